@@ -1,4 +1,4 @@
-//! How fast are chunks written and read? `cargo bench -p tacho-chunk` prints the best of several runs.
+//! How fast are chunks encoded and decoded? `cargo bench -p tacho-chunk` prints the best of several runs.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -36,20 +36,20 @@ fn main() {
     best("decode calls", calls, || Chunk::open(&bytes).and_then(|chunk| chunk.executions()));
 }
 
-/// One column of a chunk, its statistics and checksum included, at either effort and back.
+/// One column of a chunk, with its statistics and checksum, encoded at both efforts and decoded.
 fn values(at: &[i64], name: &str, values: Values<'_>) {
     let columns = [GroupColumn { member: 0, values, loss: None }];
     let write = |encoding: Encoding| encode_group(at, 0, &columns, &encoding);
     let sealed = speed(SAMPLES, || write(Encoding::default()));
     let merged = speed(SAMPLES, || write(Encoding::thorough()));
     let bytes = write(Encoding::default());
-    let chunk = Chunk::open(&bytes).expect("a chunk that was just written");
+    let chunk = Chunk::open(&bytes).expect("a newly encoded chunk is valid");
     let read = speed(SAMPLES, || chunk.values(0));
     let each = bytes.len() as f64 / SAMPLES as f64;
     println!("{name:<36} {each:>13.3} | {sealed:>8.1} {merged:>8.1} {read:>8.1}");
 }
 
-/// A full chunk of a log's lines, at either effort and back.
+/// A full chunk of log lines, encoded at both efforts and decoded.
 fn texts(name: &str, lines: &[String]) {
     let entries = logs::entries(lines);
     let text: usize = lines.iter().map(String::len).sum();
@@ -61,7 +61,7 @@ fn texts(name: &str, lines: &[String]) {
     println!("{name:<36} {share:>17.3} | {sealed:>8.0} {merged:>8.0} {read:>8.0}");
 }
 
-/// Samples every ten seconds into packed columns, and out again.
+/// Samples every ten seconds into packed columns and back.
 fn open_chunks() {
     let walk = columns::walk(&mut Rng(2), SAMPLES);
     let words = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect();
@@ -89,7 +89,7 @@ fn open_samples(name: &str, words: Vec<u64>) {
     println!("{:.3} bytes a sample, {name}", packed.bytes() as f64 / SAMPLES as f64);
 }
 
-/// How many million records a second the fastest run handles.
+/// Million records per second in the fastest run.
 fn speed<T>(records: usize, mut run: impl FnMut() -> T) -> f64 {
     let time = |_| {
         let start = Instant::now();

@@ -1,22 +1,22 @@
-//! How are numbers of a fixed number of bits laid down one after the other?
+//! How are numbers of a fixed bit width stored in sequence?
 //!
-//! The lowest bit first, without gaps, up to a whole byte: number `i` of `width` bits begins at bit `i * width`.
+//! Lowest bit first, without gaps, padded to a whole byte: number `i` of `width` bits starts at bit `i * width`.
 
-/// Bytes that `count` numbers of `width` bits take.
+/// Number of bytes for `count` numbers of `width` bits.
 pub(crate) const fn bytes_of(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// Bits that `n` needs; 0 for 0.
+/// Number of bits of `n`; 0 for 0.
 pub(crate) const fn width_of(n: u64) -> u32 {
     64 - n.leading_zeros()
 }
 
-/// Appends numbers of any width, the lowest bit first.
+/// Appends numbers of any width, lowest bit first.
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     word: u64,
-    /// Bits of `word` that are taken, below 64.
+    /// Number of used bits in `word`, below 64.
     filled: u32,
 }
 
@@ -25,7 +25,7 @@ impl<'a> BitWriter<'a> {
         Self { out, word: 0, filled: 0 }
     }
 
-    /// Appends `number`, which is below `2^width`.
+    /// Appends `number`, which must be below `2^width`.
     #[inline]
     pub(crate) fn put(&mut self, number: u64, width: u32) {
         self.word |= number << self.filled;
@@ -37,14 +37,14 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Fills the last byte up with zeros.
+    /// Pads the last byte with zeros.
     pub(crate) fn finish(self) {
         let bytes = self.word.to_le_bytes();
         self.out.extend_from_slice(bytes.get(..bytes_of(1, self.filled)).unwrap_or_default());
     }
 }
 
-/// Appends numbers below `2^width`. Width 0 appends nothing.
+/// Appends numbers that are below `2^width`. Width 0 appends nothing.
 pub(crate) fn put_bits(out: &mut Vec<u8>, numbers: &[u64], width: u32) {
     out.reserve(bytes_of(numbers.len(), width) + 8);
     let mut writer = BitWriter::new(out);
@@ -54,7 +54,7 @@ pub(crate) fn put_bits(out: &mut Vec<u8>, numbers: &[u64], width: u32) {
     writer.finish();
 }
 
-/// Eight bytes from `at` on as a word, as if zeros followed the end.
+/// Eight bytes from `at` on as a word; bytes after the end read as zeros.
 #[inline]
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     if let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -67,7 +67,7 @@ pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Reads as many numbers of `width` (at most 64) bits as `numbers` has room for; what is beyond the end reads as zeros.
+/// Fills `numbers` with numbers of `width` (at most 64) bits; bits after the end read as zeros.
 pub(crate) fn take_bits(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     match width {
         0 => numbers.fill(0),
@@ -79,7 +79,8 @@ pub(crate) fn take_bits(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     }
 }
 
-/// `N` numbers out of one word: `N * width` is at most 57, for a number may begin at any bit of the word's first byte.
+/// Reads `N` numbers from one word: `N * width` is at most 57, as a number may start at any bit of the first byte of the
+/// word.
 fn take_groups<const N: usize>(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     let mask = (1u64 << width) - 1;
     let mut bit = 0;
@@ -106,7 +107,7 @@ fn take_wide(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     }
 }
 
-/// The number of `width` (at most 64) bits that begins at `bit`.
+/// The number of `width` (at most 64) bits that starts at `bit`.
 #[inline]
 pub(crate) fn bits_at(bytes: &[u8], bit: usize, width: u32) -> u64 {
     let mut word = word_at(bytes, bit >> 3) >> (bit & 7);
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_end_are_zeros() {
+    fn bits_after_the_end_are_zeros() {
         let mut read = [9; 6];
         take_bits(&[0xff, 0xff], 5, &mut read);
         assert_eq!(read, [31, 31, 31, 1, 0, 0]);

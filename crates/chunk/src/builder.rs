@@ -1,4 +1,4 @@
-//! How do columns become one chunk? Each is written by its ladder as it comes; the header follows when all are there.
+//! How do columns become a chunk? Each column is encoded by its ladder when it is added; the header is written at the end.
 
 use tacho_model::{Kind, TimeRange, ValueType};
 
@@ -7,7 +7,7 @@ use crate::codec::{Encoded, Numbers};
 use crate::header::{ColumnInfo, Header, Tables};
 use crate::{Encoding, Role, codec, text};
 
-/// Columns written so far.
+/// The columns encoded so far.
 pub(crate) struct Builder<'a> {
     encoding: &'a Encoding,
     columns: Vec<ColumnInfo>,
@@ -24,7 +24,7 @@ impl<'a> Builder<'a> {
         self.add(role, &encoded, codec::name(encoded.codec));
     }
 
-    /// Most columns are counts and indices.
+    /// For counts and indexes, the most common kind of column.
     pub(crate) fn u64(&mut self, role: Role, words: &[u64]) {
         self.numbers(role, words, ValueType::U64);
     }

@@ -1,4 +1,4 @@
-//! How are numbers and byte strings laid down, and read back without trust?
+//! How are numbers and byte strings encoded, and decoded from untrusted bytes?
 
 use tacho_model::ValueType;
 
@@ -32,7 +32,7 @@ pub(crate) fn put_varint128(out: &mut Vec<u8>, mut n: u128) {
     }
 }
 
-/// Bytes that [`put_varint`] takes.
+/// Number of bytes that [`put_varint`] writes.
 pub(crate) const fn varint_bytes(n: u64) -> u32 {
     (64 - (n | 1).leading_zeros()).div_ceil(7)
 }
@@ -44,7 +44,7 @@ pub(crate) fn put_words(out: &mut Vec<u8>, words: &[u64]) {
     }
 }
 
-/// One number in its short form; f64 is short when its last bits are zero, as those of whole numbers are.
+/// One number in its short form; an f64 is short if its last bits are zero, as for integers.
 pub(crate) fn put_scalar(out: &mut Vec<u8>, word: u64, kind: ValueType) {
     put_varint(
         out,
@@ -56,7 +56,7 @@ pub(crate) fn put_scalar(out: &mut Vec<u8>, word: u64, kind: ValueType) {
     );
 }
 
-/// Reads from the front of a byte string. Every method fails rather than reads past the end.
+/// Reads from the front of a byte string. Methods return an error instead of reading past the end.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     left: &'a [u8],
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, Error> {
-        // Most are one byte long.
+        // Most varints are one byte long.
         if let Some((byte, left)) = self.left.split_first()
             && *byte < 0x80
         {
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         Err(Error::Value { what, value: u64::MAX })
     }
 
-    /// A `varint` that counts or measures something, checked against its limit before anyone allocates for it.
+    /// A `varint` with a count or size, checked against its limit before memory is allocated for it.
     pub(crate) fn size(&mut self, what: &'static str, max: usize) -> Result<usize, Error> {
         let value = self.varint(what)?;
         match usize::try_from(value) {
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `count` words out of exactly eight bytes each.
+/// `count` words from exactly eight bytes each.
 pub(crate) fn words(bytes: &[u8], count: usize, what: &'static str) -> Result<Vec<u64>, Error> {
     let wanted = count.saturating_mul(8);
     if bytes.len() < wanted {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_that_never_ends_is_refused() {
+    fn a_varint_without_end_is_refused() {
         assert_eq!(Reader::new(&[0x80; 40]).varint("n"), Err(Error::Value { what: "n", value: u64::MAX }));
         assert_eq!(Reader::new(&[0x80; 4]).varint("n"), Err(Error::Short { what: "n", wanted: 1, left: 0 }));
     }

@@ -1,4 +1,4 @@
-//! What lies in these bytes? Opening checks the header only; what lies behind it is checked before it is decoded.
+//! What does a chunk contain? Opening checks only the header; the records are checked before they are decoded.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,24 +14,24 @@ use crate::values::ValueColumn;
 use crate::{Error, ExecutionBlock, Header, entries, execution, group, samples};
 
 pub(crate) const MAGIC: &[u8; 4] = b"TCHK";
-/// The version of entries and executions; samples of old have it too.
+/// Version of entries and executions, and of old samples.
 pub(crate) const VERSION: u8 = 1;
-/// The version of samples. All up to it are read.
+/// Version of samples. All versions up to it are readable.
 pub(crate) const GROUP_VERSION: u8 = 2;
 /// Bytes before the header in version 1, and in version 2, which has no checksum of the body.
 pub(crate) const PREFIX_BYTES: usize = 20;
 pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 
-/// A chunk whose header has been read and checked; the records are still encoded.
+/// A chunk with a decoded and checked header; the records are still encoded.
 #[derive(Clone, Debug)]
 pub struct Chunk<'a> {
     header: Cow<'a, Header>,
     body: &'a [u8],
-    /// In version 1; columns of version 2 have one each.
+    /// Only in version 1; in version 2 each column has a checksum.
     body_checksum: Option<u32>,
 }
 
-/// What [`Chunk::open`] reads.
+/// A parsed chunk, before the size of its body is checked.
 struct Opened<'a> {
     header: Header,
     body: &'a [u8],
@@ -39,15 +39,16 @@ struct Opened<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Checks magic, version and header, not the body.
+    /// Checks magic, version and header, but not the body.
     pub fn open(bytes: &'a [u8]) -> Result<Self, Error> {
         let Opened { header, body, body_checksum } = Opened::of(bytes, bytes.len())?;
         check_body_bytes(&header, body.len())?;
         Ok(Self { header: Cow::Owned(header), body, body_checksum })
     }
 
-    /// Where in a chunk of samples the header lies, and the columns that are needed for some members' samples in `range`: in
-    /// order, with gaps between. `front` is its first bytes; `None` when they do not tell. Each column has a checksum of its own.
+    /// Byte ranges of a chunk of samples: the header, and the columns needed for the samples of some members in `range`, in
+    /// order, with gaps between them. `front` is the start of the chunk; `None` if it is too short or the chunk has no
+    /// checksum per column.
     pub fn parts(
         front: &[u8],
         range: TimeRange,
@@ -69,7 +70,7 @@ impl<'a> Chunk<'a> {
         Some(parts)
     }
 
-    /// As [`Chunk::open`], of what [`Chunk::parts`] says, without the gaps. `whole` is the length of the chunk.
+    /// As [`Chunk::open`], from the concatenated ranges of [`Chunk::parts`]. `whole` is the length of the chunk.
     pub fn open_parts(
         bytes: &'a [u8],
         whole: usize,
@@ -82,7 +83,7 @@ impl<'a> Chunk<'a> {
         Ok(Self { header: Cow::Owned(header), body, body_checksum })
     }
 
-    /// The chunk that was opened before, in these bytes, and had this header.
+    /// A chunk opened again from the same bytes, with the header decoded before.
     pub fn reopen(bytes: &'a [u8], header: &'a Header) -> Result<Self, Error> {
         let (prefix, body_checksum) = Prefix::take(&mut Reader::new(bytes))?;
         let length = if body_checksum.is_some() { PREFIX_BYTES } else { GROUP_PREFIX_BYTES };
@@ -99,18 +100,18 @@ impl<'a> Chunk<'a> {
         &self.header
     }
 
-    /// Times of all members' samples. Fails when the chunk holds something else or the column is damaged.
+    /// Times of all members' samples. Fails if the chunk holds another kind of record or the column is damaged.
     pub fn times(&self) -> Result<Times, Error> {
         group::times(&self.header, self.body(Kind::Sample)?)
     }
 
-    /// Values of one member, as many as there are times; `None` when it has none here. Only its bytes are looked at.
+    /// Values of one member, one per time; `None` if the chunk has no such member. Reads only the bytes of this column.
     pub fn values(&self, member: u16) -> Result<Option<ValueColumn>, Error> {
         self.values_in(member, 0..self.header.count)
     }
 
-    /// As [`Chunk::values`], those at the places of `part`, which is cut to the times that there are. Takes less time than all of
-    /// them where the codec can begin and end within a column.
+    /// As [`Chunk::values`], but only for the indexes `part`, clipped to the number of times. Faster than reading the whole
+    /// column if the codec supports partial reads.
     pub fn values_in(&self, member: u16, part: Range<usize>) -> Result<Option<ValueColumn>, Error> {
         let body = self.body(Kind::Sample)?;
         let end = part.end.min(self.header.count);
@@ -118,17 +119,17 @@ impl<'a> Chunk<'a> {
         self.header.member(member).map(|info| group::values(&self.header, info, body, part)).transpose()
     }
 
-    /// The samples of a chunk of version 1, whose times may be in any order, or of a group's first member.
+    /// The samples of a chunk of version 1, whose times may be in any order, or of the first member of a group.
     pub fn samples(&self) -> Result<SampleColumns, Error> {
         samples::decode(&self.header, self.body(Kind::Sample)?)
     }
 
-    /// The entries in their order.
+    /// The entries, in order.
     pub fn entries(&self) -> Result<Vec<Entry>, Error> {
         entries::decode(&self.header, self.columns(Kind::Entry)?)
     }
 
-    /// The segments in their order.
+    /// The segments, in order.
     pub fn executions(&self) -> Result<ExecutionBlock, Error> {
         execution::decode(&self.header, self.columns(Kind::Execution)?)
     }
@@ -137,7 +138,7 @@ impl<'a> Chunk<'a> {
         Ok(Columns::new(&self.header.columns, self.body(wanted)?))
     }
 
-    /// The body; of version 1 it is checked as a whole.
+    /// The body; in version 1 its checksum is verified here.
     fn body(&self, wanted: Kind) -> Result<&'a [u8], Error> {
         if self.header.kind != wanted {
             return Err(Error::Kind { got: self.header.kind, wanted });
@@ -152,7 +153,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// What stands before the header.
+/// The bytes before the header.
 struct Prefix {
     version: u8,
     kind: u8,
@@ -161,7 +162,7 @@ struct Prefix {
 }
 
 impl Prefix {
-    /// With the checksum of the body, where there is one. What is left in the reader begins with the checksum of the header.
+    /// Also returns the checksum of the body, if present. Leaves the reader at the checksum of the header.
     fn take(reader: &mut Reader<'_>) -> Result<(Self, Option<u32>), Error> {
         let got = reader.array("magic")?;
         if got != *MAGIC {
@@ -180,7 +181,7 @@ impl Prefix {
 }
 
 impl<'a> Opened<'a> {
-    /// Reads and checks the header of a chunk of `whole` bytes, of which these are the first.
+    /// Reads and checks the header of a chunk of `whole` bytes; the reader holds its first bytes.
     fn of(bytes: &'a [u8], whole: usize) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let (Prefix { version, kind, reserved, header_bytes }, body_checksum) = Prefix::take(&mut reader)?;

@@ -1,4 +1,4 @@
-//! Which column comes next, and what is in it? Columns are read in their order; each error says which one it is about.
+//! Which column comes next, and what does it contain? Columns are read in order; each error names its column.
 
 use tacho_model::ValueType;
 
@@ -19,12 +19,12 @@ impl<'a> Columns<'a> {
         Self { infos, body: Reader::new(body), number: 0 }
     }
 
-    /// Role of the column that comes next.
+    /// Role of the next column.
     pub(crate) fn role(&self) -> Option<Role> {
         self.infos.first().map(|info| info.role)
     }
 
-    /// The next column, which must hold `count` numbers of `kind` in that role.
+    /// The next column, which must contain `count` numbers of `kind` in this role.
     pub(crate) fn numbers(&mut self, role: Role, count: usize, kind: ValueType) -> Result<Vec<u64>, Error> {
         self.next(role, |tag, bytes| codec::decode(tag, bytes, count, kind, 0))
     }
@@ -33,7 +33,7 @@ impl<'a> Columns<'a> {
         self.numbers(role, count, ValueType::U64)
     }
 
-    /// Numbers that are positions, below `limit`.
+    /// Numbers that are indexes below `limit`.
     pub(crate) fn indices(&mut self, role: Role, count: usize, limit: usize) -> Result<Vec<u32>, Error> {
         let words = self.u64(role, count)?;
         let index = |word: u64| match u32::try_from(word) {
@@ -51,12 +51,12 @@ impl<'a> Columns<'a> {
         self.next(role, |tag, bytes| text::decode(tag, bytes, count, 0))
     }
 
-    /// Fails when a column is left.
+    /// Fails if columns are left.
     pub(crate) fn end(&self) -> Result<(), Error> {
         if self.infos.is_empty() { Ok(()) } else { Err(Error::limit("columns", self.infos.len(), 0)) }
     }
 
-    /// Puts the place to an error about the column that was read last.
+    /// Adds the number and role of the last column to an error.
     pub(crate) fn at(&self, role: Role, source: Error) -> Error {
         Error::Column { number: self.number, role: role.name(), source: Box::new(source) }
     }

@@ -1,8 +1,8 @@
-//! How much work may go into making a chunk small, and by which means?
+//! How much effort may an encoder spend, and which codecs and compression may it use?
 
 use crate::codec;
 
-/// What an encoder may do. The bytes say what it did: readers need none of this.
+/// Permissions of an encoder. The encoded bytes are self-describing: readers need none of this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoding {
     pub effort: Effort,
@@ -10,24 +10,25 @@ pub struct Encoding {
     pub compression: Compression,
 }
 
-/// How long the encoder may look for a smaller form.
+/// How long the encoder may search for a smaller form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// One look at the data names the one or two codecs that are tried: for sealing while records come in.
+    /// Estimates select one or two codecs to try: for sealing while records arrive.
     #[default]
     Fast,
-    /// Several candidates are written and the smallest is kept: for merges, which are rare and in the background.
+    /// Several candidates encode the column and the smallest output is kept: for merges, which are rare and in the
+    /// background.
     Thorough,
 }
 
-/// Byte compression over what a codec of numbers or strings yields.
+/// Byte compression over the output of a codec of numbers or strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Zstandard where the data looks as if it paid.
+    /// Zstandard if an estimate says that it pays off.
     #[default]
     Auto,
     None,
-    /// LZ4 blocks: little smaller, fast to read.
+    /// LZ4 blocks: slightly smaller, fast to read.
     Lz4,
     /// Zstandard, RFC 8878.
     Zstd,
@@ -54,10 +55,10 @@ impl Compression {
     }
 }
 
-/// Codecs of numbers that may be used. `plain` always may: some columns can be written in no other way.
+/// Permitted codecs of numbers. `plain` is always permitted: some columns can be encoded in no other way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CodecSet {
-    /// One bit for each tag.
+    /// One bit per tag.
     tags: u32,
 }
 
@@ -69,12 +70,12 @@ impl CodecSet {
         codec::names()
     }
 
-    /// Only these codecs, and plain. `None` when a name is unknown.
+    /// Only these codecs, and `plain`. `None` if a name is unknown.
     pub fn only<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         names.into_iter().try_fold(Self { tags: 1 }, |set, name| set.with(codec::tag(name)?))
     }
 
-    /// Names of those that may be chosen, in the order of the format's table.
+    /// Names of the permitted codecs, in the order of the format's table.
     pub fn chosen(self) -> impl Iterator<Item = &'static str> {
         codec::names().filter(move |name| codec::tag(name).is_some_and(|tag| self.has(tag)))
     }
@@ -101,7 +102,7 @@ impl std::fmt::Debug for CodecSet {
 }
 
 impl Encoding {
-    /// As small as it gets, for chunks that are written once and read for years.
+    /// The smallest output, for chunks that are written once and read for years.
     pub const fn thorough() -> Self {
         Self { effort: Effort::Thorough, codecs: CodecSet::ALL, compression: Compression::Auto }
     }

@@ -1,4 +1,4 @@
-//! Entries: times and texts or byte strings, in their order.
+//! How are entries encoded? As a column of times and a column of texts or byte strings, in order.
 
 use tacho_model::{Body, Entry, Kind, TimeRange, Timestamp};
 
@@ -10,10 +10,10 @@ use crate::{Encoding, Error, Header, Role, verify};
 const TEXT: u64 = 0;
 const BYTES: u64 = 1;
 
-/// Writes entries; their order is kept.
+/// Encodes entries in order.
 ///
 /// # Panics
-/// When there are none or more than [`CHUNK_RECORDS_MAX`].
+/// If `entries` is empty or has more than [`CHUNK_RECORDS_MAX`].
 pub fn encode_entries(entries: &[Entry], encoding: &Encoding) -> Vec<u8> {
     assert!(entries.len() <= CHUNK_RECORDS_MAX, "{} entries in one chunk", entries.len());
     let at: Vec<i64> = entries.iter().map(|entry| entry.at).collect();
@@ -29,7 +29,7 @@ pub fn encode_entries(entries: &[Entry], encoding: &Encoding) -> Vec<u8> {
     bytes
 }
 
-/// First and last of some moments.
+/// The range from the first to the last of some times.
 fn range(at: &[Timestamp]) -> TimeRange {
     let Some((first, rest)) = at.split_first() else { panic!("a chunk has at least one record") };
     let wider = |range: TimeRange, at: &Timestamp| TimeRange::new(range.start.min(*at), range.end.max(*at));
@@ -43,7 +43,7 @@ const fn form(body: &Body) -> u64 {
     }
 }
 
-/// Reads what [`encode_entries`] wrote.
+/// Decodes what [`encode_entries`] wrote.
 pub(crate) fn decode(header: &Header, mut columns: Columns<'_>) -> Result<Vec<Entry>, Error> {
     let at = columns.i64(Role::At, header.count)?;
     let forms = columns.u64(Role::Form, header.count)?;

@@ -1,4 +1,4 @@
-//! Why bytes could not be decoded. Each message names the value and the place. No retry helps: the bytes are what they are.
+//! Why could bytes not be decoded? Each message names the value and the place. A retry never helps.
 
 use tacho_model::{Kind, SegmentError};
 
@@ -14,15 +14,15 @@ pub enum Error {
     BodyChecksum { expected: u32, got: u32 },
     #[error("checksum mismatch: expected {expected:#010x}, got {got:#010x}")]
     ColumnChecksum { expected: u32, got: u32 },
-    #[error("chunk holds {} records, {} were asked for", got.name(), wanted.name())]
+    #[error("chunk holds {} records, expected {}", got.name(), wanted.name())]
     Kind { got: Kind, wanted: Kind },
     #[error("{what}: {wanted} bytes are needed, {left} are left")]
     Short { what: &'static str, wanted: usize, left: usize },
-    #[error("{what}: {left} bytes too many")]
+    #[error("{what}: {left} trailing bytes")]
     Trailing { what: &'static str, left: usize },
     #[error("{what} is {value}, at most {max} is allowed")]
     Limit { what: &'static str, value: u64, max: u64 },
-    #[error("{what} is {value}, which has no meaning here")]
+    #[error("{what} is {value}, which is invalid")]
     Value { what: &'static str, value: u64 },
     #[error("{what} is not UTF-8")]
     Utf8 { what: &'static str },
@@ -37,7 +37,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Says that `value` of `what` is over `max`.
+    /// The error about a `value` of `what` above `max`.
     pub(crate) fn limit(what: &'static str, value: usize, max: usize) -> Self {
         Self::Limit { what, value: value as u64, max: max as u64 }
     }

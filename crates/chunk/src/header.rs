@@ -1,4 +1,4 @@
-//! What can be said of a chunk without decoding it?
+//! What is known about a chunk without decoding its records?
 
 use tacho_model::{Kind, Timestamp, ValueType};
 
@@ -7,56 +7,56 @@ use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 use crate::stats::{Stats, Sum, from_word};
 use crate::{Error, Loss, Role, codec, text};
 
-/// What stands before the records, with statistics of them.
+/// The part before the records, with statistics about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub kind: Kind,
-    /// Records: samples of each member, entries, or completed calls.
+    /// Number of records: samples per member, entries, or completed calls.
     pub count: usize,
-    /// First moment that the chunk speaks of, ns.
+    /// First time in the chunk, ns.
     pub start: Timestamp,
-    /// Last moment, inclusive, ns.
+    /// Last time in the chunk, inclusive, ns.
     pub end: Timestamp,
-    /// Largest difference in ns between a time of the samples and the one that was recorded; 0: they are the same.
+    /// Largest difference in ns between a time of the samples and the recorded one; 0 if they are equal.
     pub time_error_max: u64,
-    /// Columns of values, by member. Of samples only.
+    /// Columns of values, by member. Only for samples.
     pub members: Vec<MemberInfo>,
-    /// Of executions only.
+    /// Only for executions.
     pub tables: Option<Tables>,
-    /// Bytes of the whole chunk.
+    /// Length of the whole chunk, bytes.
     pub bytes: usize,
-    /// Of samples only.
+    /// Only for samples.
     pub(crate) times: Option<TimesForm>,
-    /// Of entries and executions.
+    /// For entries and executions.
     pub(crate) columns: Vec<ColumnInfo>,
 }
 
-/// The values of one member as the header knows them.
+/// The values of one member as described in the header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberInfo {
-    /// Position of the series in its group.
+    /// Index of the series in its group.
     pub member: u16,
     pub value_type: ValueType,
     /// `count` is the number of values that are not NaN.
     pub stats: Stats,
     /// Name of the codec, as in the format's tables.
     pub codec: &'static str,
-    /// Of the body; 0 when the header says it all.
+    /// Bytes in the body; 0 if the header contains all values.
     pub bytes: usize,
-    /// What has been given up; `None`: nothing.
+    /// The loss; `None`: lossless.
     pub loss: Option<Loss>,
     pub(crate) form: MemberForm,
 }
 
-/// Where the values of a member are.
+/// Where the values of a member are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MemberForm {
-    /// All have these bits.
+    /// All values have these bits.
     Uniform(u64),
     Stored(Stored),
 }
 
-/// Where the times are.
+/// Where the times are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TimesForm {
     Regular { step: i64 },
@@ -68,14 +68,14 @@ pub(crate) enum TimesForm {
 pub(crate) struct Stored {
     pub(crate) tag: u8,
     pub(crate) codec: &'static str,
-    /// Place in the body.
+    /// Position in the body.
     pub(crate) from: usize,
     pub(crate) bytes: usize,
-    /// `None` in version 1, which has one for the body.
+    /// `None` in version 1, which has one checksum for the body.
     pub(crate) checksum: Option<u32>,
 }
 
-/// How many rows and table entries a chunk of executions has.
+/// Number of rows and table entries in a chunk of executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     pub segments: usize,
@@ -86,7 +86,7 @@ pub struct Tables {
     pub layouts: usize,
 }
 
-/// One column as the header lists it.
+/// One column as listed in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnInfo {
     pub role: Role,
@@ -111,14 +111,14 @@ impl MemberInfo {
         Self { member, value_type, stats, codec, bytes, loss, form }
     }
 
-    /// Largest difference, in the unit of the values, to what was recorded (or aggregated); 0 when they are the same.
+    /// Largest difference, in the unit of the values, from the recorded (or aggregated) ones; 0 if they are equal.
     pub fn value_error_max(&self) -> f64 {
         let largest = self.stats.min.as_f64().abs().max(self.stats.max.as_f64().abs());
         self.loss.map_or(0.0, |loss| loss.error_max(largest))
     }
 }
 
-/// Statistics as version 1 has them.
+/// Decodes statistics as stored in version 1.
 fn take_stats(reader: &mut Reader<'_>) -> Result<(ValueType, Stats), Error> {
     let byte = reader.byte("value type")?;
     let kind = ValueType::from_byte(byte).ok_or(Error::value("value type", byte))?;
@@ -166,13 +166,13 @@ impl ColumnInfo {
 }
 
 impl Header {
-    /// What is known of one member.
+    /// The description of one member.
     pub fn member(&self, member: u16) -> Option<&MemberInfo> {
         let place = self.members.binary_search_by_key(&member, |info| info.member).ok()?;
         self.members.get(place)
     }
 
-    /// All columns in their order, those without bytes too.
+    /// All columns in order, including those without bytes.
     pub fn columns(&self) -> impl Iterator<Item = ColumnInfo> + '_ {
         let times = self.times.iter().map(|times| match times {
             TimesForm::Regular { .. } => ColumnInfo { role: Role::At, codec: "step", bytes: 0, tag: 0 },
@@ -187,7 +187,7 @@ impl Header {
         times.chain(self.members.iter().map(value)).chain(self.columns.iter().copied())
     }
 
-    /// The header's bytes, from `count` to the last column. Of entries and executions.
+    /// The bytes of a header of entries or executions, from `count` to the last column.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.count as u64);
         out.extend_from_slice(&self.start.to_le_bytes());
@@ -201,7 +201,7 @@ impl Header {
         }
     }
 
-    /// Reads a header of version 1. `bytes` is the length of the whole chunk.
+    /// Decodes a header of version 1. `bytes` is the length of the whole chunk.
     pub(crate) fn take(kind: Kind, fields: &[u8], bytes: usize) -> Result<Self, Error> {
         let mut reader = Reader::new(fields);
         let count_max = if kind == Kind::Execution { CHUNK_EVENTS_MAX } else { CHUNK_RECORDS_MAX };
@@ -223,7 +223,7 @@ impl Header {
         }
     }
 
-    /// Samples of version 1 are a group of one member.
+    /// Samples of version 1 are a group with one member.
     fn into_group(mut self, value_type: ValueType, stats: Stats) -> Result<Self, Error> {
         let columns = std::mem::take(&mut self.columns);
         let [at, value] = columns.as_slice() else {

@@ -1,7 +1,7 @@
-//! Here are records, give me bytes; here are bytes, give me records: the chunk format (`docs/format/chunk.md`).
+//! How are records encoded into bytes, and bytes decoded into records? The chunk format (`docs/format/chunk.md`).
 //!
-//! Everything is a column of numbers or of byte strings. [`codec`] and [`text`] choose how each is written; the rooms above
-//! them say which columns a kind of record has:
+//! Everything is a column of numbers or of byte strings. [`codec`] and [`text`] choose how each is encoded; the modules
+//! above them define the columns of each kind of record:
 //!
 //! ```text
 //!   semantic/ ──── group/ ────────┐
@@ -12,7 +12,7 @@
 //!
 //! Path of one record: before, `store/src/memtable/` collected it and `store/src/seal.rs` hands it over; after,
 //! `Driver::put` stores the bytes.
-//! Nothing here does I/O, looks at a clock, or panics on bytes it is given to decode.
+//! Nothing here does I/O, reads a clock, or panics on bytes to decode.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]

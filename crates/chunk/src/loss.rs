@@ -1,30 +1,30 @@
-//! What has been given up? Each lossy column says by which method, within which bound, and how much it really was.
+//! How lossy is a column? Each lossy column stores its method, its bound, and the largest actual error.
 
 use crate::Error;
 use crate::bytes::{Reader, put_varint};
 
-/// How far a value may be from the one that was recorded. Finite and not negative.
+/// Limit on the difference between a value and the recorded one. Finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// In the unit of the values.
     Absolute(f64),
-    /// A share of the recorded value: 0.01 is one percent.
+    /// A fraction of the recorded value: 0.01 is one percent.
     Relative(f64),
 }
 
-/// How values were made simpler. The discriminants are on disk (`docs/format/chunk.md`).
+/// How values were simplified. The discriminants are on disk (`docs/format/chunk.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Method {
     /// Straight lines through the samples.
     Linear = 1,
-    /// Steps: small wavelet coefficients left out.
+    /// Steps: small wavelet coefficients are dropped.
     Wavelet = 2,
     /// Fewer digits.
     Rounding = 3,
 }
 
-/// What stands for all values of one step of time. The discriminants are on disk.
+/// How all values of one time step are aggregated. The discriminants are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Aggregate {
@@ -37,7 +37,7 @@ pub enum Aggregate {
     Count = 7,
 }
 
-/// One value for each step of time, at the time of the last sample in it.
+/// One value per time step, at the time of the last sample in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aggregation {
     /// ns, above 0.
@@ -45,14 +45,14 @@ pub struct Aggregation {
     pub how: Aggregate,
 }
 
-/// What has been given up in one column.
+/// The loss of one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    /// Done first.
+    /// Applied first.
     pub aggregation: Option<Aggregation>,
     pub method: Option<Method>,
     pub bound: Tolerance,
-    /// Largest difference that there is, measured when it was written; as the bound: absolute, or a share.
+    /// Largest actual difference, measured during encoding; absolute or relative, like the bound.
     pub achieved: f64,
 }
 
@@ -110,8 +110,8 @@ const RELATIVE: u8 = 0x10;
 const AGGREGATED: u8 = 0x20;
 
 impl Loss {
-    /// What can be said of values of both losses; `None` when a share and an amount would have to be compared, or when they
-    /// were aggregated differently.
+    /// The loss of values with either loss; `None` if one bound is relative and the other absolute, or if they were
+    /// aggregated differently.
     #[must_use]
     pub fn cover(self, other: Self) -> Option<Self> {
         let larger = |a: f64, b: f64| if a < b { b } else { a };
@@ -126,14 +126,14 @@ impl Loss {
         (self.aggregation == other.aggregation).then_some(covered)
     }
 
-    /// What is left of it where no value was moved: its aggregation.
+    /// The loss of a part whose values were not changed: only its aggregation.
     #[must_use]
     pub fn of_aggregation(self) -> Option<Self> {
         let exact = Self { method: None, bound: Tolerance::Absolute(0.0), achieved: 0.0, ..self };
         self.aggregation.map(|_| exact)
     }
 
-    /// Largest difference in the unit of the values, when none of those that remain is further from 0 than `largest`.
+    /// Largest difference in the unit of the values, if no decoded value is further from 0 than `largest`.
     pub fn error_max(&self, largest: f64) -> f64 {
         match self.bound {
             Tolerance::Absolute(_) => self.achieved,
@@ -202,7 +202,7 @@ mod tests {
     };
 
     #[test]
-    fn a_loss_comes_back() {
+    fn a_loss_is_decoded_as_encoded() {
         let aggregation = Some(Aggregation { step: 60_000_000_000, how: Aggregate::Last });
         let relative = Loss { aggregation, method: None, bound: Tolerance::Relative(0.0), achieved: 0.0 };
         for loss in [LINEAR, relative] {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_covers_another_of_its_sort() {
+    fn a_loss_covers_another_of_the_same_kind() {
         let worse = Loss {
             method: Some(Method::Rounding),
             achieved: 0.75,
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_turned_into_an_amount() {
+    fn a_relative_error_is_converted_to_an_absolute_one() {
         assert_eq!(LINEAR.error_max(1e9), 0.25);
         let percent = Loss { bound: Tolerance::Relative(0.5), achieved: 0.2, ..LINEAR };
         assert_eq!(percent.error_max(80.0), 20.0);

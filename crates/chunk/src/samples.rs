@@ -1,4 +1,4 @@
-//! Samples as version 1 wrote them, one series by itself: times in any order. Read, not written any more.
+//! How are samples of version 1 read? One series, with times in any order; no longer written.
 
 use tacho_model::{Sample, Timestamp, ValueType};
 
@@ -21,7 +21,7 @@ impl SampleColumns {
     }
 }
 
-/// Reads the first member in the order in which it stands there.
+/// Reads the first member in stored order.
 pub(crate) fn decode(header: &Header, body: &[u8]) -> Result<SampleColumns, Error> {
     let Some(info) = header.members.first() else { return Err(Error::value("members", 0u8)) };
     let at = match &header.times {

@@ -1,42 +1,42 @@
-//! What is known of a column without decoding it: extremes, sum, first and last.
+//! What is known about a column without decoding it? Extremes, sum, first and last value.
 
 use tacho_model::{TimeRange, Timestamp, Value, ValueType};
 
 use crate::values::Values;
 
-/// Statistics of a column, in its own type. NaN takes no part in `min`, `max` and `sum`.
+/// Statistics of a column, in its own type. `min`, `max` and `sum` ignore NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
-    /// Values that took part: all but NaN.
+    /// Number of values that are not NaN.
     pub count: usize,
-    /// NaN when nothing took part.
+    /// NaN if all values are NaN.
     pub min: Value,
     pub max: Value,
     pub sum: Sum,
-    /// Of the order in which the samples stand in the chunk.
+    /// In stored order.
     pub first: Value,
     pub last: Value,
 }
 
-/// What is known of some samples in a row that need not be looked at one by one, as PromQL sees them: none of them is NaN, and
-/// their sum is finite.
+/// Statistics of consecutive samples, in PromQL's types, which replace reading them: no sample is NaN, and the sum is
+/// finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Time of the first sample.
     pub start: Timestamp,
-    /// Time of the last one.
+    /// Time of the last sample.
     pub end: Timestamp,
     /// At least 1.
     pub count: usize,
     pub min: f64,
     pub max: f64,
-    /// Compensated.
+    /// Compensated sum.
     pub sum: f64,
     pub first: f64,
     pub last: f64,
 }
 
-/// A sum: exact for integers of either type; for f64 compensated, so right but for an ulp or two.
+/// A sum: exact for integers of either type, compensated for f64 (within one or two ulp).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sum {
     F64(f64),
@@ -44,7 +44,7 @@ pub enum Sum {
 }
 
 impl Sum {
-    #[expect(clippy::cast_precision_loss, reason = "asked for as f64")]
+    #[expect(clippy::cast_precision_loss, reason = "the caller needs an f64")]
     pub const fn as_f64(self) -> f64 {
         match self {
             Self::F64(sum) => sum,
@@ -54,8 +54,8 @@ impl Sum {
 }
 
 impl Stats {
-    /// The same as f64, of a column of `count` samples within `range`. `None` where it does not say enough: a mean does not
-    /// follow from a sum that overflowed, nor anything from a NaN.
+    /// The statistics as f64, for a column of `count` samples within `range`. `None` if they are insufficient: if the sum
+    /// overflowed, or a value is NaN.
     pub fn summary(&self, range: TimeRange, count: usize) -> Option<Summary> {
         let plain = self.count == count && self.sum.as_f64().is_finite();
         plain.then_some(Summary {
@@ -70,7 +70,7 @@ impl Stats {
         })
     }
 
-    /// Those of at least one value.
+    /// Statistics of at least one value.
     pub(crate) fn of(values: Values<'_>) -> Self {
         match values {
             Values::F64(v) => float_stats(v),
@@ -79,7 +79,7 @@ impl Stats {
         }
     }
 
-    /// Those of `count` times the same value.
+    /// Statistics of `count` equal values.
     #[expect(clippy::cast_precision_loss, reason = "a count is below 2^53")]
     pub(crate) fn of_uniform(value: Value, count: usize) -> Self {
         let each = count as i128;
@@ -93,10 +93,10 @@ impl Stats {
     }
 }
 
-/// Partial sums that are carried side by side: neighbours do not wait for each other.
+/// Number of partial sums that are computed in parallel.
 const LANES: usize = 4;
 
-/// Sum with the part that rounding took away (Neumaier, ZAMM 54, 1974; the error-free sum is Knuth's, which has no branch).
+/// Sum with its rounding error (Neumaier, ZAMM 54, 1974; the error-free sum is Knuth's, which has no branch).
 #[derive(Clone, Copy, Default)]
 struct Compensated {
     sum: f64,
@@ -113,7 +113,7 @@ impl Compensated {
 
     const fn total(self) -> f64 {
         let total = self.sum + self.lost;
-        // With infinities the lost part is NaN, and the sum is what it is without it.
+        // With infinities `lost` is NaN; then the sum is correct without it.
         if total.is_finite() { total } else { self.sum }
     }
 }
@@ -141,7 +141,7 @@ impl Lane {
         sum: Compensated { sum: 0.0, lost: 0.0 },
     };
 
-    /// Every comparison with NaN is false, so it changes nothing.
+    /// Comparisons with NaN are false, so it changes nothing.
     fn add(&mut self, value: f64) {
         self.count += usize::from(!value.is_nan());
         self.min = if value < self.min { value } else { self.min };
@@ -174,7 +174,7 @@ fn float_stats(values: &[f64]) -> Stats {
     let has = |zero: f64| values.iter().any(|value| value.to_bits() == zero.to_bits());
     let (min, max) = match (all.min, all.max) {
         _ if all.count == 0 => (f64::NAN, f64::NAN),
-        // Comparisons hold both zeros for equal; the order here does not.
+        // Comparisons treat both zeros as equal; this order does not.
         (min, max) => (
             if min == 0.0 { if has(-0.0) { -0.0 } else { 0.0 } } else { min },
             if max == 0.0 { if has(0.0) { 0.0 } else { -0.0 } } else { max },
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_does_not_lose_what_is_small() {
+    fn a_sum_does_not_lose_small_values() {
         let values: Vec<f64> = [1.0, 1e100, 1.0, -1e100].into_iter().cycle().take(40_000).collect();
         assert_eq!(sum(values.iter().copied()), 20_000.0);
         let tenths = vec![0.1; 100_000];

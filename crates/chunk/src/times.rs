@@ -1,4 +1,4 @@
-//! When was each sample taken? Times strictly ascend; regular ones take no memory.
+//! At which time was each sample taken? Times strictly ascend; regular times take no memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tacho_model::{TimeRange, Timestamp};
 /// Times of samples, ns since the Unix epoch, strictly ascending.
 #[derive(Clone, Debug)]
 pub enum Times {
-    /// `start, start + step, ...`: `count` of them, none beyond `i64`. `step` is above 0.
+    /// `start, start + step, ...`: `count` times within the range of `i64`. `step` is above 0.
     Regular {
         start: Timestamp,
         step: i64,
@@ -18,7 +18,7 @@ pub enum Times {
 }
 
 impl Times {
-    /// `None` when they do not strictly ascend.
+    /// `None` if they are not strictly ascending.
     pub fn new(at: &[Timestamp]) -> Option<Self> {
         if !at.is_sorted_by(|a, b| a < b) {
             return None;
@@ -57,7 +57,7 @@ impl Times {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Places of the times that lie in `range`; both its ends are inside.
+    /// Indexes of the times in `range`, both ends inclusive.
     pub fn slice(&self, range: TimeRange) -> Range<usize> {
         if range.is_empty() {
             return 0..0;
@@ -81,7 +81,7 @@ impl Times {
         }
     }
 
-    /// Those at `places`; a range that goes past the end is cut there.
+    /// The times at `places`, clipped to the end.
     #[must_use]
     pub fn part(&self, places: Range<usize>) -> Self {
         let end = places.end.min(self.len());
@@ -114,7 +114,7 @@ impl Times {
     }
 }
 
-/// The same times, however they are held.
+/// Equal if the times are equal, in any representation.
 impl PartialEq for Times {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -126,12 +126,12 @@ impl PartialEq for Times {
 
 impl Eq for Times {}
 
-/// Wrapping, for places past the end only.
+/// Wraps only for indexes beyond the end.
 const fn moment(start: Timestamp, step: i64, place: usize) -> Timestamp {
     start.wrapping_add(step.wrapping_mul(place as i64))
 }
 
-/// The one difference between neighbours; 1 for a single time. `None` when there are several, or none of them, or it is beyond
+/// The common difference of neighbours; 1 for a single time. `None` if differences vary, there are no times, or it exceeds
 /// `i64`.
 pub(crate) fn regular_step(at: &[Timestamp]) -> Option<i64> {
     let [first, rest @ ..] = at else { return None };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_are_ordinary_times() {
+    fn the_smallest_and_largest_timestamps_are_supported() {
         let step = i64::MAX;
         let times = Times::Regular { start: i64::MIN, step, count: 3 };
         assert_eq!(times.to_vec(), [i64::MIN, -1, i64::MAX - 1]);

@@ -1,9 +1,9 @@
-//! Which settings suit these samples: how many values a chunk, which codecs, which compression, which tolerance?
+//! Which settings suit these samples: values per chunk, codecs, compression, tolerance?
 //!
-//! Pure: encodes and decodes training data under a [`Candidate`], and picks from what somebody with a clock has measured.
-//! Idea: the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term Storage and Retrieval Technology for
-//! Anomaly Detection in Operational Data", FAST 2017, section 4), which chooses chunk size and compression together
-//! from the user's own data and queries.
+//! Pure functions: encode and decode training data with a [`Candidate`], and choose by the costs that a caller with a clock
+//! has measured. Idea: the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term Storage and Retrieval
+//! Technology for Anomaly Detection in Operational Data", FAST 2017, section 4), which chooses chunk size and compression
+//! together, based on the user's own data and queries.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::limits::GROUP_MEMBERS_MAX;
 use crate::semantic::{self, Movement, Semantic, SemanticError};
 use crate::{Chunk, Encoding, Error, GroupColumn, Times, ValueColumn, encode_group};
 
-/// Series with the same times: what would share chunks.
+/// Series with the same times, which would share chunks.
 #[derive(Clone, Debug)]
 pub struct TrainingGroup {
     /// Strictly ascending.
@@ -22,20 +22,20 @@ pub struct TrainingGroup {
     pub columns: Vec<ValueColumn>,
 }
 
-/// One way of writing chunks.
+/// One set of encoder settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Values of one series in a chunk.
+    /// Values per series in a chunk.
     pub values: usize,
     pub encoding: Encoding,
     pub semantic: Semantic,
 }
 
-/// A chunk, the times it covers, and which columns of its group it has.
+/// A chunk, its time range, and the columns of its group that it contains.
 #[derive(Clone, Debug)]
 pub struct EncodedChunk {
     pub range: TimeRange,
-    /// Positions in [`TrainingGroup::columns`]: the chunk's members 0, 1, ...
+    /// Indexes into [`TrainingGroup::columns`]: the chunk's members 0, 1, ...
     pub columns: Vec<usize>,
     pub bytes: Vec<u8>,
 }
@@ -44,14 +44,14 @@ pub struct EncodedChunk {
 #[derive(Clone, Debug, Default)]
 pub struct EncodedGroup {
     pub chunks: Vec<EncodedChunk>,
-    /// Largest difference between a value and what was recorded; 0 when nothing is lost.
+    /// Largest difference between a value and the recorded one; 0 if lossless.
     pub value_error_max: f64,
-    /// The same of times, ns.
+    /// The same for times, ns.
     pub time_error_max: u64,
 }
 
 impl TrainingGroup {
-    /// Values of all columns.
+    /// Number of values of all columns.
     pub fn values(&self) -> usize {
         self.at.len() * self.columns.len()
     }
@@ -62,11 +62,11 @@ impl EncodedGroup {
         self.chunks.iter().map(|chunk| chunk.bytes.len()).sum()
     }
 
-    /// The samples of some columns that lie in chunks which overlap the range, piece by piece, as a store reads them: times
-    /// of a chunk once, values of the columns that are asked for.
+    /// The samples of some columns in chunks that overlap the range, piece by piece, as a store reads them: the times of a
+    /// chunk once, and the values of the requested columns.
     ///
     /// # Errors
-    /// When a chunk cannot be read back, which would be a bug.
+    /// If a chunk cannot be decoded, which would be a bug.
     pub fn read(&self, columns: &[usize], range: TimeRange) -> Result<Vec<Pieces>, Error> {
         let mut out = vec![Pieces::new(); columns.len()];
         for chunk in self.chunks.iter().filter(|chunk| chunk.range.overlaps(&range)) {
@@ -87,13 +87,13 @@ impl EncodedGroup {
     }
 }
 
-/// Samples of one series, chunk after chunk.
+/// Samples of one series, chunk by chunk.
 pub type Pieces = Vec<(Times, ValueColumn)>;
 
-/// Writes a group as the candidate says.
+/// Encodes a group with the settings of a candidate.
 ///
 /// # Errors
-/// When the tolerances cannot be followed.
+/// If the tolerances are invalid.
 pub fn encode(group: &TrainingGroup, candidate: &Candidate) -> Result<EncodedGroup, SemanticError> {
     let mut out = EncodedGroup::default();
     let lives: Vec<Movement> = match candidate.semantic.value {
@@ -125,7 +125,7 @@ fn cut(column: &ValueColumn, part: Range<usize>) -> ValueColumn {
     }
 }
 
-/// Gives up what may be given up. What becomes of the times depends on them alone: it is the same for all columns.
+/// Applies the permitted loss. The resulting times depend only on the times, so they are the same for all columns.
 fn lossy(
     out: &mut EncodedGroup,
     at: &[Timestamp],
@@ -181,18 +181,18 @@ fn put(
     }
 }
 
-/// What a candidate costs.
+/// Measured cost of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// A value of the training data.
+    /// Bytes per value of the training data.
     pub bytes: f64,
-    /// ns a value.
+    /// ns per value.
     pub write: f64,
-    /// ns a query of the mix.
+    /// ns per query of the mix.
     pub read: f64,
 }
 
-/// How much reading counts against space: the exponent of its ratio to the best.
+/// Weights of reading and writing relative to space: the exponents of their ratios to the best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub read: f64,
@@ -200,13 +200,13 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Half the space is worth twice the time to read; writing is rare and in the background.
+    /// Half the space is worth twice the read time; writing is rare and in the background.
     pub const BALANCED: Self = Self { read: 1.0, write: 0.1 };
     pub const SPACE: Self = Self { read: 0.2, write: 0.02 };
     pub const SPEED: Self = Self { read: 4.0, write: 0.4 };
 }
 
-/// Positions of the candidates that no other one beats in both space and reading, by rising space.
+/// Indexes of the candidates on the Pareto front of space and read time, by increasing space.
 pub fn front(costs: &[Cost]) -> Vec<usize> {
     let mut order: Vec<(usize, &Cost)> = costs.iter().enumerate().collect();
     order.sort_by(|(_, a), (_, b)| a.bytes.total_cmp(&b.bytes).then(a.read.total_cmp(&b.read)));
@@ -219,16 +219,16 @@ pub fn front(costs: &[Cost]) -> Vec<usize> {
     order.into_iter().map(|(position, _)| position).collect()
 }
 
-/// Position of the candidate with the least product of its ratios to the best in each cost, weighted; `None` of none.
+/// Index of the candidate with the smallest weighted product of ratios to the best of each cost; `None` without candidates.
 pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
     let all = scores(costs, weights).into_iter().enumerate();
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)
 }
 
-/// Sizes that differ by no more than this share are equal. They are counted, not measured: there is no noise in them.
+/// Relative difference up to which sizes count as equal. Sizes are counted, not measured, so they have no noise.
 const SAME_BYTES: f64 = 0.01;
 
-/// Position of the smallest candidate. Of those as small as that, `usual` if it is one, else the one that is read fastest.
+/// Index of the smallest candidate. Among equal sizes: `usual` if it is one of them, else the fastest to read.
 pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
     let least = costs.iter().map(|cost| cost.bytes).min_by(f64::total_cmp)?;
     let is_small = |cost: &Cost| cost.bytes <= least * (1.0 + SAME_BYTES);
@@ -239,8 +239,8 @@ pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
     usual.filter(|usual| costs.get(*usual).is_some_and(is_small)).or_else(fastest)
 }
 
-/// As [`recommend`]; `usual` stays unless another one's product is smaller by a fifth, for a clock is not that exact, or
-/// another one is smaller and no slower to read.
+/// As [`recommend`], but keeps `usual` unless another candidate's product is smaller by a fifth, as time measurements are
+/// not exact, or another one is smaller and not slower to read.
 pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<usize> {
     let scores = scores(costs, weights);
     let best = recommend(costs, weights)?;
@@ -255,7 +255,7 @@ pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<
     Some(if gain.is_some_and(|gain| gain > 0.8) { usual } else { best })
 }
 
-/// Logarithms of the products.
+/// Logarithms of the weighted products.
 fn scores(costs: &[Cost], weights: Weights) -> Vec<f64> {
     let least =
         |of: fn(&Cost) -> f64| costs.iter().map(of).fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
@@ -269,8 +269,8 @@ fn scores(costs: &[Cost], weights: Weights) -> Vec<f64> {
     costs.iter().map(score).collect()
 }
 
-/// Groups series whose times are equal, in the order given, [`GROUP_MEMBERS_MAX`] at most; the positions of each
-/// group's series beside it. Times that do not strictly ascend make no group.
+/// Groups series with equal times, in the given order, at most [`GROUP_MEMBERS_MAX`] per group; also returns the indexes of
+/// each group's series. Series whose times are not strictly ascending are omitted.
 pub fn group(series: Vec<(Vec<Timestamp>, ValueColumn)>) -> Vec<(TrainingGroup, Vec<usize>)> {
     let mut out: Vec<(TrainingGroup, Vec<usize>)> = Vec::new();
     for (position, (at, column)) in series.into_iter().enumerate() {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_reads_back_from_the_chunks_that_overlap() {
+    fn overlapping_chunks_are_decoded_as_encoded() {
         let group = training();
         for compression in Compression::ALL {
             let encoded = encode(&group, &candidate(300, compression)).unwrap();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tolerance_makes_it_smaller_and_holds() {
+    fn a_tolerance_saves_space_and_is_respected() {
         let group = training();
         let lossless = candidate(1_000, Compression::Auto);
         let value = Some(Tolerance::Absolute(0.01));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_front_has_what_nothing_beats_and_weights_choose_on_it() {
+    fn the_front_is_pareto_optimal_and_weights_choose_from_it() {
         let cost = |bytes, read| Cost { bytes, write: 1.0, read };
         let costs = [cost(1.0, 9.0), cost(2.0, 2.0), cost(3.0, 2.5), cost(8.0, 1.5), cost(9.0, 9.0)];
         assert_eq!(front(&costs), [0, 1, 3]);
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(recommend(&costs, Weights::SPACE), Some(0));
         assert_eq!(recommend(&costs, Weights { read: 8.0, write: 0.0 }), Some(3));
         assert_eq!(recommend(&[], Weights::BALANCED), None);
-        // By less than a fifth, but in space and in reading.
+        // Smaller by less than a fifth, but both in space and read time.
         let costs = [cost(1.608, 10.0), cost(1.501, 9.9), cost(1.49, 99.0)];
         assert_eq!(recommend_over(&costs, Weights::BALANCED, 0), Some(1));
         assert_eq!(
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn series_with_equal_times_are_one_group() {
+    fn series_with_equal_times_form_a_group() {
         let series = |at: &[i64]| (at.to_vec(), ValueColumn::U64(vec![1; at.len()]));
         let groups =
             group(vec![series(&[1, 2]), series(&[1, 3]), series(&[1, 2]), series(&[2, 2]), series(&[])]);

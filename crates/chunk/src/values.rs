@@ -1,10 +1,10 @@
-//! What was measured at each time? Columns of numbers, all of one type.
+//! What was measured at each time? Columns of numbers of one type.
 
 use std::ops::Range;
 
 use tacho_model::{Value, ValueType};
 
-/// Values to be written, all of one type.
+/// Values to encode, all of one type.
 #[derive(Clone, Copy, Debug)]
 pub enum Values<'a> {
     F64(&'a [f64]),
@@ -12,7 +12,7 @@ pub enum Values<'a> {
     U64(&'a [u64]),
 }
 
-/// Values as read, all of one type.
+/// Decoded values, all of one type.
 #[derive(Clone, Debug)]
 pub enum ValueColumn {
     F64(Vec<f64>),
@@ -49,7 +49,7 @@ impl Values<'_> {
         }
     }
 
-    /// Each value's 64 bits.
+    /// The 64 bits of each value.
     pub fn words(&self) -> Vec<u64> {
         match self {
             Self::F64(v) => v.iter().map(|v| v.to_bits()).collect(),
@@ -60,7 +60,7 @@ impl Values<'_> {
 }
 
 impl ValueColumn {
-    /// The values whose 64 bits these are; the inverse of [`Values::words`].
+    /// The values with these 64 bits; the inverse of [`Values::words`].
     pub fn from_words(words: Vec<u64>, kind: ValueType) -> Self {
         match kind {
             ValueType::F64 => Self::F64(words.into_iter().map(f64::from_bits).collect()),
@@ -101,8 +101,8 @@ impl ValueColumn {
         (0..self.len()).map_while(|at| self.get(at))
     }
 
-    /// Puts these from place `from` on over what stands there. Returns whether they fit and are of the same type; if not,
-    /// nothing is changed.
+    /// Overwrites the values from index `from` on. Returns whether the types match and the values fit; if not, nothing is
+    /// changed.
     pub fn put(&mut self, from: usize, values: Values<'_>) -> bool {
         fn put<T: Copy>(all: &mut [T], from: usize, values: &[T]) -> bool {
             let places = from..from.saturating_add(values.len());
@@ -116,7 +116,7 @@ impl ValueColumn {
         }
     }
 
-    /// Keeps those at `places`; a range that goes past the end is cut there.
+    /// Keeps the values at `places`, clipped to the end.
     #[must_use]
     pub fn part(mut self, places: Range<usize>) -> Self {
         fn keep<T>(values: &mut Vec<T>, places: Range<usize>) {
@@ -131,7 +131,7 @@ impl ValueColumn {
         self
     }
 
-    /// The values as PromQL sees them; integers beyond 2^53 are rounded here.
+    /// The values in PromQL; integers above 2^53 are rounded here.
     pub fn into_f64(self) -> Vec<f64> {
         match self {
             Self::F64(v) => v,
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_cut_at_the_end() {
+    fn a_part_is_clipped_at_the_end() {
         let column = ValueColumn::I64(vec![1, 2, 3, 4]);
         for (places, left) in [(1..3, vec![2, 3]), (0..9, vec![1, 2, 3, 4]), (3..3, vec![]), (7..9, vec![])] {
             assert_eq!(column.clone().part(places), ValueColumn::I64(left));

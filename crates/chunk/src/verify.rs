@@ -1,10 +1,10 @@
-//! Does each chunk read back as what was written? Debug builds look; release builds trust the tests.
+//! Does each chunk decode to what was encoded? Only checked in debug builds; tests cover release builds.
 
 use tacho_model::{Entry, Timestamp};
 
 use crate::{Chunk, ExecutionBlock, GroupColumn};
 
-/// Records beyond which the second look would slow a debug build down too much.
+/// Number of records above which this check would slow down a debug build too much.
 const RECORDS_MAX: usize = 16_384;
 
 pub(crate) fn group(bytes: &[u8], at: &[Timestamp], columns: &[GroupColumn<'_>]) {
@@ -19,7 +19,7 @@ pub(crate) fn group(bytes: &[u8], at: &[Timestamp], columns: &[GroupColumn<'_>])
     };
     debug_assert!(
         at.len().saturating_mul(columns.len()) > RECORDS_MAX || Chunk::open(bytes).is_ok_and(reads),
-        "samples do not read back as they were written"
+        "samples are not decoded as encoded"
     );
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn entries(bytes: &[u8], entries: &[Entry]) {
     debug_assert!(
         entries.len() > RECORDS_MAX
             || Chunk::open(bytes).and_then(|chunk| chunk.entries()).is_ok_and(|read| read == entries),
-        "entries do not read back as they were written"
+        "entries are not decoded as encoded"
     );
 }
 
@@ -35,6 +35,6 @@ pub(crate) fn executions(bytes: &[u8], block: &ExecutionBlock) {
     debug_assert!(
         block.len() > RECORDS_MAX
             || Chunk::open(bytes).and_then(|chunk| chunk.executions()).is_ok_and(|read| read == *block),
-        "executions do not read back as they were written"
+        "executions are not decoded as encoded"
     );
 }

@@ -1,4 +1,5 @@
-//! How many bytes does a value or a call take? Printed (`cargo test -p tacho-chunk --test density -- --nocapture`), and held.
+//! How many bytes does a value or a call take? Printed (`cargo test -p tacho-chunk --test density -- --nocapture`), and
+//! checked against a maximum.
 
 mod common;
 
@@ -13,7 +14,7 @@ use tacho_model::Segment;
 
 const COUNT: usize = 8_192;
 
-/// Encodes samples every five seconds and fails when one takes more than `bytes_max` bytes.
+/// Encodes samples every five seconds and fails if a sample takes more than `bytes_max` bytes.
 fn check(name: &str, values: Values<'_>, jitter_ns: u64, bytes_max: f64) {
     let mut rng = Rng(1);
     let time = |n: i64| 1_750_000_000_000_000_000 + n * 5_000_000_000 + rng.below(jitter_ns + 1) as i64;
@@ -34,8 +35,8 @@ fn samples_take_few_bytes() {
     check("constant, ms of jitter in ns", Values::F64(&[1.5; COUNT]), 1_000_000, 2.7);
 }
 
-/// Ten percentages of a host, every ten seconds for a day: the load that databases of time series are compared with.
-/// Marks take 0.004 bytes of it, so that an hour can be read without decoding the day.
+/// Ten percentages of a host, every ten seconds for a day: a common load for comparing time series databases. Marks take
+/// 0.004 bytes per value, so that an hour can be read without decoding the day.
 #[test]
 fn a_day_of_walks_takes_little_more_than_its_entropy() {
     const SAMPLES: usize = 8_640;
@@ -52,9 +53,10 @@ fn a_day_of_walks_takes_little_more_than_its_entropy() {
     }
 }
 
-/// Floats whose order is not seen in a sample of 512: what a compressor was asked for finds, the choice of itself must find, too.
+/// Floats whose order is invisible in a sample of 512: the automatic choice must find what an explicitly requested
+/// compression finds.
 #[test]
-fn nobody_needs_to_ask_for_a_compressor() {
+fn automatic_compression_matches_the_best_requested_one() {
     let mut rng = Rng(5);
     let levels: Vec<f64> = (0..700).map(|_| rng.unit() * 100.0).collect();
     let mut at = 20_000.0;
@@ -65,7 +67,7 @@ fn nobody_needs_to_ask_for_a_compressor() {
     let mut mixed = Rng(7);
     let mut places = Rng(8);
     let columns = [
-        // As monitors report means: thousandths, summed up in floats.
+        // Means as computed by monitors: thousandths, summed up in floats.
         column(
             "means of thousandths",
             1.5,
@@ -79,7 +81,7 @@ fn nobody_needs_to_ask_for_a_compressor() {
             1.9,
             Box::new(|_| mixed.below(900) as f64 / (2.0 + mixed.below(2) as f64)),
         ),
-        column("levels that come again", 3.0, Box::new(|_| levels[places.below(700) as usize])),
+        column("recurring levels", 3.0, Box::new(|_| levels[places.below(700) as usize])),
         column("a pattern of 700", 1.7, Box::new(|n| levels[n % 700])),
     ];
     let times: Vec<i64> = (0..4_032).collect();
@@ -96,7 +98,7 @@ fn nobody_needs_to_ask_for_a_compressor() {
     }
 }
 
-/// Encodes segments, prints what takes how much, and fails when a call takes more than `bytes_max` bytes.
+/// Encodes segments, prints the size of each column, and fails if a call takes more than `bytes_max` bytes.
 fn check_calls(name: &str, segments: &[Segment], bytes_max: f64) {
     let block = common::block(segments, &web::operations());
     let bytes = encode_executions(&block);
@@ -125,13 +127,13 @@ fn work_on_other_threads_costs_little_more() {
 }
 
 #[test]
-fn trees_that_never_repeat_cost_little_more() {
+fn unique_call_trees_cost_little_more() {
     check_calls("no shape twice", &web::with_loops(&web::requests(1_000, 10), 11), 6.0);
 }
 
-/// Lines of logs, as they are sealed after half an hour and as they lie there for years.
+/// Log lines, as sealed after half an hour and as merged for years.
 #[test]
-fn a_line_of_a_log_takes_a_small_share_of_its_text() {
+fn a_log_line_takes_a_small_share_of_its_text() {
     for log in &logs::ALL {
         let check = |count, encoding: Encoding, share_max: f64| {
             let lines = log.lines(1, count);

@@ -1,5 +1,5 @@
-//! Bytes that were written once stay readable: files of `testdata/chunk/`, decoded and compared with what they were said to
-//! hold when they were made. They are never made again: encoders may write other bytes, readers must read these.
+//! Bytes of older versions stay readable: decodes the files of `testdata/chunk/` and compares them with descriptions made
+//! when they were written. They are never regenerated: encoders may write other bytes, but readers must read these.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn golden_files_read_as_they_were_written() {
     }
 }
 
-/// The hex digits of an example in the format's page: those before a `|` in one of its last blocks.
+/// The hex digits of an example in the format document: those before a `|` in one of its last code blocks.
 fn example(number: usize) -> Vec<u8> {
     let page = std::fs::read_to_string(root().join("docs/format/chunk.md")).unwrap();
     let block = page.split("## Examples").nth(1).unwrap().split("```").nth(2 * number + 1).unwrap();

@@ -1,4 +1,4 @@
-//! Damaged and hostile bytes: an error that says where, never a panic, and never more memory than a bound.
+//! Damaged and hostile bytes yield an error with its place, never a panic, and memory stays bounded.
 
 mod common;
 
@@ -10,7 +10,7 @@ use tacho_chunk::{
 };
 use tacho_model::{Body, Entry};
 
-/// Decodes as whatever it says it is.
+/// Decodes all records of the kind in the header.
 fn decode(bytes: &[u8]) -> Result<(), Error> {
     let chunk = Chunk::open(bytes)?;
     let (samples, entries, executions) = (chunk.samples(), chunk.entries(), chunk.executions());
@@ -36,7 +36,7 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Makes the checksums right that are not columns' own, so that damage reaches the decoders.
+/// Recomputes all checksums except those of columns, so that damage reaches the decoders.
 fn repair(bytes: &mut [u8]) {
     let of_group = bytes.get(4) == Some(&2);
     let prefix = if of_group { 16 } else { 20 };
@@ -78,7 +78,7 @@ fn some_chunks() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A column of which something has been given up.
+/// A lossy column.
 const LOSSY: GroupColumn<'_> = GroupColumn {
     member: 63,
     values: Values::F64(&[0.5; 300]),
@@ -145,7 +145,7 @@ proptest! {
 }
 
 #[test]
-fn every_flipped_bit_is_found() {
+fn every_flipped_bit_is_detected() {
     let numbers = GroupColumn { member: 0, values: Values::F64(&[1.0, 2.5, -0.0]), loss: None };
     let same = GroupColumn { member: 7, values: Values::I64(&[3; 3]), loss: None };
     let lossy = GroupColumn { values: Values::U64(&[5, 9, 1 << 40]), ..LOSSY };
@@ -163,9 +163,9 @@ fn every_flipped_bit_is_found() {
     }
 }
 
-/// Reading one member touches only its bytes: damage to the others is not its own.
+/// Reading one member reads only its bytes: damage to other members is irrelevant.
 #[test]
-fn a_member_is_read_though_another_is_damaged() {
+fn a_member_is_readable_although_another_is_damaged() {
     let column = |member, values| GroupColumn { member, values, loss: None };
     let mut bytes =
         group(&[1, 2, 4], &[column(0, Values::U64(&[5, 9, 8])), column(1, Values::U64(&[7, 1, 3]))]);
@@ -177,7 +177,7 @@ fn a_member_is_read_though_another_is_damaged() {
     assert_eq!(chunk.values(2), Ok(None));
 }
 
-/// Damages a chunk of three samples and returns what the reader says.
+/// Damages a chunk of three samples and returns the error.
 fn say(damage: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut bytes =
         group(&[1, 2, 4], &[GroupColumn { member: 0, values: Values::I64(&[7, 9, 8]), loss: None }]);
@@ -190,7 +190,7 @@ fn errors_name_value_and_place() {
     assert_eq!(say(|b| b[0] = b'X'), "not a chunk: begins with [58, 43, 48, 4b], expected \"TCHK\"");
     assert_eq!(say(|b| b[4] = 3), "chunk version 3 is newer than this program knows (at most 2)");
     assert_eq!(say(|b| b.truncate(11)), "header length: 4 bytes are needed, 3 are left");
-    assert_eq!(say(|b| b.push(0)), "body: 1 bytes too many");
+    assert_eq!(say(|b| b.push(0)), "body: 1 trailing bytes");
     let header = say(|b| b[17] ^= 1);
     assert!(header.starts_with("chunk header checksum mismatch: expected 0x"), "{header}");
     let body = say(|b| *b.last_mut().unwrap() ^= 1);
@@ -204,7 +204,7 @@ fn errors_name_value_and_place() {
         b[5] = 2;
         repair(b);
     });
-    assert_eq!(kind, "kind of a group is 2, which has no meaning here");
+    assert_eq!(kind, "kind of a group is 2, which is invalid");
     let member = say(|b| {
         b[34] = 64;
         repair(b);

@@ -1,4 +1,4 @@
-//! What goes in comes out, bit for bit: every type, every awkward value, any valid segment.
+//! Decoding returns what was encoded, bit for bit: every type, edge cases of values, any valid segment.
 
 mod common;
 
@@ -10,7 +10,7 @@ use tacho_chunk::{
 };
 use tacho_model::{Body, Entry, Kind, TimeRange, Value};
 
-/// Encodes samples of these members and decodes them again, each by itself; returns the header of the chunk.
+/// Encodes samples of these members and decodes each separately; returns the header of the chunk.
 fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
     let column = |(member, values): &'_ (u16, ValueColumn)| (*member, values.clone());
     let owned: Vec<(u16, ValueColumn)> = members.iter().map(column).collect();
@@ -35,7 +35,7 @@ fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
     header.clone()
 }
 
-/// Reads one member from the parts of a chunk that it needs, and nothing from them that it does not need.
+/// Reads one member from the required parts of a chunk, and checks that no other part is read.
 fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
     let gathered = |range| {
         let parts = Chunk::parts(bytes, range, |member| member == wanted).unwrap();
@@ -49,7 +49,7 @@ fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
         let header = open(&all).unwrap();
         let chunk = Chunk::reopen(&all, &header).unwrap();
         let others = header.members.iter().filter(|info| info.member != wanted && info.bytes > 0);
-        others.for_each(|info| assert!(chunk.values(info.member).is_err(), "a column that is not there"));
+        others.for_each(|info| assert!(chunk.values(info.member).is_err(), "a column that was not read"));
         (chunk.values(wanted), chunk.times().map(|times| times.to_vec()), all.len())
     };
     let (read, times, _) = gathered(TimeRange::ALL);
@@ -59,16 +59,16 @@ fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
         let whole = Chunk::open(bytes).unwrap();
         let columns: usize = whole.header().members.iter().map(|info| info.bytes).sum();
         let (_, _, length) = gathered(TimeRange::new(last + 1, i64::MAX));
-        assert!(length <= bytes.len() - columns, "a header alone, where the times do not overlap");
+        assert!(length <= bytes.len() - columns, "only the header if the times do not overlap");
     }
 }
 
-/// A group of one.
+/// A group of one member.
 fn samples(at: &[i64], values: &ValueColumn) -> Stats {
     group(at, &[(0, values.clone())]).members[0].stats
 }
 
-/// `count` times that strictly ascend, with steps of all sizes, or one.
+/// `count` strictly ascending times, with steps of all sizes or a constant step.
 fn ascending(first: i64, steps: &[u64], count: usize) -> Vec<i64> {
     let step = |n: usize| (steps[n % steps.len()] % (1 << 52)) as i64 + 1;
     let next = |(at, n): (i64, usize)| Some((at.checked_add(step(n))?, n + 1));
@@ -132,7 +132,7 @@ proptest! {
         for (number, segment) in segments.iter().enumerate() {
             let mut own = read.segment(number);
             prop_assert_eq!(own.check(read.operations().len()), Ok(()));
-            // The block has its own numbers for operations; their names must be the same.
+            // The block numbers operations itself; their names must be the same.
             for (a, b) in own.events.iter_mut().zip(&segment.events) {
                 if let (tacho_model::EventKind::Enter(x), tacho_model::EventKind::Enter(y)) = (a.kind, b.kind) {
                     prop_assert_eq!(&read.operations()[x as usize], &operations[y as usize]);
@@ -156,7 +156,7 @@ proptest! {
 }
 
 #[test]
-fn awkward_floats_survive() {
+fn special_floats_are_decoded_as_encoded() {
     let values = vec![f64::NAN, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001), -0.0, 0.0, f64::INFINITY];
     let stats = samples(&[i64::MIN, -7, 0, 1, 5, i64::MAX], &ValueColumn::F64(values));
     assert_eq!((stats.count, stats.min, stats.max), (3, Value::F64(-0.0), Value::F64(f64::INFINITY)));
@@ -165,7 +165,7 @@ fn awkward_floats_survive() {
 }
 
 #[test]
-fn nothing_but_nan_has_no_extremes() {
+fn a_column_of_nan_has_no_extremes() {
     for values in [vec![f64::NAN; 2], vec![f64::NAN, -f64::NAN]] {
         let stats = samples(&[1, 2], &ValueColumn::F64(values));
         assert_eq!((stats.count, stats.sum), (0, Sum::F64(0.0)));
@@ -174,7 +174,7 @@ fn nothing_but_nan_has_no_extremes() {
 }
 
 #[test]
-fn a_group_is_as_large_as_it_may_be_and_no_larger() {
+fn group_limits_hold_at_the_limit_and_one_past_it() {
     let at = [1, 2, 4];
     let values = ValueColumn::U64(vec![1, 5, 3]);
     let members: Vec<(u16, ValueColumn)> = (0..64).map(|member| (member, values.clone())).collect();
@@ -217,11 +217,11 @@ fn integers_are_exact() {
 }
 
 #[test]
-fn a_reader_of_the_wrong_kind_is_told() {
+fn reading_the_wrong_kind_is_an_error() {
     let column = GroupColumn { member: 0, values: Values::U64(&[1]), loss: None };
     let bytes = encode_group(&[1], 0, &[column], &Encoding::default());
     let error = Chunk::open(&bytes).unwrap().entries().unwrap_err();
-    assert_eq!(error.to_string(), "chunk holds sample records, entry were asked for");
+    assert_eq!(error.to_string(), "chunk holds sample records, expected entry");
 }
 
 #[test]

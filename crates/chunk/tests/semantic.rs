@@ -1,4 +1,4 @@
-//! What is given up stays within what was allowed, is written down, and saves space; what must not be touched is not.
+//! Losses stay within the permitted bound, are recorded, and save space; what must stay exact is unchanged.
 
 mod common;
 
@@ -12,10 +12,10 @@ use tacho_chunk::{
 
 const COUNT: usize = 4_096;
 
-/// Of what is known to be no counter.
+/// The movement of a known gauge.
 const GAUGE: Movement = Movement { changes: 1_000, descents: 500 };
 
-/// Reduces samples, writes and reads them, and compares with the original. Returns what was made of them, and its bytes.
+/// Simplifies samples, encodes and decodes them, and compares them with the original. Returns the result and its size.
 fn check(at: &[i64], values: &ValueColumn, semantic: &Semantic) -> (Reduced, usize) {
     check_of(at, values, semantic, GAUGE)
 }
@@ -68,7 +68,7 @@ fn regular() -> Vec<i64> {
     (0..COUNT as i64).map(|n| n * 10_000_000_000).collect()
 }
 
-/// A signal that swings slowly, with noise of that size.
+/// A slowly oscillating signal with noise of this amplitude.
 fn swinging(noise: f64) -> Vec<f64> {
     let mut rng = Rng(3);
     (0..COUNT).map(|n| 50.0 + (n as f64 / 200.0).sin() * 40.0 + rng.normal() * noise).collect()
@@ -151,7 +151,7 @@ fn a_tolerance_saves_space() {
 }
 
 #[test]
-fn what_was_made_smaller_stays_so_when_it_is_cut_and_merged() {
+fn simplified_samples_stay_small_after_splitting_and_merging() {
     let at = regular();
     let semantic = with(Method::Linear, Tolerance::Absolute(0.1));
     let (reduced, whole) = check(&at, &ValueColumn::F64(swinging(0.0)), &semantic);
@@ -164,7 +164,7 @@ fn what_was_made_smaller_stays_so_when_it_is_cut_and_merged() {
 }
 
 #[test]
-fn times_may_be_moved() {
+fn times_are_changed_within_the_bound() {
     let mut rng = Rng(5);
     let mut at = regular();
     at.iter_mut().for_each(|at| *at += rng.below(5_000_000) as i64);
@@ -176,7 +176,7 @@ fn times_may_be_moved() {
 }
 
 #[test]
-fn what_may_be_a_counter_is_left_alone() {
+fn a_possible_counter_is_not_changed() {
     let at = regular();
     let counter = ValueColumn::U64((0..COUNT as u64).map(|n| n * n % 7 + n * 5).collect());
     let life = Movement::of(counter.as_values());
@@ -187,9 +187,9 @@ fn what_may_be_a_counter_is_left_alone() {
     assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::NotSmaller)));
 }
 
-/// What was moved before stays, and what is exact is moved so that both together are small.
+/// Values changed before stay; exact values are changed so that the whole column gets small.
 #[test]
-fn exact_parts_beside_others_become_as_small_as_the_whole() {
+fn exact_parts_next_to_changed_ones_become_as_small_as_the_whole() {
     for (noise, tolerance, method) in [
         (0.0, Tolerance::Absolute(0.1), Method::Linear),
         (1.0, Tolerance::Absolute(0.5), Method::Linear),
@@ -204,7 +204,7 @@ fn exact_parts_beside_others_become_as_small_as_the_whole() {
         let whole = simplify(exact.as_values(), &[all], method, tolerance).unwrap().0;
         let mut column = ValueColumn::F64(vec![]);
         let mut known = 700..700;
-        // What has come so far is known; a part of it was moved before.
+        // The values up to here are known; a part of them was changed before.
         for now in [700..1_400, 300..1_402, 0..1_402, 0..COUNT] {
             let mut wider = exact.clone();
             wider.put(known.start, column.as_values());
@@ -229,21 +229,15 @@ fn exact_parts_beside_others_become_as_small_as_the_whole() {
 }
 
 #[test]
-fn settings_that_cannot_be_followed_are_refused() {
+fn invalid_settings_are_refused() {
     let refused =
         |semantic: Semantic| apply(&[1], Values::I64(&[1]), &semantic, &GAUGE).unwrap_err().to_string();
     let tolerance = |tolerance| refused(with(Method::Linear, tolerance));
-    assert_eq!(
-        tolerance(Tolerance::Absolute(-1.0)),
-        "tolerance is -1, a number that is not negative is wanted"
-    );
-    assert_eq!(
-        tolerance(Tolerance::Relative(f64::NAN)),
-        "tolerance is NaN, a number that is not negative is wanted"
-    );
-    let all = "relative tolerance is 1, less than 1 is wanted: 1 would allow everything to be 0";
+    assert_eq!(tolerance(Tolerance::Absolute(-1.0)), "tolerance is -1, must be a number of at least 0");
+    assert_eq!(tolerance(Tolerance::Relative(f64::NAN)), "tolerance is NaN, must be a number of at least 0");
+    let all = "relative tolerance is 1, must be less than 1: with 1 every value could become 0";
     assert_eq!(tolerance(Tolerance::Relative(1.0)), all);
     let aggregation = Some(Aggregation { step: -5, how: Aggregate::Avg });
-    let step = "step of an aggregation is -5 ns, more than 0 is wanted";
+    let step = "step of an aggregation is -5 ns, must be above 0";
     assert_eq!(refused(Semantic { aggregation, ..Semantic::default() }), step);
 }

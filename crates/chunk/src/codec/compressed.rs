@@ -1,4 +1,4 @@
-//! What another codec wrote, compressed as bytes: where the numbers are no arithmetic but repeat, and where it is asked for.
+//! Byte compression over the output of another codec: for numbers that repeat without arithmetic order, and on request.
 
 use tacho_model::ValueType;
 
@@ -6,7 +6,7 @@ use super::{Codec, Encoded, Look, decode, plain, planes, squeeze};
 use crate::bytes::{Reader, put_varint};
 use crate::{Compression, Effort, Error};
 
-/// Codecs over codecs, one for each way to compress.
+/// One codec per compression.
 pub(super) static ALL: [Compressed; 3] = [
     Compressed { tag: 16, name: "lz4", compression: Compression::Lz4 },
     Compressed { tag: 17, name: "gzip", compression: Compression::Gzip },
@@ -19,16 +19,17 @@ pub(super) struct Compressed {
     compression: Compression,
 }
 
-/// Bytes of what is inside, for each number, at most: no codec writes more.
+/// Limit on the uncompressed bytes per number: no codec writes more.
 const INSIDE_BYTES_MAX: usize = 16;
-/// What is inside may have tables too, bytes.
+/// Allowance for tables in the uncompressed bytes.
 const INSIDE_TABLES_BYTES_MAX: usize = 4_096;
-/// Fewer bytes than this never pay.
+/// Size below which compression never pays off.
 const BYTES_MIN: usize = 64;
-/// Bits a number above which planes are worth a try that nobody asked for.
+/// Bits per number above which planes are tried without being requested.
 const PAYS_ABOVE: f64 = 12.0;
 
-/// Compresses a column as it was written, or its numbers as bytes, whichever is smallest; `None` when nothing saves a sixteenth.
+/// Compresses the encoded column, or its numbers as bytes, whichever is smallest; `None` if this saves less than a
+/// sixteenth.
 pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     let auto = look.encoding.compression == Compression::Auto;
     let tried = !auto
@@ -41,7 +42,7 @@ pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     let words = look.numbers.words;
     let planes = Encoded { codec: planes::TAG, bytes: planes::encode(words) };
     let plain = plain::encode(look.numbers);
-    // What nobody asked for is only tried where it is likely to pay.
+    // Without a request, only the most promising form is tried.
     let inside = if auto { vec![&planes] } else { vec![&planes, &plain, written] };
     let over = |inside: &Encoded| {
         let mut bytes = vec![inside.codec];
@@ -63,7 +64,7 @@ impl Codec for Compressed {
         self.name
     }
 
-    /// It takes what another codec has written, not numbers: see [`compress`].
+    /// Never chosen by the ladder: it compresses encoded columns, see [`compress`].
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! All numbers are one number, bit for bit.
+//! All numbers are equal, bit for bit.
 
 use tacho_model::ValueType;
 

@@ -1,8 +1,8 @@
-//! Floats that are decimal numbers with few places, bit for bit: percentages, seconds, money.
+//! Floats that are decimal numbers with few decimals, bit for bit: percentages, seconds, money.
 //!
 //! The idea is that of ALP (Afroozeh, Kuffo, Boncz, "ALP: Adaptive Lossless floating-Point Compression", SIGMOD 2024). Here
-//! the way back is a division of two exact numbers, which IEEE 754 rounds correctly: it yields the float nearest to the decimal
-//! number, the one that a parser of the text would have made.
+//! decoding divides two exact numbers, which IEEE 754 rounds correctly: the result is the float nearest to the decimal
+//! number, the same as a parser of the decimal text returns.
 
 use tacho_model::ValueType;
 
@@ -12,37 +12,37 @@ use crate::bytes::Reader;
 
 pub(super) struct Decimal;
 
-/// Powers of ten that may be divided by; f64 holds each exactly.
+/// Powers of ten for the division; all are exact in f64.
 const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
-/// Adding and subtracting it rounds a float below 2^51 to a whole number: 2^52 + 2^51.
+/// Adding and subtracting it rounds a float below 2^51 to an integer: 2^52 + 2^51.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
-/// Bits a number above which decimal numbers may be smaller than whole ones: when all of those end in zeros.
+/// Bits per number above which decimals may be smaller than integers: if all integers end in zeros.
 const PAYS_ABOVE: f64 = 16.0;
-/// Numbers that name the exponent before all are looked at.
+/// Number of values that determine the exponent before all are checked.
 const PROBE: usize = 8;
 
-/// The integer that is `word`, as a float, times 10 to the `exponent`; `None` when the way back leads elsewhere.
-#[expect(clippy::cast_possible_truncation, reason = "the way back is compared")]
+/// The integer equal to the float `word` times 10^`exponent`; `None` if decoding it does not return `word`.
+#[expect(clippy::cast_possible_truncation, reason = "decoding is compared")]
 pub(crate) fn scaled(word: u64, exponent: u8) -> Option<i64> {
     let power = POWERS.get(usize::from(exponent))?;
     let integer = ((f64::from_bits(word) * power + ROUNDER) - ROUNDER) as i64;
     (float(integer, exponent) == word).then_some(integer)
 }
 
-/// The word of the float `integer` over 10 to the `exponent`.
-#[expect(clippy::cast_precision_loss, reason = "the encoder took only integers that come back exactly")]
+/// The word of the float `integer` / 10^`exponent`.
+#[expect(clippy::cast_precision_loss, reason = "the encoder accepts only exactly decodable integers")]
 pub(crate) fn float(integer: i64, exponent: u8) -> u64 {
     let power = POWERS.get(usize::from(exponent)).copied().unwrap_or(1.0);
     (integer as f64 / power).to_bits()
 }
 
-/// The smallest exponent with which all of `words` are decimal; `None` when there is none, or only 0.
+/// The smallest exponent above 0 with which all of `words` are decimal; `None` if there is none.
 pub(crate) fn exponent(words: impl Iterator<Item = u64> + Clone) -> Option<u8> {
     let fits = |exponent: u8| move |word: u64| scaled(word, exponent).is_some();
     let exponents = 1..u8::try_from(POWERS.len()).ok()?;
     let mut probed = exponents.filter(|exponent| words.clone().take(PROBE).all(fits(*exponent)));
-    // A number beyond the probe may have a place or two more.
+    // Numbers after the first ones may have more decimals.
     probed.find(|exponent| words.clone().all(fits(*exponent)))
 }
 
@@ -69,7 +69,7 @@ impl Codec for Decimal {
             let scaled = |word: &u64| scaled(*word, exponent).map(i64::cast_unsigned);
             look.numbers.words.iter().map(scaled).collect::<Option<Vec<u64>>>()
         };
-        // Numbers beyond the sample may have a place or two more.
+        // Numbers outside the sample may have up to two more decimals.
         let (exponent, integers) = (first..first.saturating_add(3)).find_map(|e| Some((e, integers(e)?)))?;
         let mut out = vec![exponent];
         look.put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 });
@@ -89,10 +89,7 @@ impl Codec for Decimal {
         let power = *POWERS.get(usize::from(exponent)).ok_or(Error::value("decimal exponent", exponent))?;
         let integers = take_nested_part(&mut reader, part, ValueType::I64, depth)?;
         reader.end("decimal column")?;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "the encoder took only integers that come back exactly"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "the encoder accepts only exactly decodable integers")]
         let float = |integer: u64| (integer.cast_signed() as f64 / power).to_bits();
         Ok(integers.into_iter().map(float).collect())
     }

@@ -1,4 +1,4 @@
-//! Few distinct numbers in many places: states, status codes, booleans.
+//! Few distinct numbers that repeat: states, status codes, booleans.
 
 use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
@@ -10,19 +10,19 @@ use crate::bytes::{Reader, put_varint};
 pub(super) struct Dictionary;
 
 const DISTINCT_MAX: usize = 256;
-/// Bits a number below which a table is no better than what is there.
+/// Bits per number below which a table does not improve on other codecs.
 const PAYS_ABOVE: f64 = 2.0;
-/// Fewer numbers than this never pay for a table.
+/// Number of values below which a table never pays off.
 const COUNT_MIN: usize = 16;
 
-/// Distinct words in order of appearance, and the position of each number among them. `None` when there are too many.
+/// Distinct words in order of first appearance, and the index of each number among them. `None` if there are too many.
 fn distinct(words: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut table = vec![];
     let mut positions: HashMap<u64, u64> = HashMap::new();
     let mut indices = Vec::with_capacity(words.len());
     let mut last = None;
     for word in words {
-        // Runs are common, and looking up costs more than all else here.
+        // Runs of equal numbers are common, and lookups dominate the cost.
         if let Some((before, position)) = last
             && before == *word
         {
@@ -51,7 +51,7 @@ impl Codec for Dictionary {
         "dictionary"
     }
 
-    /// By the entropy of the sample's words, as if each came whatever came before it.
+    /// Entropy of the words in the sample, as if they were independent.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.depth > 0 || look.numbers.words.len() < COUNT_MIN || !look.leaves(PAYS_ABOVE) {

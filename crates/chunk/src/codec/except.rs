@@ -1,4 +1,4 @@
-//! Floats that are like each other but for a few: NaN where a scrape failed, an infinity, -0.0. The few are kept apart.
+//! Floats of one kind with a few exceptions: NaN of a failed scrape, an infinity, -0.0. Exceptions are stored separately.
 
 use tacho_model::ValueType;
 
@@ -8,16 +8,16 @@ use crate::bytes::{Reader, put_varint};
 
 pub(super) struct Except;
 
-/// Of so many numbers one may be an exception.
+/// At most one of this many numbers may be an exception.
 const EXCEPTION_EVERY: usize = 4;
-/// Bits of an exception, about.
+/// Approximate bits of an exception.
 const EXCEPTION_BITS: f64 = 40.0;
 
 const fn ordinary(word: u64) -> bool {
     f64::from_bits(word).is_finite() && word != (-0.0f64).to_bits()
 }
 
-/// The words with exceptions replaced by the ordinary one before them; before the first by that one.
+/// Replaces each exception by the previous ordinary word; exceptions at the start by the first ordinary word.
 fn filled(words: &[u64]) -> Vec<u64> {
     let mut last = words.iter().copied().find(|word| ordinary(*word)).unwrap_or(0);
     let fill = |word: &u64| {

@@ -1,4 +1,4 @@
-//! Floats that are whole numbers, bit for bit: most gauges and counters. -0.0 and NaN are not.
+//! Floats that are integers, bit for bit: most gauges and counters. Excludes -0.0 and NaN.
 
 use tacho_model::ValueType;
 
@@ -8,13 +8,13 @@ use crate::bytes::Reader;
 
 pub(super) struct Integer;
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the way back is compared")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "decoding is compared")]
 pub(crate) fn whole(word: u64) -> Option<u64> {
     let integer = f64::from_bits(word) as i64;
     ((integer as f64).to_bits() == word).then_some(integer.cast_unsigned())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "the encoder took only integers that come back exactly")]
+#[expect(clippy::cast_precision_loss, reason = "the encoder accepts only exactly decodable integers")]
 pub(crate) const fn float(integer: u64) -> u64 {
     (integer.cast_signed() as f64).to_bits()
 }

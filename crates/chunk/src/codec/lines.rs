@@ -1,7 +1,7 @@
-//! Numbers that lie on few straight lines: each is the one before plus a slope that stays for a while.
+//! Numbers on few straight lines: each is the previous one plus a slope that stays constant for a while.
 //!
-//! Counters that stand still and then rise steadily are of this sort, times with a jump now and then, and what semantic
-//! compression leaves of values and times. Floats are decimal numbers here ([`super::decimal`]), but for exceptions.
+//! Examples are counters that alternate between standing still and steady growth, times with occasional jumps, and the
+//! output of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]), apart from exceptions.
 
 use tacho_model::ValueType;
 
@@ -11,27 +11,27 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
 pub(super) struct Lines;
 
-/// Fewer numbers than this on a line, on average, are better written in another way.
+/// Average number of values per line below which other codecs are better.
 const RUN_MIN: usize = 3;
-/// Bits of a line, about.
+/// Approximate bits of a line.
 const LINE_BITS: f64 = 20.0;
-/// Of so many floats one may be an exception: NaN, an infinity, -0.0.
+/// At most one of this many floats may be an exception: NaN, an infinity, -0.0.
 const EXCEPTION_EVERY: usize = 4;
 
-/// Lines in their order; all lists have one number for each.
+/// The lines in order; each list has one element per line.
 #[derive(Default)]
 struct Parsed {
     first: u64,
-    /// Numbers on it, less one.
+    /// Number of values on the line, minus one.
     more: Vec<u64>,
     slopes: Vec<u64>,
-    /// What the first number is off the line through the last number before it with the new slope: 0 when lines meet. The
+    /// Difference of the first number from the last number of the previous line plus the new slope: 0 if the lines meet. The
     /// first line has none.
     jumps: Vec<u64>,
 }
 
 impl Parsed {
-    /// Takes the longest line from each number on; `None` when there are too many. All arithmetic is mod 2^64.
+    /// Follows each line as far as possible; `None` if there are too many lines. Arithmetic is mod 2^64.
     fn of(words: &[u64]) -> Option<Self> {
         let (first, mut rest) = words.split_first()?;
         let mut parsed = Self { first: *first, ..Self::default() };
@@ -78,7 +78,7 @@ impl Parsed {
         })
     }
 
-    /// The numbers, which must be `count`.
+    /// The numbers; fails unless there are `count` of them.
     fn unfold(&self, count: usize) -> Result<Vec<u64>, Error> {
         let mut words = Vec::with_capacity(count);
         let jumps = std::iter::once(&0).chain(&self.jumps);
@@ -97,7 +97,7 @@ impl Parsed {
     }
 }
 
-/// The slope from `start` on: a new one only where two steps have it, or it would be that of a single jump.
+/// The slope from `start` on: a new one only if two steps share it; otherwise the step is a single jump.
 fn next_slope(start: u64, after: &[u64], old: u64) -> u64 {
     match after {
         [a, b, ..] if b.wrapping_sub(*a) == a.wrapping_sub(start) => a.wrapping_sub(start),
@@ -105,11 +105,11 @@ fn next_slope(start: u64, after: &[u64], old: u64) -> u64 {
     }
 }
 
-/// Floats as decimal integers, and what is none.
+/// Floats as decimal integers, plus exceptions.
 struct Floats {
     exponent: u8,
     integers: Vec<u64>,
-    /// Places, each as its distance to the one before.
+    /// Positions of the exceptions, each as the distance from the previous one.
     gaps: Vec<u64>,
     words: Vec<u64>,
 }
@@ -133,7 +133,7 @@ impl Floats {
                 floats.gaps.push((place - last) as u64);
                 floats.words.push(*word);
                 last = place;
-                // On the line, so that it does not end here.
+                // A value on the current line, so that the exception does not end it.
                 before.wrapping_add(slope)
             };
             (slope, before) = (if place == 0 { 0 } else { integer.wrapping_sub(before) }, integer);
@@ -161,7 +161,7 @@ impl Codec for Lines {
         "lines"
     }
 
-    /// By the lines that begin in the sample: each costs a few bytes.
+    /// By the number of lines that start in the sample: each costs a few bytes.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.numbers.words.len() < 2 * RUN_MIN || look.depth > 0 {
@@ -182,7 +182,7 @@ impl Codec for Lines {
             };
             all += run.len();
         }
-        // A bend that does not last is counted twice.
+        // A single jump counts as two bends.
         let lines = lines as f64 / all as f64;
         (lines * RUN_MIN as f64 <= 1.0).then_some(lines * LINE_BITS + look.bits_each(16))
     }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::Encoding;
 
-    /// Writes and reads floats; returns the bytes.
+    /// Encodes and decodes floats; returns the number of bytes.
     fn check(values: &[f64]) -> Option<usize> {
         let words: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
         let numbers = Numbers { words: &words, kind: ValueType::F64 };

@@ -1,29 +1,29 @@
-//! What does a column look like? Codecs judge by it what they would make of the column, before any of them writes it.
+//! How does a column look? Codecs estimate their output size from a sample, before any of them encodes the column.
 
 use std::cell::{Cell, OnceCell};
 
 use super::{Codec, Numbers, ans, encode_nested, multiple};
 use crate::{Effort, Encoding};
 
-/// Numbers of a sample.
+/// Number of values in a sample.
 const SAMPLE: usize = 512;
-/// Runs of neighbours that a sample of a longer column consists of.
+/// Number of contiguous runs in the sample of a long column.
 const RUNS: usize = 4;
 
-/// Bits a number above which codecs that search get a trial at full effort: of numbers that take more than a byte each much may
-/// repeat.
+/// Bits per number above which searching codecs get a trial at full effort: numbers that take more than a byte each may
+/// contain repetitions.
 const OPEN_ABOVE: f64 = 8.0;
-/// Numbers of a trial. With half as many, tables weigh so much that columns which would be smaller are missed.
+/// Number of values in a trial. With half as many, the relative size of tables hides columns that would be smaller.
 const TRIAL: usize = 1_024;
 
-/// A column, what may be done to it, and a sample of it.
+/// A column, the permitted encoding, and a sample of the column.
 pub(super) struct Look<'a> {
     pub(super) numbers: Numbers<'a>,
-    /// 0 for a column of the chunk; grows with nesting.
+    /// 0 for a column of the chunk; one more per level of nesting.
     pub(super) depth: u8,
     pub(super) encoding: &'a Encoding,
     plan: OnceCell<ans::Plan>,
-    /// The least bits a number that a codec has promised so far.
+    /// The lowest estimate of any codec so far, bits per number.
     least: Cell<f64>,
 }
 
@@ -32,17 +32,17 @@ impl<'a> Look<'a> {
         Self { numbers, depth, encoding, plan: OnceCell::new(), least: Cell::new(f64::INFINITY) }
     }
 
-    /// Notes what a codec promises.
+    /// Records the estimate of a codec.
     pub(super) fn promise(&self, bits: f64) {
         self.least.set(self.least.get().min(bits));
     }
 
-    /// Whether the codecs before this one leave so many bits a number that another look may pay. At full effort it always may.
+    /// Whether earlier estimates exceed `bits` per number, so that another estimate may pay off. Always true at full effort.
     pub(super) fn leaves(&self, bits: f64) -> bool {
         self.encoding.effort == Effort::Thorough || self.least.get() > bits
     }
 
-    /// Whether a codec that promised too much may still write the column in less than so many bytes: by what it makes of a part.
+    /// Whether a codec with a poor estimate may still need less than `bytes`: judged by encoding a part of the column.
     #[expect(clippy::cast_precision_loss, reason = "a measure of preference")]
     pub(super) fn is_missed(&self, codec: &dyn Codec, bytes: f64) -> bool {
         let words = self.numbers.words;
@@ -58,7 +58,7 @@ impl<'a> Look<'a> {
         codec.encode(&part).is_some_and(|written| part.bits_each(written.len()) < bits)
     }
 
-    /// Runs of neighbours, spread evenly; all numbers when there are few.
+    /// Contiguous runs, spread evenly; all numbers if there are few.
     pub(super) fn runs(&self) -> impl Iterator<Item = &'a [u64]> + Clone + use<'a> {
         self.runs_of(SAMPLE)
     }
@@ -75,19 +75,18 @@ impl<'a> Look<'a> {
         self.runs().flatten().copied()
     }
 
-    /// What entropy coding would make of the numbers; the measure that other codecs are held against.
+    /// The cost of entropy coding the numbers: the baseline for other codecs.
     pub(super) fn plan(&self) -> ans::Plan {
         *self.plan.get_or_init(|| ans::plan(self.runs(), ans::ORDER_MAX))
     }
 
-    /// Bits a number that entropy coding would need after `map`; `None` when a number of the sample has no image.
+    /// Bits per number of entropy coding after `map`; `None` if `map` returns `None` for a number of the sample.
     pub(super) fn bits_after(&self, map: impl Fn(u64) -> Option<u64>) -> Option<f64> {
         let runs = self.runs().map(|run| run.iter().map(|word| map(*word)).collect::<Option<Vec<u64>>>());
         self.bits_of(runs.collect::<Option<Vec<_>>>()?)
     }
 
-    /// Bits a number that entropy coding would need for runs that stand for those of the sample, in multiples of what divides
-    /// them all.
+    /// Bits per number of entropy coding for runs derived from those of the sample, after division by their common divisor.
     pub(super) fn bits_of(&self, runs: Vec<Vec<u64>>) -> Option<f64> {
         let bits = |runs: &[Vec<u64>]| ans::plan(runs.iter().map(Vec::as_slice), ans::ORDER_MAX).bits;
         let low = runs.iter().flatten().copied().min_by_key(|word| word.cast_signed())?;
@@ -95,19 +94,19 @@ impl<'a> Look<'a> {
         if divisor < 2 {
             return Some(bits(&runs));
         }
-        // The nested column will be one of multiples.
+        // The nested column will be encoded as multiples.
         let mut quotients = runs;
         quotients.iter_mut().flatten().for_each(|word| *word = word.wrapping_sub(low) / divisor);
         Some(bits(&quotients))
     }
 
-    /// So many bytes, once for the column, in bits a number.
+    /// Converts a fixed size in bytes into bits per number of the column.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn bits_each(&self, bytes: usize) -> f64 {
         (bytes * 8) as f64 / self.numbers.words.len().max(1) as f64
     }
 
-    /// Writes a column inside this one.
+    /// Encodes a column nested in this one.
     pub(super) fn put_nested(&self, out: &mut Vec<u8>, numbers: Numbers<'_>) {
         encode_nested(out, numbers, self.depth, self.encoding);
     }

@@ -1,9 +1,9 @@
-//! How is a column of numbers written in the fewest bytes?
+//! How is a column of numbers encoded in the fewest bytes?
 //!
-//! One codec is one file and one line in [`LADDER`]. Each says by a look at a sample (`look.rs`) what it would make of the
-//! column; the best are written, one or a few as the effort allows, and the smallest stays. Where none saves a sixteenth of the
-//! plain form, the plain form stays, because it decodes fastest.
-//! One more codec = its file, its line, its row in `docs/format/chunk.md`.
+//! One codec is one file and one line in [`LADDER`]. Each codec estimates its output size from a sample (`look.rs`). The
+//! codecs with the best estimates encode the column, one or several depending on the effort, and the smallest output is
+//! kept. If none saves a sixteenth of the plain form, the plain form is kept, because it decodes fastest. To add a codec:
+//! its file, its line, and its row in `docs/format/chunk.md`.
 
 mod ans;
 mod compressed;
@@ -39,7 +39,7 @@ use self::look::Look;
 
 pub(crate) use self::varint::cost as disorder;
 
-/// A column to be written: 64-bit words and what they stand for.
+/// A column to encode: 64-bit words and their type.
 #[derive(Clone, Copy)]
 pub(crate) struct Numbers<'a> {
     pub(crate) words: &'a [u64],
@@ -52,12 +52,12 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Which numbers of a column are wanted.
+/// Which numbers of a column are requested.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// Numbers of the whole column.
+    /// Number of values in the whole column.
     pub(crate) count: usize,
-    /// Those that are wanted, within `count`.
+    /// The requested range, within `count`.
     pub(crate) places: Range<usize>,
 }
 
@@ -67,42 +67,42 @@ impl Part {
     }
 }
 
-/// A column as written.
+/// An encoded column.
 pub(crate) struct Encoded {
     pub(crate) codec: u8,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// One way to write numbers.
+/// A codec for numbers.
 trait Codec: Sync {
     /// The tag on disk.
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// Bits a number that the column would take, judged by its sample; 0 when the whole column is as small as it gets, `None`
-    /// when it cannot be written this way or it is plain that it would not pay. Never called with no numbers.
+    /// Estimated bits per number, based on the sample; 0 if no codec can be better, `None` if the column cannot be encoded
+    /// this way or clearly would not get smaller. Never called with an empty column.
     fn estimate(&self, look: &Look<'_>) -> Option<f64>;
-    /// `None` when the rest of the column is not what the sample promised.
+    /// `None` if the rest of the column does not fit the codec, although the sample did.
     fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>>;
-    /// `count` words, or an error; allocates in proportion to `count` and the bytes only.
+    /// `count` words, or an error; allocates memory in proportion to `count` and the bytes only.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error>;
-    /// The words of a part. Damage elsewhere need not be found.
+    /// The words of a part. Damage outside of it may go undetected.
     fn decode_part(&self, bytes: &[u8], part: &Part, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         let mut words = self.decode(bytes, part.count, kind, depth)?;
         words.truncate(part.places.end);
         words.drain(..part.places.start.min(words.len()));
         Ok(words)
     }
-    /// Whether it searches for more than its estimate can tell, so that only a trial says what it would make of the column.
+    /// Whether the codec searches for patterns that its estimate cannot predict, so that only a trial shows the output size.
     fn searches(&self) -> bool {
         false
     }
-    /// How much larger the column may be in another codec that reads faster: 1 not at all.
+    /// How much larger the output of a faster codec may be before this codec is preferred; 1: not larger.
     fn slowness(&self) -> f64 {
         1.0
     }
 }
 
-/// All codecs; of two that promise the same the earlier, simpler one is taken.
+/// All codecs; with equal estimates the earlier, simpler one is preferred.
 static LADDER: [&dyn Codec; 18] = [
     &constant::Constant,
     &step::Step,
@@ -124,17 +124,17 @@ static LADDER: [&dyn Codec; 18] = [
     &plain::Plain,
 ];
 
-/// Candidates that are written before the smallest is taken.
+/// Number of candidates that encode the column before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
-/// The same for a nested column: what contains it is one of several candidates itself.
+/// The same for a nested column: the outer codec is one of several candidates itself.
 const CANDIDATES_NESTED: usize = 2;
-/// A short column is written in this many ways at any effort: its sample says little, and it costs little.
+/// The same for a short column at any effort: its sample says little, and encoding is cheap.
 const CANDIDATES_SHORT: usize = 3;
 const SHORT: usize = 512;
-/// A candidate that promises so much more than the best is left alone.
+/// Candidates are skipped if their estimate exceeds the best one by this factor.
 const PROMISE_MAX: f64 = 1.5;
 
-/// The codecs of [`LADDER`], and those that compress what these write.
+/// The codecs of [`LADDER`], and those that compress their output.
 fn all() -> impl Iterator<Item = &'static dyn Codec> {
     LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec))
 }
@@ -143,12 +143,12 @@ fn find(tag: u8) -> Option<&'static dyn Codec> {
     all().find(|codec| codec.tag() == tag)
 }
 
-/// Name of a codec of numbers, for people.
+/// Name of a codec of numbers, for display.
 pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of a codec of this name.
+/// The tag of the codec with this name.
 pub(crate) fn tag(name: &str) -> Option<u8> {
     LADDER.iter().find(|codec| codec.name() == name).map(|codec| codec.tag())
 }
@@ -158,7 +158,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     (0..=u8::MAX).filter(|tag| LADDER.iter().any(|codec| codec.tag() == *tag)).filter_map(name)
 }
 
-/// Writes a column in the smallest form that is found with the effort, the codecs and the compression that are allowed.
+/// Encodes a column in the smallest form found with the permitted effort, codecs and compression.
 pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> Encoded {
     let plain_bytes = numbers.words.len() * 8;
     if numbers.words.is_empty() {
@@ -175,7 +175,7 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
     };
     let mut best: Option<(f64, Encoded)> = None;
     for (promised, codec) in candidates {
-        // Until something is there, whatever may help is tried: the column need not be what its sample promised.
+        // Try all candidates until one succeeds: the column may differ from its sample.
         let is_left_out = wanted == 0 || promised > most;
         if is_left_out && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
             continue;
@@ -197,7 +197,7 @@ fn score(bytes: usize, codec: &dyn Codec) -> f64 {
     bytes as f64 * codec.slowness()
 }
 
-/// What each codec promises, in bits a number, the best first. Where one cannot be beaten, it stands alone.
+/// The estimates of all codecs in bits per number, best first. If one cannot be improved on, only that one.
 fn candidates(look: &Look<'_>) -> Vec<(f64, &'static dyn Codec)> {
     let mut candidates: Vec<(f64, &'static dyn Codec)> = vec![];
     for codec in LADDER.iter().filter(|codec| look.encoding.codecs.has(codec.tag())) {
@@ -214,7 +214,7 @@ fn candidates(look: &Look<'_>) -> Vec<(f64, &'static dyn Codec)> {
     candidates
 }
 
-/// Reads a column of `count` words. The caller has checked `count` against a limit.
+/// Decodes a column of `count` words. The caller has checked `count` against a limit.
 pub(crate) fn decode(
     tag: u8,
     bytes: &[u8],
@@ -225,7 +225,7 @@ pub(crate) fn decode(
     decode_part(tag, bytes, &Part::whole(count), kind, depth)
 }
 
-/// Reads those numbers of a column that `part` says.
+/// Decodes the numbers of a column in `part`.
 pub(crate) fn decode_part(
     tag: u8,
     bytes: &[u8],
@@ -241,11 +241,16 @@ pub(crate) fn decode_part(
         return Reader::new(bytes).end("column of no numbers").map(|()| vec![]);
     }
     let words = codec.decode_part(bytes, part, kind, depth)?;
-    debug_assert_eq!(words.len(), part.places.len(), "{} yields as many numbers as asked for", codec.name());
+    debug_assert_eq!(
+        words.len(),
+        part.places.len(),
+        "{} yields the requested number of values",
+        codec.name()
+    );
     Ok(words)
 }
 
-/// Writes a column inside another one of this depth: `u8 codec`, `varint bytes`, the bytes.
+/// Encodes a column nested at this depth: `u8 codec`, `varint bytes`, the bytes.
 pub(crate) fn encode_nested(out: &mut Vec<u8>, numbers: Numbers<'_>, depth: u8, encoding: &Encoding) {
     let encoded = encode(numbers, depth + 1, encoding);
     out.push(encoded.codec);
@@ -253,7 +258,7 @@ pub(crate) fn encode_nested(out: &mut Vec<u8>, numbers: Numbers<'_>, depth: u8, 
     out.extend_from_slice(&encoded.bytes);
 }
 
-/// Reads what [`encode_nested`] wrote.
+/// Decodes what [`encode_nested`] wrote.
 pub(crate) fn take_nested(
     reader: &mut Reader<'_>,
     count: usize,
@@ -263,7 +268,7 @@ pub(crate) fn take_nested(
     take_nested_part(reader, &Part::whole(count), kind, depth)
 }
 
-/// Reads a part of what [`encode_nested`] wrote.
+/// Decodes a part of what [`encode_nested`] wrote.
 pub(crate) fn take_nested_part(
     reader: &mut Reader<'_>,
     part: &Part,
@@ -303,7 +308,7 @@ mod tests {
         ]
     }
 
-    /// Words between ordinary floats.
+    /// Special words among ordinary floats.
     fn holes(n: u64) -> u64 {
         [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY][n as usize % 4].to_bits() + n / 4
     }
@@ -406,13 +411,13 @@ mod tests {
         assert_eq!(tags, (0..20).chain([24]).collect::<Vec<u8>>());
     }
 
-    /// Encodes and names what was chosen.
+    /// Encodes a column and returns the name of the chosen codec.
     fn chosen(words: &[u64], kind: ValueType) -> &'static str {
         name(encode(Numbers { words, kind }, 0, &Encoding::thorough()).codec).unwrap()
     }
 
     #[test]
-    fn the_ladder_takes_the_codec_that_fits() {
+    fn the_ladder_chooses_the_best_codec() {
         let floats = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
         let ids: Vec<u64> = (0..500).map(|n| tacho_model::mix64((7 + n * n) << 24)).collect();
         let noise: Vec<u64> =
@@ -437,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_allowed_is_chosen() {
+    fn only_permitted_codecs_are_chosen() {
         let words: Vec<u64> = (0..2_000).map(|n| tacho_model::mix64(n * n % 7) >> 8).collect();
         let chosen = |set: &[&str], compression| {
             let codecs = CodecSet::only(set.iter().copied()).unwrap();
@@ -458,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_do_not_make_decimal_numbers_large() {
+    fn exceptions_do_not_enlarge_decimal_columns() {
         let word = |n: u64| (if n % 50 == 7 { f64::NAN } else { (n % 90) as f64 / 10.0 }).to_bits();
         let words: Vec<u64> = (0..2_000).map(word).collect();
         for encoding in [Encoding::default(), Encoding::thorough()] {
@@ -469,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_has_an_end() {
+    fn nesting_is_limited() {
         let error = decode(8, &[8, 6, 8, 4, 8, 2, 1, 0], 1, ValueType::U64, 0).unwrap_err();
         assert_eq!(error.to_string(), "nesting of columns is 3, at most 2 is allowed");
     }

@@ -1,4 +1,4 @@
-//! Floats as integers in the same order: neighbours that are near each other are near as integers too.
+//! Floats as integers in the same order: floats that are close to each other become close integers.
 
 use tacho_model::ValueType;
 
@@ -8,10 +8,11 @@ use crate::bytes::Reader;
 
 pub(super) struct Ordered;
 
-/// Bits a number above which floats may be smaller than the integers that they are.
+/// Bits per number above which this order may be smaller than the integers that the floats represent.
 const PAYS_ABOVE: f64 = 16.0;
 
-/// The place of a float among all floats, as a signed integer: negative ones are turned round, as IEEE 754 orders them (5.10).
+/// The rank of a float among all floats, as a signed integer: the bits of negative floats are inverted, in the order of IEEE
+/// 754 (5.10).
 pub(super) const fn rank(word: u64) -> u64 {
     let below = (word.cast_signed() >> 63).cast_unsigned();
     word ^ (below >> 1)
@@ -40,7 +41,7 @@ impl Codec for Ordered {
         Some(out)
     }
 
-    /// Turning round twice is the way back.
+    /// The inversion is its own inverse.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         if kind != ValueType::F64 {
             return Err(Error::value("type of an ordered column", kind as u8));

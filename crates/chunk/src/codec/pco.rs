@@ -1,5 +1,5 @@
-//! Pcodec (Loncaric, Jeppesen, Zinberg, "Pcodec: Better Compression for Numerical Sequences", 2025): bins of like numbers,
-//! differences of an order that it finds itself. Raw, delta and delta-of-delta are all here; the bytes say which.
+//! Pcodec (Loncaric, Jeppesen, Zinberg, "Pcodec: Better Compression for Numerical Sequences", 2025): bins of similar
+//! numbers, and differences of an order that it chooses. Covers raw, delta and delta-of-delta; the bytes say which.
 
 use ::pco::data_types::Number;
 use ::pco::errors::{PcoError, PcoResult};
@@ -12,9 +12,9 @@ use crate::{Effort, Error};
 
 pub(super) struct Pco;
 
-/// Below this its tables cost more than they save.
+/// Number of values below which its tables cost more than they save.
 const COUNT_MIN: usize = 24;
-/// Integers with fewer bits than this are single tokens already; bins cannot be better.
+/// Bits below which integers are single tokens already, so that bins cannot be better.
 const BITS_MIN: f64 = 4.5;
 
 fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {
@@ -28,7 +28,8 @@ fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {
     Ok(out)
 }
 
-/// Reads one page of `count` numbers. The count is ours and not in Pcodec's bytes, so they cannot ask for more memory.
+/// Reads one page of `count` numbers. `count` is the caller's, not read from the bytes, so hostile bytes cannot request more
+/// memory.
 fn decompress<T: Number + Default>(bytes: &[u8], count: usize) -> Result<Vec<T>, Error> {
     let damaged = |error: PcoError| Error::Codec { codec: "pco", reason: error.to_string() };
     let (file, rest) = FileDecompressor::new(bytes).map_err(damaged)?;
@@ -53,7 +54,7 @@ impl Codec for Pco {
         "pco"
     }
 
-    /// Its bins are about as good as tokens; it also finds what else is in floats, at the price of a search.
+    /// Its bins are about as good as tokens; it also finds structure in floats, at the cost of a search.
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.numbers.words.len() < COUNT_MIN || look.encoding.effort == Effort::Fast {
             return None;
@@ -72,7 +73,7 @@ impl Codec for Pco {
             ValueType::I64 => compress(&words.iter().map(|w| w.cast_signed()).collect::<Vec<_>>()),
             ValueType::F64 => compress(&words.iter().map(|w| f64::from_bits(*w)).collect::<Vec<_>>()),
         };
-        // Its errors speak of arguments that are fixed above; should one occur, another codec takes the column.
+        // Errors only concern the fixed arguments above; if one occurs, another codec encodes the column.
         result.ok()
     }
 

@@ -1,4 +1,4 @@
-//! Eight bytes a number: what nothing else makes smaller.
+//! Eight bytes per number: for columns that no other codec makes smaller.
 
 use tacho_model::ValueType;
 
@@ -25,7 +25,7 @@ impl Codec for Plain {
         "plain"
     }
 
-    /// The ladder falls back on it when nothing helps; it never has to be tried.
+    /// The ladder falls back to it, so it is never a candidate.
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

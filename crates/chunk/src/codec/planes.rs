@@ -1,4 +1,4 @@
-//! The lowest bytes of all numbers, then their second bytes, and so on: what byte compression likes better than whole numbers.
+//! The lowest bytes of all numbers, then their second bytes, and so on: compresses better than interleaved bytes.
 
 use tacho_model::ValueType;
 
@@ -23,7 +23,7 @@ impl Codec for Planes {
         "planes"
     }
 
-    /// As large as the plain form: only compression makes something of it (`compressed.rs`).
+    /// As large as the plain form; only useful with compression (`compressed.rs`).
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! What do bytes become when they are compressed, and how do they come back within a bound?
+//! How are bytes compressed, and decompressed within a size limit?
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
@@ -7,19 +7,20 @@ use ::zstd::bulk::{Compressor, Decompressor};
 
 use crate::{Compression, Effort, Error};
 
-/// zstd's own default: beyond it time grows faster than bytes shrink.
+/// The default level of zstd: above it, time grows faster than size shrinks.
 const ZSTD_LEVEL: i32 = 3;
-/// A seventh of the speed, and texts take a sixth less; the next levels save as much again at a thirtieth.
+/// A seventh of the speed for texts that are a sixth smaller; the next levels save as much again at a thirtieth of the
+/// speed.
 const ZSTD_LEVEL_THOROUGH: i32 = 12;
 
 thread_local! {
-    /// Contexts are kept: making one costs as much as compressing a short column.
+    /// Contexts are reused: creating one costs as much as compressing a short column.
     static COMPRESSORS: RefCell<[Option<Compressor<'static>>; 2]> = const { RefCell::new([None, None]) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// One LZ4 block, one Zstandard frame (also for [`Compression::Auto`]) or one gzip member. `None` when the library fails (it
-/// only does so for want of memory) or there is nothing to do.
+/// One LZ4 block, one Zstandard frame (also for [`Compression::Auto`]) or one gzip member. `None` if the library fails (only
+/// for lack of memory) or no compression is set.
 pub(crate) fn compress(plain: &[u8], compression: Compression, effort: Effort) -> Option<Vec<u8>> {
     match compression {
         Compression::None => None,
@@ -42,7 +43,7 @@ pub(crate) fn compress(plain: &[u8], compression: Compression, effort: Effort) -
     }
 }
 
-/// Exactly `size` bytes. The caller has checked `size` against a limit.
+/// Decompresses to exactly `size` bytes. The caller has checked `size` against a limit.
 pub(crate) fn decompress(bytes: &[u8], size: usize, compression: Compression) -> Result<Vec<u8>, Error> {
     let codec = if compression == Compression::Auto { Compression::Zstd.name() } else { compression.name() };
     let damaged = |reason: String| Error::Codec { codec, reason };

@@ -1,4 +1,4 @@
-//! Ids that are a mixed counter: undo the mixing and find the counter. Agents make their trace and span ids so.
+//! Ids made by mixing a counter: undoes the mixing and encodes the counter. Agents create trace and span ids this way.
 
 use tacho_model::{ValueType, mix64, unmix64};
 
@@ -8,10 +8,10 @@ use crate::bytes::Reader;
 
 pub(super) struct Unmix;
 
-/// Numbers looked at before the whole column is tried.
+/// Number of values checked before the whole column is tried.
 const PROBE: usize = 64;
 
-/// Whether there is clearly more order in the numbers once the mixing is undone.
+/// Whether the numbers are clearly more ordered after the mixing is undone.
 fn helps(words: &[u64]) -> bool {
     let probe = || words.iter().take(PROBE).copied();
     varint::cost(probe().map(unmix64)) * 4 < varint::cost(probe()) * 3

@@ -1,4 +1,4 @@
-//! Differences of one to ten bytes: no start-up cost, so it wins where there are few numbers.
+//! Differences of one to ten bytes: without fixed overhead, so it is best for few numbers.
 
 use tacho_model::ValueType;
 
@@ -8,10 +8,10 @@ use crate::bytes::{Reader, put_varint, unzigzag, varint_bytes, zigzag};
 
 pub(super) struct Varint;
 
-/// Above this many numbers other codecs are never worse by more than a few bytes, and faster to decode.
+/// Number of values above which other codecs are never worse by more than a few bytes, and decode faster.
 const COUNT_MAX: usize = 4_096;
 
-/// Differences (mod 2^64) to the number before, the first to 0, as zigzag.
+/// Differences (mod 2^64) from the previous number, the first from 0, as zigzag.
 fn differences(words: &[u64]) -> impl Iterator<Item = u64> {
     let mut before = 0;
     words
@@ -19,7 +19,7 @@ fn differences(words: &[u64]) -> impl Iterator<Item = u64> {
         .map(move |word| zigzag(word.wrapping_sub(std::mem::replace(&mut before, *word)).cast_signed()))
 }
 
-/// Bytes that `words` would take: how much order there is in them.
+/// Bytes that `words` would take: a measure of their order.
 pub(crate) fn cost(words: impl IntoIterator<Item = u64>) -> u64 {
     let words: Vec<u64> = words.into_iter().collect();
     differences(&words).map(|n| u64::from(varint_bytes(n))).sum()

@@ -1,7 +1,8 @@
-//! Floats that share most bits with the one before: what differs, shifted down past the bits that no number of the column uses.
+//! Floats that share most bits with the previous one: the differing bits, shifted right past the bits that no number of the
+//! column uses.
 //!
-//! The idea is that of Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022); how
-//! the differing bits are written is left to the ladder.
+//! The idea is that of Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022);
+//! here the ladder chooses how the differing bits are encoded.
 
 use tacho_model::ValueType;
 
@@ -11,10 +12,10 @@ use crate::bytes::Reader;
 
 pub(super) struct Xor;
 
-/// Bits a number above which floats may be smaller than the integers that they are.
+/// Bits per number above which this may be smaller than the integers that the floats represent.
 const PAYS_ABOVE: f64 = 6.0;
 
-/// Bits in which neighbours differ; the first word differs from 0.
+/// Bits in which neighbours differ; the first word is compared with 0.
 fn changes(words: &[u64]) -> Vec<u64> {
     let mut before = 0;
     words.iter().map(|word| *word ^ std::mem::replace(&mut before, *word)).collect()

@@ -1,4 +1,4 @@
-//! Zstandard (RFC 8878) over the plain bytes: patterns that repeat but are no arithmetic.
+//! Zstandard (RFC 8878) over the plain bytes: for repeating patterns without arithmetic order.
 
 use tacho_model::ValueType;
 
@@ -8,9 +8,9 @@ use crate::{Compression, Effort, Error};
 
 pub(super) struct Zstd;
 
-/// Fewer numbers than this never pay for a frame.
+/// Number of values below which a frame never pays off.
 const COUNT_MIN: usize = 16;
-/// Bits a number below which what is there is left alone.
+/// Bits per number below which other codecs are good enough.
 const PAYS_ABOVE: f64 = 16.0;
 
 impl Codec for Zstd {
@@ -22,7 +22,7 @@ impl Codec for Zstd {
         "zstd"
     }
 
-    /// By what the sample becomes. Where numbers are small after other codecs, it is not worth the time.
+    /// By compressing the sample. Not worth the time if other codecs make the numbers small.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         let barred = !matches!(look.encoding.compression, Compression::Auto | Compression::Zstd);

@@ -1,17 +1,18 @@
-//! How are attributes' values held? Keys and forms repeat and are the layout's; ids are 16 bytes and not 36 letters.
+//! How are values of attributes stored? Keys and forms repeat, so layouts hold them; a UUID is 16 bytes instead of 36
+//! characters.
 
 use std::fmt;
 use std::sync::Arc;
 
 use tacho_model::AttributeValue;
 
-/// Which calls have attributes under which keys, in which form: what a segment's attributes are without their values.
+/// The attributes of a segment without values: for each, the call, the key, and the form of the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Layout(pub(super) Vec<Slot>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slot {
-    /// Number of the call in its segment.
+    /// Index of the call in its segment.
     pub(super) call: u32,
     pub(super) key: u32,
     pub(super) form: Form,
@@ -30,11 +31,11 @@ impl Form {
     pub(super) const ALL: [Self; 3] = [Self::Text, Self::Integer, Self::Id];
 }
 
-/// Keys with columns of their own; those beyond share the last one's, so that hostile keys cannot multiply columns.
+/// Limit on keys with their own columns; further keys share the last one's, so that hostile keys cannot multiply columns.
 const KEY_COLUMNS_MAX: u32 = 1_024;
 
 impl Slot {
-    /// Number of the columns that the value goes to.
+    /// Index of the columns that store the value.
     pub(super) fn column(&self) -> usize {
         self.key.min(KEY_COLUMNS_MAX - 1) as usize
     }
@@ -45,7 +46,7 @@ impl Slot {
 pub enum AttributeData {
     Text(Arc<str>),
     Integer(i64),
-    /// A text that is a UUID in lower case with hyphens: its first and its last eight bytes.
+    /// A text that is a UUID in lower case with hyphens: its first and last eight bytes.
     Id([u64; 2]),
 }
 
@@ -58,7 +59,7 @@ impl AttributeData {
         }
     }
 
-    /// Packs a text that is an id.
+    /// Converts a value; a text that is a UUID becomes [`Self::Id`].
     pub fn new(value: &AttributeValue) -> Self {
         match value {
             AttributeValue::Integer(number) => Self::Integer(*number),
@@ -98,7 +99,7 @@ impl fmt::Display for AttributeData {
 /// An attribute of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttributeRef<'a> {
-    /// Number of the call in its segment.
+    /// Index of the call in its segment.
     pub call: u32,
     pub key: &'a Arc<str>,
     pub value: &'a AttributeData,
@@ -131,7 +132,7 @@ pub(crate) fn parse_id(text: &str) -> Option<[u64; 2]> {
 mod tests {
     use super::*;
 
-    /// Packs a text and shows it again.
+    /// Converts a text and displays the result.
     fn check(text: &str, form: Form) {
         let data = AttributeData::new(&AttributeValue::Text(text.into()));
         assert_eq!((data.form(), data.to_string().as_str()), (form, text));

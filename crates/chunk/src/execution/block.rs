@@ -1,4 +1,4 @@
-//! Segments of one series in columns: the form in which they grow, are read, and are encoded from.
+//! How are segments of a series kept in memory? In columns, to which segments are appended, and which are read and encoded.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::row::{Row, RowRef};
 use super::shape::{Outline, Shape};
 use crate::limits::{CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 
-/// Segments of one series, their shapes and layouts kept once.
+/// Segments of one series. Equal shapes and layouts are stored once.
 #[derive(Clone, Debug)]
 pub struct ExecutionBlock {
     pub(super) operations: Interner<Operation>,
@@ -22,25 +22,25 @@ pub struct ExecutionBlock {
     pub(super) shapes: Interner<Arc<Shape>>,
     pub(super) layouts: Interner<Layout>,
     pub(super) rows: Vec<Row>,
-    /// Times of all rows: ns since the event before.
+    /// Times of all rows: ns since the previous event.
     pub(super) deltas: Vec<u64>,
-    /// Ages of all rows' carried calls, ns.
+    /// Ages of the carried calls of all rows, ns.
     pub(super) ages: Vec<u64>,
-    /// Values of all rows' attributes.
+    /// Attribute values of all rows.
     pub(super) values: Vec<AttributeData>,
     range: TimeRange,
     calls: usize,
-    /// Bytes on the heap that are not in the vectors above.
+    /// Heap bytes that are not in the vectors above.
     heap_bytes: usize,
     scratch: Scratch,
 }
 
-/// Room that `push` uses again and again.
+/// Buffers that `push` reuses.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
     outline: Outline,
     layout: Layout,
-    /// For each operation of the sender the push that looked it up last, and its position here.
+    /// For each operation of the sender: the last push that looked it up, and its index here.
     operations: Vec<(u64, OperationIndex)>,
     pushes: u64,
 }
@@ -65,7 +65,7 @@ impl Default for ExecutionBlock {
     }
 }
 
-/// The same segments, and the same tables in the same order.
+/// Equal if segments and tables are equal and in the same order.
 impl PartialEq for ExecutionBlock {
     fn eq(&self, other: &Self) -> bool {
         self.operations == other.operations
@@ -83,7 +83,7 @@ impl ExecutionBlock {
         Self::default()
     }
 
-    /// An empty block with room for as much as `filled` has: so large a one is not copied again and again while it grows.
+    /// An empty block with the capacity of `filled`, so that it is not reallocated repeatedly while it grows.
     #[must_use]
     pub fn as_large_as(filled: &Self) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl ExecutionBlock {
         }
     }
 
-    /// Takes a segment whose operations are positions in `operations`. One that fails [`Segment::check`] is left out.
+    /// Appends a segment, whose operations are indexes into `operations`. Drops a segment that fails [`Segment::check`].
     pub fn push(&mut self, segment: &Segment, operations: &[Operation]) {
         debug_assert_eq!(segment.check(operations.len()), Ok(()), "only checked segments are pushed");
         let Some(shape) = self.intern_shape(segment, operations) else { return };
@@ -123,7 +123,7 @@ impl ExecutionBlock {
         self.add_row(row);
     }
 
-    /// Puts a row whose times, ages and values are there already.
+    /// Appends a row whose times, ages and values are already stored.
     pub(super) fn add_row(&mut self, row: Row) {
         self.rows.push(row);
         let Some(row) = self.last() else { return };
@@ -132,7 +132,7 @@ impl ExecutionBlock {
         self.calls += completed;
     }
 
-    /// As [`Self::add_row`], for a row out of bytes: refuses times that overflow and a trace without an id.
+    /// As [`Self::add_row`], for a decoded row: refuses times that overflow, and a trace id of zero.
     pub(super) fn add_checked_row(&mut self, row: Row) -> Result<(), SegmentError> {
         RowRef::new(self, &row).check()?;
         let values = RowRef::new(self, &row).values();
@@ -141,7 +141,7 @@ impl ExecutionBlock {
         Ok(())
     }
 
-    /// Puts a shape out of bytes; its position is the next one.
+    /// Appends a decoded shape; its index is the next one.
     pub(super) fn add_shape_as_read(&mut self, shape: Arc<Shape>) {
         self.heap_bytes += shape.bytes();
         self.shapes.add(&*shape, Arc::clone(&shape));
@@ -172,7 +172,7 @@ impl ExecutionBlock {
         shape
     }
 
-    /// Position of the shape with this outline; `None` when it is not balanced.
+    /// Index of the shape with this outline; `None` if the outline is not balanced.
     fn add_shape(&mut self, outline: &Outline) -> Option<u32> {
         let heap_bytes = &mut self.heap_bytes;
         let make = || {
@@ -183,7 +183,7 @@ impl ExecutionBlock {
         self.shapes.try_intern(outline, |shape| shape.outline() == outline, make).ok()
     }
 
-    /// Looks a sender's operation up once for each push.
+    /// Looks up an operation of the sender once per push.
     fn intern_operation(
         &mut self,
         index: OperationIndex,
@@ -225,7 +225,7 @@ impl ExecutionBlock {
         position
     }
 
-    /// Segments.
+    /// Number of segments.
     pub const fn len(&self) -> usize {
         self.rows.len()
     }
@@ -234,12 +234,12 @@ impl ExecutionBlock {
         self.rows.is_empty()
     }
 
-    /// Completed calls.
+    /// Number of completed calls.
     pub const fn calls(&self) -> usize {
         self.calls
     }
 
-    /// Whether a further segment might break a limit of the format. A store cuts far earlier, by calls and bytes.
+    /// Whether another segment could exceed a limit of the format. The store seals blocks much earlier, by calls and bytes.
     pub fn is_full(&self) -> bool {
         let keys = self.keys.items().len() + SEGMENT_ATTRIBUTES_MAX;
         let operations = self.operations.items().len() + SEGMENT_EVENTS_MAX + SEGMENT_CARRIED_MAX;
@@ -256,7 +256,7 @@ impl ExecutionBlock {
         records <= CHUNK_RECORDS_MAX && events <= CHUNK_EVENTS_MAX
     }
 
-    /// Bytes of memory, estimated.
+    /// Estimated memory in use, bytes.
     pub const fn bytes(&self) -> usize {
         self.heap_bytes
             + self.rows.len() * size_of::<Row>()
@@ -264,7 +264,7 @@ impl ExecutionBlock {
             + self.values.len() * size_of::<AttributeData>()
     }
 
-    /// Bytes of memory that it has taken for rows and columns, filled or not.
+    /// Estimated memory allocated for rows and columns, in use or not, bytes.
     pub const fn room_bytes(&self) -> usize {
         self.heap_bytes
             + self.rows.capacity() * size_of::<Row>()
@@ -272,7 +272,7 @@ impl ExecutionBlock {
             + self.values.capacity() * size_of::<AttributeData>()
     }
 
-    /// From the first moment (ages of carried calls included) to the last. Empty when the block is.
+    /// From the first time (including ages of carried calls) to the last. Empty if the block is empty.
     pub const fn range(&self) -> TimeRange {
         self.range
     }
@@ -292,17 +292,17 @@ impl ExecutionBlock {
     /// Row number `i`.
     ///
     /// # Panics
-    /// When there is none.
+    /// If the row does not exist.
     pub fn row(&self, i: usize) -> RowRef<'_> {
         assert!(i < self.rows.len(), "row {i} of {}", self.rows.len());
         #[expect(clippy::indexing_slicing, reason = "asserted above, with a message")]
         RowRef::new(self, &self.rows[i])
     }
 
-    /// Row number `i` as the model has it; its operations are positions in [`Self::operations`].
+    /// Row number `i` as a [`Segment`]; its operations are indexes into [`Self::operations`].
     ///
     /// # Panics
-    /// When there is none.
+    /// If the row does not exist.
     pub fn segment(&self, i: usize) -> Segment {
         self.row(i).to_segment()
     }

@@ -1,4 +1,4 @@
-//! Columns back to a block. Every count, index, text and time is checked, so that a block that exists can be trusted.
+//! How are columns decoded into a block? Every count, index, text and time is checked, so that every block is valid.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::header::Tables;
 use crate::limits::{CHUNK_EVENTS_MAX, CHUNK_TIME_GROUPS_MAX};
 use crate::{Error, Header, Role};
 
-/// Reads what `encode_executions` wrote.
+/// Decodes what `encode_executions` wrote.
 pub(crate) fn decode(header: &Header, mut columns: Columns<'_>) -> Result<ExecutionBlock, Error> {
     let Some(tables) = header.tables else { return Err(Error::value("tables", 0u64)) };
     let mut block = ExecutionBlock::new();
@@ -59,13 +59,13 @@ fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Ta
     Ok(())
 }
 
-/// Sum of `counts`, checked against what a chunk may hold.
+/// Sum of `counts`, checked against the limit of a chunk.
 fn total(counts: impl IntoIterator<Item = usize>, what: &'static str) -> Result<usize, Error> {
     let sum = counts.into_iter().fold(0usize, usize::saturating_add);
     if sum > CHUNK_EVENTS_MAX { Err(Error::limit(what, sum, CHUNK_EVENTS_MAX)) } else { Ok(sum) }
 }
 
-/// A column of counts, each and all of them within what a chunk may hold.
+/// A column of counts; each count and their sum are within the limits of a chunk.
 fn take_counts(columns: &mut Columns<'_>, role: Role, len: usize) -> Result<(Vec<usize>, usize), Error> {
     let counts = columns.indices(role, len, CHUNK_EVENTS_MAX)?;
     let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
@@ -116,7 +116,7 @@ fn take_layouts(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &
     Ok(())
 }
 
-/// Rows with their ids; the other fields follow.
+/// Rows with their ids; the other fields are set later.
 fn take_ids(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Row>, Error> {
     let count = tables.segments;
     let bases = columns.u64(Role::Base, count)?;
@@ -173,19 +173,19 @@ fn take_rows(rows: &mut [Row], columns: &mut Columns<'_>, tables: &Tables) -> Re
     Ok(())
 }
 
-/// How many times, ages and values all rows have.
+/// Number of times, ages and values of all rows.
 struct Counts {
     deltas: usize,
     ages: usize,
     values: usize,
 }
 
-/// Tells each row where its times, ages and values begin.
+/// Sets the positions of each row's times, ages and values.
 fn place(rows: &mut [Row], block: &ExecutionBlock) -> Result<Counts, Error> {
     let (mut deltas, mut ages, mut values) = (0usize, 0usize, 0usize);
     for row in rows.iter_mut() {
         (row.deltas_at, row.ages_at, row.values_at) = (deltas, ages, values);
-        // Positions were checked against the tables when they were read.
+        // The indexes were checked against the tables when they were decoded.
         let shape = block.shapes.get(row.shape);
         deltas = total([deltas, shape.map_or(0, |shape| shape.events().len())], "events")?;
         ages = total([ages, shape.map_or(0, |shape| shape.carried().len())], "carried calls")?;
@@ -221,7 +221,7 @@ fn take_times(
     Ok(times)
 }
 
-/// Values of one key as they come: an iterator for each form.
+/// Values of one key in order: one iterator per form.
 #[derive(Default)]
 struct KeyColumns {
     integers: std::vec::IntoIter<i64>,

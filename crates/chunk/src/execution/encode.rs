@@ -1,4 +1,4 @@
-//! A block's columns, in the order of `docs/format/chunk.md`. `decode.rs` reads them in the same order.
+//! How is a block encoded? In the order of columns of `docs/format/chunk.md`; `decode.rs` reads the same order.
 
 use tacho_model::{EventKind, Kind, unmix64};
 
@@ -10,10 +10,10 @@ use crate::builder::Builder;
 use crate::header::Tables;
 use crate::{Encoding, Role, codec, verify};
 
-/// Writes the segments of a block; their order is kept.
+/// Encodes the segments of a block in order.
 ///
 /// # Panics
-/// When there are none, or so many that the format has no room for them: see [`ExecutionBlock::is_full`].
+/// If the block is empty or exceeds the limits of the format: see [`ExecutionBlock::is_full`].
 pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
     assert!(!block.is_empty(), "a chunk has at least one record");
     assert!(block.fits(), "{} segments with {} events in one chunk", block.len(), block.deltas.len());
@@ -79,7 +79,7 @@ fn put_layouts(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.u64(Role::LayoutForm, &column(slots(), |slot| slot.form as u64));
 }
 
-/// Trace and span ids. An agent makes them of one counter, so the difference to the base often says all.
+/// Writes trace and span ids. An agent generates both from one counter, so the difference from the base is often sufficient.
 fn put_ids(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let rows = || block.rows.iter();
     let bases = column(rows(), |row| row.base);
@@ -96,12 +96,12 @@ fn put_ids(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     put_related(builder, [Role::Parent, Role::ParentFromBase], &parents, &parents_bases);
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "takes the low half")]
 const fn low_word(wide: u128) -> u64 {
     wide as u64
 }
 
-/// Writes ids as they are, or as counters relative to the span bases, whichever shows more order.
+/// Writes ids unchanged, or as counters relative to the span bases, whichever is more ordered.
 fn put_related(builder: &mut Builder<'_>, [as_is, from_base]: [Role; 2], ids: &[u64], bases: &[u64]) {
     let related: Vec<u64> =
         ids.iter().zip(bases).map(|(id, base)| unmix64(*id).wrapping_sub(*base)).collect();

@@ -1,4 +1,4 @@
-//! Which number has this thing? Each is kept once, numbered in order of appearance.
+//! What is the index of an item? Each distinct item is stored once, numbered in order of first appearance.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
@@ -6,11 +6,11 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::RandomState;
 use foldhash::{HashMap, HashMapExt};
 
-/// A table in which equal things have one position. Items are stored once; the index holds hashes only.
+/// A table of distinct items. Items are stored once; the index holds only hashes.
 #[derive(Clone, Debug)]
 pub(super) struct Interner<T> {
     items: Vec<T>,
-    /// Hash (or the next free number after it, where two hashes meet) to position.
+    /// Hash (or the next free number, after a collision) to index.
     positions: HashMap<u64, u32>,
     hasher: RandomState,
 }
@@ -21,7 +21,7 @@ impl<T> Default for Interner<T> {
     }
 }
 
-/// Equal tables have equal items in equal order; how they are found does not matter.
+/// Equal if the items are equal and in the same order; the hasher is irrelevant.
 impl<T: PartialEq> PartialEq for Interner<T> {
     fn eq(&self, other: &Self) -> bool {
         self.items == other.items
@@ -37,7 +37,7 @@ impl<T> Interner<T> {
         self.items.get(usize::try_from(position).ok()?)
     }
 
-    /// Position of the item that looks like `key`, made when it is not there. `key` hashes as an item's key does.
+    /// Index of the item that equals `key`; `make` creates it if absent. `key` must have the hash of the item's key.
     pub(super) fn intern<K: Hash + ?Sized>(
         &mut self,
         key: &K,
@@ -48,7 +48,7 @@ impl<T> Interner<T> {
         position
     }
 
-    /// As [`Self::intern`], for things that cannot always be made.
+    /// As [`Self::intern`], if creating the item may fail.
     pub(super) fn try_intern<K: Hash + ?Sized, E>(
         &mut self,
         key: &K,
@@ -62,14 +62,14 @@ impl<T> Interner<T> {
             }
             hash = hash.wrapping_add(1);
         }
-        // A table of 2^32 items would not fit a block by far; past it items would only lose their uniqueness.
+        // 2^32 items cannot fit in a block; beyond that, items would only lose their uniqueness.
         let position = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
         self.items.push(make()?);
         self.positions.insert(hash, position);
         Ok(position)
     }
 
-    /// Puts an item that comes next, as a decoder does. Of equal items the first is found later.
+    /// Appends the next item, as a decoder does. Among equal items, lookups find the first.
     pub(super) fn add<K: Hash + ?Sized>(&mut self, key: &K, item: T)
     where
         T: PartialEq,

@@ -1,8 +1,8 @@
-//! Executions: how do millions of calls become a few bytes each?
+//! How are millions of calls stored in a few bytes each?
 //!
-//! A segment is split into what repeats and what does not. Its events without times are its [`Shape`], its attributes without
-//! values its layout, and both are kept once ([`block`]). What is left is a row of numbers, the times ([`times`]) and the
-//! attributes' values ([`attributes`]), each kind in a column of its own ([`encode`], [`decode`]).
+//! A segment is split into repeating and unique parts. Its events without times are its [`Shape`], its attributes without
+//! values its layout; both are stored once ([`block`]). The rest is a row of numbers: times ([`times`]) and attribute values
+//! ([`attributes`]), each kind in its own column ([`encode`], [`decode`]).
 
 mod attributes;
 mod block;

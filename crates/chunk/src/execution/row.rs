@@ -1,4 +1,4 @@
-//! What is one segment of a block? Its own numbers, and what the tables say of them.
+//! What does one segment of a block consist of? Its own numbers, and references to tables.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::attributes::{AttributeData, AttributeRef, Layout};
 use super::block::ExecutionBlock;
 use super::shape::Shape;
 
-/// What of a segment is in no table.
+/// The part of a segment that is in no table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) trace: TraceId,
@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub(super) shape: u32,
     pub(super) layout: u32,
     pub(super) first_call: u32,
-    /// Where the row's times, ages and values begin.
+    /// Positions of the row's times, ages and values.
     pub(super) deltas_at: usize,
     pub(super) ages_at: usize,
     pub(super) values_at: usize,
@@ -36,8 +36,8 @@ pub struct RowRef<'a> {
     row: &'a Row,
 }
 
-/// A row's positions are checked when it is made: by `push` out of its own tables, or by the decoder.
-#[expect(clippy::indexing_slicing, reason = "a row is made with positions of its block")]
+/// The indexes of a row are checked when it is created: by `push` from its own tables, or by the decoder.
+#[expect(clippy::indexing_slicing, reason = "a row is created with indexes of its block")]
 impl<'a> RowRef<'a> {
     pub(super) const fn new(block: &'a ExecutionBlock, row: &'a Row) -> Self {
         Self { block, row }
@@ -55,12 +55,12 @@ impl<'a> RowRef<'a> {
         &self.block.layouts.items()[self.row.layout as usize]
     }
 
-    /// Times: ns since the event before, for each event of the shape.
+    /// Times: ns since the previous event, for each event of the shape.
     pub fn deltas(&self) -> &'a [u64] {
         &self.block.deltas[self.row.deltas_at..][..self.shape().events().len()]
     }
 
-    /// For each carried call of the shape, how long before [`Self::start`] it was entered, ns.
+    /// For each carried call of the shape: time from its enter to [`Self::start`], ns.
     pub fn ages(&self) -> &'a [u64] {
         &self.block.ages[self.row.ages_at..][..self.shape().carried().len()]
     }
@@ -69,7 +69,7 @@ impl<'a> RowRef<'a> {
         &self.block.values[self.row.values_at..][..self.layout().0.len()]
     }
 
-    /// Attributes in the order in which they were recorded.
+    /// Attributes in the order of recording.
     pub fn attributes(&self) -> impl ExactSizeIterator<Item = AttributeRef<'a>> {
         let keys = self.block.keys.items();
         self.layout().0.iter().zip(self.values()).map(|(slot, value)| AttributeRef {
@@ -85,7 +85,7 @@ impl RowRef<'_> {
         self.row.trace
     }
 
-    /// Span id of call `k` is `mix64(base + k)`.
+    /// The span id of call `k` is `mix64(base + k)`.
     pub const fn base(&self) -> u64 {
         self.row.base
     }
@@ -98,22 +98,22 @@ impl RowRef<'_> {
         self.row.parent
     }
 
-    /// When the first event happened.
+    /// Time of the first event.
     pub const fn start(&self) -> Timestamp {
         self.row.start
     }
 
-    /// Number of the first call that is entered in this row.
+    /// Index of the first call entered in this row.
     pub const fn first_call(&self) -> u32 {
         self.row.first_call
     }
 
-    /// Position of the shape among the block's shapes.
+    /// Index of the shape in the block.
     pub const fn shape_index(&self) -> usize {
         self.row.shape as usize
     }
 
-    /// Number, in the segment, of the call at `position` among the shape's calls.
+    /// Index in the segment of the call with index `position` in the shape.
     pub fn call_number(&self, position: usize) -> u32 {
         let carried = self.shape().carried();
         match carried.get(position) {
@@ -123,17 +123,17 @@ impl RowRef<'_> {
         }
     }
 
-    /// Span id of the segment's call number `call`.
+    /// Span id of call number `call` of the segment.
     pub const fn span(&self, call: u32) -> SpanId {
         SpanId(mix64(self.row.base.wrapping_add(call as u64)))
     }
 
-    /// Time from the first event to the last, ns.
+    /// Time from the first to the last event, ns.
     pub fn duration(&self) -> u64 {
         self.deltas().iter().fold(0, |sum: u64, delta| sum.saturating_add(*delta))
     }
 
-    /// From the first moment, ages of carried calls included, to the last.
+    /// From the first time (including ages of carried calls) to the last.
     pub fn range(&self) -> TimeRange {
         let oldest = self.ages().iter().copied().max().unwrap_or(0);
         let (start, end) = (
@@ -143,7 +143,7 @@ impl RowRef<'_> {
         TimeRange::new(start, end)
     }
 
-    /// The row as the model has it; its operations are positions in the block's.
+    /// The row as a [`Segment`]; its operations are indexes into the block's.
     pub fn to_segment(&self) -> Segment {
         let shape = self.shape();
         let carry = |((operation, call), age): (&(OperationIndex, u32), &u64)| Carried {
@@ -166,7 +166,7 @@ impl RowRef<'_> {
         }
     }
 
-    /// What [`Segment::check`] says beyond the shape: times must not overflow, the trace must have an id.
+    /// Checks what [`Segment::check`] checks apart from the shape: times must not overflow, the trace id must not be zero.
     pub(super) fn check(&self) -> Result<(), SegmentError> {
         let total = self.deltas().iter().try_fold(0u64, |sum, delta| sum.checked_add(*delta));
         let end =

@@ -1,19 +1,19 @@
-//! What does a segment look like without its times? Found once for each shape, used for each row that has it.
+//! What is a segment without its times? Computed once per shape, used for each row that has it.
 
 use std::hash::{Hash, Hasher};
 
 use tacho_model::limits::{SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_MAX};
 use tacho_model::{EventKind, OperationIndex, SegmentError};
 
-/// Events and carried calls of a segment: what makes two shapes equal.
+/// Events and carried calls of a segment; shapes are equal if these are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Outline {
-    /// Operation and number of each call that was open already, outermost first.
+    /// Operation and number of each call that is open at the start, outermost first.
     pub(super) carried: Vec<(OperationIndex, u32)>,
     pub(super) events: Vec<EventKind>,
 }
 
-/// A call tree without times, and what can be said of it once for all: which enter belongs to which exit, who called whom.
+/// A call tree without times, and what follows from it: which exit belongs to which enter, and who calls whom.
 #[derive(Clone, Debug)]
 pub struct Shape {
     outline: Outline,
@@ -26,20 +26,21 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub operation: OperationIndex,
-    /// Position of the caller among the shape's calls; `None` for an outermost call.
+    /// Index of the caller in the shape; `None` for an outermost call.
     pub parent: Option<u32>,
-    /// Callers above it that the shape knows of.
+    /// Number of callers above it in the shape.
     pub depth: u32,
-    /// Position of the enter event; `None` when the call is carried.
+    /// Index of the enter event; `None` for a carried call.
     pub enter: Option<u32>,
-    /// Position of the exit event; `None` when the call is still open at the shape's end.
+    /// Index of the exit event; `None` if the call is still open at the end.
     pub exit: Option<u32>,
-    /// Whether the exit was by an exception.
+    /// Whether it exited with an exception.
     pub failed: bool,
 }
 
 impl Shape {
-    /// Pairs events. Fails when there are none or too many, or one exits what was not entered; operations are the caller's care.
+    /// Pairs enters and exits. Fails if there are no or too many events, or an exit without an enter. Does not check
+    /// operations.
     pub(super) fn new(outline: Outline) -> Result<Self, SegmentError> {
         if outline.events.is_empty() {
             return Err(SegmentError::NoEvents);
@@ -86,7 +87,7 @@ impl Shape {
         &self.outline
     }
 
-    /// Operation and number of each call that was open already, outermost first.
+    /// Operation and number of each call that is open at the start, outermost first.
     pub fn carried(&self) -> &[(OperationIndex, u32)] {
         &self.outline.carried
     }
@@ -95,17 +96,17 @@ impl Shape {
         &self.outline.events
     }
 
-    /// All calls: carried ones first, then in order of their enters. A caller stands before those it calls.
+    /// All calls: carried calls first, then in order of their enters. A caller precedes its callees.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
 
-    /// For each event the position, among [`Self::calls`], of the call that it enters or exits.
+    /// For each event: the index in [`Self::calls`] of the call that it enters or exits.
     pub fn event_calls(&self) -> &[u32] {
         &self.event_calls
     }
 
-    /// Bytes of memory, estimated.
+    /// Estimated memory, bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.outline.carried.len() * size_of::<(OperationIndex, u32)>()
@@ -113,13 +114,13 @@ impl Shape {
             + self.calls.len() * size_of::<Call>()
     }
 
-    /// Calls that exit in this shape.
+    /// Number of calls that exit in this shape.
     pub const fn completed(&self) -> usize {
         self.completed
     }
 }
 
-/// Positions are counted in u32 to keep shapes small; both limits are far below 2^32.
+/// Indexes are u32 to keep shapes small; both limits are far below 2^32.
 #[expect(clippy::cast_possible_truncation, reason = "at most SEGMENT_CARRIED_MAX + SEGMENT_EVENTS_MAX calls")]
 fn enter(calls: &mut Vec<Call>, open: &[u32], operation: OperationIndex, at: Option<u32>) -> u32 {
     let call = calls.len() as u32;

@@ -1,5 +1,6 @@
-//! Which times are alike? Those between the same two events, whoever called whom: a context. Contexts of like size
-//! share a column, so that each column's numbers are of one sort and there are enough of them to learn from.
+//! Which times are similar? Those between the same two events, independent of the callers: a context. Contexts with times of
+//! similar size share a column, so that the numbers of each column are similar and numerous enough to learn their
+//! distribution.
 
 use std::sync::Arc;
 
@@ -8,22 +9,22 @@ use tacho_model::EventKind;
 
 use super::shape::Shape;
 
-/// Numbers that make a column worth its tables.
+/// Number of values that justifies the tables of a column.
 const GROUP_TIMES_MIN: usize = 1_024;
-/// Columns that a chunk's times are cut into, about. The format allows more (`CHUNK_TIME_GROUPS_MAX`).
+/// Approximate number of time columns in a chunk. The format allows more (`CHUNK_TIME_GROUPS_MAX`).
 const GROUPS: usize = 64;
-/// Stands before a row's first event.
+/// Represents the start of a row, before its first event.
 const BEGIN: u64 = u64::MAX;
 
-/// For each event of each shape its context.
+/// The context of each event of each shape.
 pub(super) struct Contexts {
     by_shape: Vec<Vec<u32>>,
-    /// How many contexts there are.
+    /// Number of contexts.
     pub(super) len: usize,
 }
 
 impl Contexts {
-    /// Numbers contexts in the order in which a walk over all shapes meets them: a reader finds the same numbers.
+    /// Numbers contexts in the order in which they occur over all shapes; the decoder derives the same numbers.
     pub(super) fn new(shapes: &[Arc<Shape>]) -> Self {
         let mut numbers: HashMap<(u64, u64), u32> = HashMap::new();
         let mut of_shape = |shape: &Arc<Shape>| {
@@ -44,7 +45,7 @@ impl Contexts {
     }
 }
 
-/// A shape's events as numbers: operation and whether it is entered, left, or failed.
+/// The events of a shape as numbers: operation, and whether it is entered, exited, or failed.
 fn events(shape: &Shape) -> impl Iterator<Item = u64> {
     shape.events().iter().zip(shape.event_calls()).map(|(kind, call)| {
         let operation =
@@ -58,11 +59,11 @@ fn events(shape: &Shape) -> impl Iterator<Item = u64> {
     })
 }
 
-/// How many times a context has and how large they are.
+/// Number and size of the times of a context.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Size {
     count: usize,
-    /// Sum of the logarithms of (time + 1), in units of 2^-52 of a power of two; see [`logarithm`].
+    /// Sum of the logarithms of (time + 1), in units of 2^-52; see [`logarithm`].
     logarithms: u128,
 }
 
@@ -78,16 +79,16 @@ impl Size {
     }
 }
 
-/// The logarithm to base 2 of (time + 1) times 2^52, at most 0.09 * 2^52 too small: between powers of two it is a straight line,
-/// as the bits of a floating-point number are (J. N. Mitchell, Computer multiplication and division using binary
-/// logarithms, IRE Transactions on Electronic Computers, 1962).
+/// The logarithm to base 2 of (time + 1), times 2^52; at most 0.09 * 2^52 too small. Linear between powers of two, like the
+/// bits of a floating-point number (J. N. Mitchell, Computer multiplication and division using binary logarithms, IRE
+/// Transactions on Electronic Computers, 1962).
 #[expect(clippy::cast_precision_loss, reason = "only compared")]
 fn logarithm(time: u64) -> u64 {
     (time as f64 + 1.0).to_bits() - 1.0f64.to_bits()
 }
 
-/// Gives each context a group: contexts in order of their mean, cut where a group has times enough.
-/// Returns a group for each context and how many groups there are.
+/// Assigns each context to a group: contexts sorted by their mean, divided as soon as a group has enough times. Returns the
+/// group of each context and the number of groups.
 pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
     let total: usize = sizes.iter().map(|size| size.count).sum();
     let enough = GROUP_TIMES_MIN.max(total.div_ceil(GROUPS));
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
     use crate::limits::CHUNK_TIME_GROUPS_MAX;
 
-    /// Groups of contexts that each have `count` times of these lengths.
+    /// Checks the groups of contexts that each have `count` times of these lengths.
     fn check(count: usize, times: &[u64], expected: &[u64]) {
         let size = |time: &u64| {
             let mut size = Size::default();
@@ -131,19 +132,19 @@ mod tests {
     }
 
     #[test]
-    fn contexts_of_like_size_stand_together() {
+    fn contexts_of_similar_size_share_a_group() {
         check(GROUP_TIMES_MIN, &[900, 5, 70_000], &[1, 0, 2]);
         check(GROUP_TIMES_MIN / 2, &[900, 5, 70_000, 6], &[1, 0, 1, 0]);
         check(1, &[900, 5, 70_000], &[0, 0, 0]);
     }
 
     #[test]
-    fn first_events_are_alone() {
+    fn first_events_have_their_own_group() {
         check(3, &[0, 5, 0, 6], &[0, 1, 0, 1]);
     }
 
     #[test]
-    fn there_are_never_too_many_groups() {
+    fn groups_are_limited() {
         for contexts in [1, 64, 65, 66, 67, 1_000] {
             let sizes: Vec<Size> = (0..contexts)
                 .map(|n| Size { count: GROUP_TIMES_MIN + n % 2, logarithms: n as u128 })

@@ -1,4 +1,4 @@
-//! Columns of a group become one chunk.
+//! How do the columns of a group become one chunk?
 
 use tacho_model::{Kind, Timestamp, ValueType};
 
@@ -13,27 +13,27 @@ use crate::times::regular_step;
 use crate::values::Values;
 use crate::{Encoding, Loss, verify};
 
-/// Bits of a column's flags.
+/// Bits of the flags of a column.
 pub(super) const LOSSY: u8 = 1 << 2;
 pub(super) const UNIFORM: u8 = 1 << 3;
 pub(super) const DECIMALS_SHIFT: u8 = 4;
 
-/// One member's values, as many as there are times.
+/// The values of one member, one per time.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupColumn<'a> {
-    /// Position of the series in its group, below [`GROUP_MEMBERS_MAX`].
+    /// Index of the series in its group, below [`GROUP_MEMBERS_MAX`].
     pub member: u16,
     pub values: Values<'a>,
-    /// What has been given up in these values already; `None`: nothing.
+    /// The loss that the values already have; `None`: lossless.
     pub loss: Option<Loss>,
 }
 
-/// Writes samples that share their times. `time_error_max` is the largest difference, in ns, between a time and the one
-/// that was recorded; 0 when they are the same.
+/// Encodes samples that share their times. `time_error_max` is the largest difference, in ns, between a time and the
+/// recorded one; 0 if they are equal.
 ///
 /// # Panics
-/// When times do not strictly ascend, are none or more than [`CHUNK_RECORDS_MAX`]; when members do not ascend below
-/// [`GROUP_MEMBERS_MAX`] or are none; when a column is not as long as the times.
+/// If times are empty, more than [`CHUNK_RECORDS_MAX`], or not strictly ascending; if members are empty, not ascending, or
+/// not below [`GROUP_MEMBERS_MAX`]; if a column and the times differ in length.
 pub fn encode_group(
     at: &[Timestamp],
     time_error_max: u64,
@@ -43,7 +43,7 @@ pub fn encode_group(
     encode_group_by(at, time_error_max, columns, encoding, |_| *encoding)
 }
 
-/// As [`encode_group`]; each column has an encoding of its own, `of(n)` for `columns[n]`, and the times have theirs.
+/// As [`encode_group`], with a separate encoding per column, `of(n)` for `columns[n]`, and one for the times.
 ///
 /// # Panics
 /// As [`encode_group`].
@@ -85,7 +85,7 @@ fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
     }
 }
 
-/// What is written so far.
+/// The part encoded so far.
 #[derive(Default)]
 struct Fields {
     fields: Vec<u8>,
@@ -129,7 +129,7 @@ impl Fields {
         }
     }
 
-    /// `u8 codec`, `varint bytes`, `u32 crc`; the bytes go to the body.
+    /// Writes `u8 codec`, `varint bytes`, `u32 crc`; the bytes go to the body.
     fn column(&mut self, words: &[u64], kind: ValueType, encoding: &Encoding) {
         let encoded = codec::encode(Numbers { words, kind }, 0, encoding);
         self.fields.push(encoded.codec);

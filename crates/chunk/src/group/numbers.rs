@@ -1,5 +1,5 @@
-//! How do the numbers of a header take few bytes? As integers: floats as multiples of a power of ten when they are, bit for bit,
-//! and all of a column as distances to its minimum.
+//! How are the numbers of a header stored in few bytes? As integers: floats as multiples of a power of ten if exact, and the
+//! numbers of a column as differences from its minimum.
 
 use tacho_model::{Value, ValueType};
 
@@ -7,11 +7,11 @@ use crate::Error;
 use crate::bytes::{Reader, put_varint, put_varint128, put_zigzag128, unzigzag};
 use crate::stats::{Stats, Sum, from_word, to_word};
 
-/// Decimals of a column whose floats stand there as they are.
+/// The number of decimals that marks a column whose floats are stored unchanged.
 pub(super) const RAW: u8 = 15;
-/// Floats above this have no room for a fraction, and not all integers.
+/// Floats above this have no fraction, and skip integers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
-/// Powers of ten that f64 holds exactly.
+/// Powers of ten that are exact in f64.
 const POWERS: [f64; RAW as usize] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
 
@@ -20,7 +20,7 @@ fn power(decimals: u8) -> Option<f64> {
 }
 
 /// `m` such that `m / 10^decimals` is the float, bit for bit.
-#[expect(clippy::cast_possible_truncation, reason = "a whole number of at most 2^53")]
+#[expect(clippy::cast_possible_truncation, reason = "an integer of at most 2^53")]
 fn scaled(float: f64, decimals: u8) -> Option<i128> {
     let power = power(decimals)?;
     let m = (float * power).round();
@@ -28,7 +28,7 @@ fn scaled(float: f64, decimals: u8) -> Option<i128> {
     same.then_some(i128::from(m as i64))
 }
 
-/// The fewest decimals with which all of these can be written; [`RAW`] when there are none, and 0 for integers.
+/// The smallest number of decimals that represents all values; [`RAW`] if there is none, 0 for integers.
 pub(super) fn decimals(values: &[Value]) -> u8 {
     let fits = |decimals: &u8| values.iter().all(|value| to_integer(*value, *decimals).is_some());
     (0..RAW).find(fits).unwrap_or(RAW)
@@ -42,7 +42,7 @@ fn to_integer(value: Value, decimals: u8) -> Option<i128> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "what is above 2^53 is refused, rounded or not")]
+#[expect(clippy::cast_precision_loss, reason = "values above 2^53 are refused, rounded or not")]
 fn float(m: i128, decimals: u8, what: &'static str) -> Result<f64, Error> {
     let whole = i64::try_from(m).ok().map(|m| m as f64).filter(|whole| whole.abs() <= WHOLE_MAX);
     let quotient = whole.zip(power(decimals)).map(|(whole, power)| whole / power);
@@ -58,7 +58,7 @@ fn from_integer(m: i128, kind: ValueType, decimals: u8, what: &'static str) -> R
     })
 }
 
-/// One value by itself.
+/// Writes a single value.
 pub(super) fn put_value(out: &mut Vec<u8>, value: Value, decimals: u8) {
     match (value, to_integer(value, decimals)) {
         (Value::U64(v), _) => put_varint(out, v),
@@ -67,7 +67,7 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: Value, decimals: u8) {
     }
 }
 
-/// Reads what [`put_value`] wrote.
+/// Decodes what [`put_value`] wrote.
 pub(super) fn take_value(reader: &mut Reader<'_>, kind: ValueType, decimals: u8) -> Result<Value, Error> {
     if decimals == RAW {
         return Ok(from_word(u64::from_le_bytes(reader.array("value")?), kind));
@@ -75,13 +75,13 @@ pub(super) fn take_value(reader: &mut Reader<'_>, kind: ValueType, decimals: u8)
     from_integer(take_integer(reader, kind)?, kind, decimals, "value")
 }
 
-/// The integer that stands for a value.
+/// The integer that represents a value.
 fn take_integer(reader: &mut Reader<'_>, kind: ValueType) -> Result<i128, Error> {
     let m = reader.varint("value")?;
     Ok(if kind == ValueType::U64 { m.into() } else { unzigzag(m).into() })
 }
 
-/// Sum of `stats` less `numbers * min`, when it is a number of that sort.
+/// Sum of `stats` minus `count * min`, if it is an exact integer.
 fn sum_left(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
     let sum = match stats.sum {
         Sum::Integer(sum) => sum,
@@ -91,7 +91,7 @@ fn sum_left(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
     u128::try_from(sum.checked_sub(least)?).ok()
 }
 
-/// Statistics of a column of `count` values.
+/// Writes the statistics of a column of `count` values.
 pub(super) fn put_stats(out: &mut Vec<u8>, stats: &Stats, count: usize, decimals: u8) {
     let nans = (count.saturating_sub(stats.count) as u64) << 1;
     let values = [stats.max, stats.first, stats.last];
@@ -114,7 +114,7 @@ pub(super) fn put_stats(out: &mut Vec<u8>, stats: &Stats, count: usize, decimals
     }
 }
 
-/// Reads what [`put_stats`] wrote.
+/// Decodes what [`put_stats`] wrote.
 pub(super) fn take_stats(
     reader: &mut Reader<'_>,
     count: usize,
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::values::{ValueColumn, Values};
 
-    /// Writes and reads the statistics; returns their bytes.
+    /// Encodes and decodes statistics; returns the number of bytes.
     fn check(values: Values<'_>) -> usize {
         let stats = Stats::of(values);
         let decimals = decimals(&[stats.min, stats.max, stats.first, stats.last]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_multiple_of_a_power_of_ten_is_kept_as_it_is() {
+    fn floats_that_are_not_decimal_are_stored_unchanged() {
         for (values, bytes) in [
             (vec![0.25, 0.5], 6),
             (vec![1.0 / 3.0, 1.0], 41),

@@ -1,4 +1,4 @@
-//! Which members does a chunk hold, and what are their times and values? Version 1 is read here too: a group of one.
+//! Which members does a chunk hold, and what are their times and values? Also reads version 1, as a group of one.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::times::Times;
 use crate::values::ValueColumn;
 use crate::{Error, Loss, Role};
 
-/// Reads the header of version 2. `bytes` is the length of the whole chunk.
+/// Decodes the header of version 2. `bytes` is the length of the whole chunk.
 pub(crate) fn take_header(fields: &[u8], bytes: usize) -> Result<Header, Error> {
     let mut reader = Reader::new(fields);
     let count = reader.size("records", CHUNK_RECORDS_MAX)?;
@@ -113,8 +113,9 @@ fn take_member(
     Ok(MemberInfo::new(member, value_type, stats, form, loss))
 }
 
-/// Gathers the columns that are needed for some members' samples in `range`: places in the header become those in a body of these
-/// columns alone, and of others beyond any body. Returns where the columns lie in the whole body.
+/// Selects the columns needed for the samples of some members in `range`. Changes their positions in the header to those in
+/// a body of only these columns, and the positions of other columns to be beyond any body. Returns the ranges of the
+/// selected columns in the whole body.
 pub(crate) fn gather(
     header: &mut Header,
     range: TimeRange,
@@ -168,7 +169,7 @@ pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
     Ok(Times::Explicit(words.into_iter().map(|offset| header.start.wrapping_add_unsigned(offset)).collect()))
 }
 
-/// Decodes those values of one member that `part` says.
+/// Decodes the values of one member in `part`.
 pub(crate) fn values(
     header: &Header,
     info: &MemberInfo,
@@ -185,7 +186,7 @@ pub(crate) fn values(
     Ok(ValueColumn::from_words(words, info.value_type))
 }
 
-/// Decodes a part of the column of that number, counted from 1: the times.
+/// Decodes a part of the column with this number. Numbers start at 1, the times.
 pub(crate) fn column(
     number: usize,
     stored: &Stored,

@@ -1,7 +1,8 @@
-//! How are the samples of an open chunk kept in little memory, and still taken one at a time?
+//! How are the samples of an open chunk kept in little memory, while samples are still appended?
 //!
-//! [`PackedSamples`] is append-only: a raw tail of at most [`BLOCK`] samples, and before it blocks of exactly that many, each
-//! packed at once when the tail is full and the next sample comes. Samples stay in order of arrival and come back bit for bit.
+//! [`PackedSamples`] is append-only: blocks of exactly [`BLOCK`] samples, followed by a raw tail of at most that many. When
+//! the tail is full and the next sample arrives, the tail is packed into a block. Samples keep the order of arrival and are
+//! unpacked bit for bit.
 //!
 //! ```text
 //!  samples:   block | block | ..       tail: (time, word), (time, word) ..
@@ -9,10 +10,10 @@
 //!  a block:   i64 first | u8 unit | u8 width | zigzag low | BLOCK - 1 numbers of width bits                          times.rs
 //!             u8 form | u8 parameter | u8 width | zigzag first | zigzag low | BLOCK - 1 numbers of width bits        values.rs
 //! ```
-//! The numbers are differences between neighbours, less the lowest of the block (a frame of reference: Goldstein, Ramakrishnan,
-//! Shaft, ICDE 1998). This never leaves memory, so it has no version and no page of its own.
+//! The numbers are differences between neighbours minus the lowest difference of the block (frame of reference: Goldstein,
+//! Ramakrishnan, Shaft, ICDE 1998). This form never leaves memory, so it has no version and no format document.
 //!
-//! Path of one record: before, the store's open chunk pushes it; after, it is read from here, or sealed into a chunk.
+//! Path of one record: before, the store's open chunk pushes it; after, it is read here, or sealed into a chunk.
 
 mod times;
 mod values;
@@ -23,28 +24,28 @@ use crate::Error;
 use crate::bits::{bytes_of, put_bits, take_bits, width_of};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
-/// Samples of a block. More pack a little better and make the raw tail of an active series larger (2 KiB now).
+/// Samples per block. Larger blocks pack slightly better, but enlarge the raw tail of an active series (2 KiB).
 pub const BLOCK: usize = 128;
 
 /// Differences between the neighbours of a block, mod 2^64.
 type Steps = [i64; BLOCK - 1];
-/// What is packed of a block: steps above the lowest one, or changed bits.
+/// The packed numbers of a block: steps above the lowest one, or changed bits.
 type Numbers = [u64; BLOCK - 1];
 
-/// Samples of one series: a time and 64 bits each, whatever these stand for.
+/// Samples of one series: a time and 64 bits each, of any type.
 ///
-/// A series with one sample takes [`size_of`] this and 16 bytes of heap.
+/// A series with one sample takes the [`size_of`] this struct and 16 bytes of heap.
 #[derive(Clone, Debug)]
 pub struct PackedSamples {
-    /// Never empty once there was a sample, so that the last one is at hand.
+    /// Not empty after the first sample, so that the last one is available.
     tail: Vec<(Timestamp, u64)>,
-    /// Full blocks, one after the other.
+    /// Full blocks in sequence.
     #[expect(
         clippy::box_collection,
-        reason = "most series of many have none, and each of them pays for what lies here"
+        reason = "most series have no block, and this field is part of every series"
     )]
     blocks: Option<Box<Vec<u8>>>,
-    /// How many; beside the rest, so that nobody has to look behind the pointer.
+    /// Number of blocks; stored here to avoid following the pointer.
     count: u32,
     ordered: bool,
 }
@@ -57,7 +58,7 @@ impl Default for PackedSamples {
 
 impl PackedSamples {
     /// Appends a sample. Returns the memory that it took, bytes.
-    // Called from another crate for each sample that comes: without this it is a call each time.
+    // Called from another crate for each sample: without inlining this is a function call each time.
     #[inline]
     pub fn push(&mut self, at: Timestamp, word: u64) -> usize {
         if let Some((last, _)) = self.tail.last() {
@@ -69,13 +70,13 @@ impl PackedSamples {
         grown
     }
 
-    /// Makes the tail larger, or packs it when it is as large as it gets. Returns the memory that it took, bytes.
+    /// Grows the tail, or packs it at its maximum. Returns the memory that it took, bytes.
     #[cold]
     fn make_room(&mut self) -> usize {
         let len = self.tail.len();
         let before = self.bytes();
         if len < BLOCK {
-            // 1, 2, 4 and so on: `Vec` itself would begin with four.
+            // 1, 2, 4 and so on; `Vec` would start with four.
             self.tail.reserve_exact((len * 2).clamp(1, BLOCK) - len);
             return self.bytes() - before;
         }
@@ -85,7 +86,7 @@ impl PackedSamples {
         }
         let out = self.blocks.get_or_insert_default();
         if out.capacity() - out.len() < BLOCK {
-            // By a quarter instead of doubling: most of what an open store holds lies here.
+            // Grows by a quarter instead of doubling: most of the store's memtable is here.
             out.reserve_exact((out.len() / 4).max(BLOCK));
         }
         times::put(out, &at);
@@ -103,22 +104,22 @@ impl PackedSamples {
         self.tail.is_empty()
     }
 
-    /// Whether no time fell below the one before it.
+    /// Whether no time is before the previous one.
     pub const fn is_ordered(&self) -> bool {
         self.ordered
     }
 
-    /// Time of the sample that came first.
+    /// Time of the first sample to arrive.
     pub fn first_at(&self) -> Option<Timestamp> {
         self.blocks().next().map(|block| block.times.first).or_else(|| Some(self.tail.first()?.0))
     }
 
-    /// The sample that came last.
+    /// The last sample to arrive.
     pub fn last(&self) -> Option<(Timestamp, u64)> {
         self.tail.last().copied()
     }
 
-    /// Memory, bytes: this struct and its share of the heap.
+    /// Memory of this struct and its heap allocations, bytes.
     pub fn bytes(&self) -> usize {
         let blocks = self.blocks.as_ref().map_or(0, |blocks| size_of::<Vec<u8>>() + blocks.capacity());
         size_of::<Self>() + self.tail.capacity() * size_of::<(Timestamp, u64)>() + blocks
@@ -131,8 +132,8 @@ impl PackedSamples {
         self.unpack_range(TimeRange::new(Timestamp::MIN, Timestamp::MAX), at, words);
     }
 
-    /// Appends the samples of a range, in order of arrival, to `at` and `words`. Of ordered samples only the blocks that the
-    /// range touches are unpacked.
+    /// Appends the samples of a range, in order of arrival, to `at` and `words`. If samples are ordered, unpacks only blocks
+    /// that overlap the range.
     pub fn unpack_range(&self, range: TimeRange, at: &mut Vec<Timestamp>, words: &mut Vec<u64>) {
         let mut blocks = self.blocks().peekable();
         while let Some(block) = blocks.next() {
@@ -160,14 +161,14 @@ impl PackedSamples {
                 return None;
             }
             let block = Block::take(&mut reader);
-            // Written here and never out of memory: that it does not read back would be our own error.
-            debug_assert!(block.is_ok(), "a packed block does not read back: {:?}", block.err());
+            // Blocks never leave memory, so a block that cannot be decoded is a bug.
+            debug_assert!(block.is_ok(), "a packed block cannot be decoded: {:?}", block.err());
             block.ok()
         })
     }
 }
 
-/// A block with its parameters read.
+/// A block with decoded parameters.
 struct Block<'a> {
     times: times::Block<'a>,
     values: values::Block<'a>,
@@ -179,7 +180,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Drops samples outside the range from place `len` on.
+/// Removes samples outside the range, from index `len` on.
 fn keep(range: TimeRange, len: usize, at: &mut Vec<Timestamp>, words: &mut Vec<u64>) {
     let (Some(new_at), Some(new_words)) = (at.get_mut(len..), words.get_mut(len..)) else { return };
     if new_at.iter().all(|at| range.contains(*at)) {
@@ -209,7 +210,7 @@ fn steps_of(numbers: impl IntoIterator<Item = i64>) -> Steps {
     steps
 }
 
-/// Lowest step, and the bits that all take above it.
+/// The lowest step, and the bit width of the steps above it.
 fn spread(steps: &Steps) -> (i64, u32) {
     let (low, high) = steps.iter().fold((i64::MAX, i64::MIN), |(low, high), s| (low.min(*s), high.max(*s)));
     (low, width_of(high.wrapping_sub(low).cast_unsigned()))
@@ -225,7 +226,7 @@ const fn width_byte(width: u32) -> u8 {
     width.to_le_bytes()[0]
 }
 
-/// Steps as they are packed.
+/// The packed form of steps.
 struct PackedSteps<'a> {
     width: u32,
     low: i64,
@@ -233,7 +234,7 @@ struct PackedSteps<'a> {
 }
 
 impl<'a> PackedSteps<'a> {
-    /// `low` and the numbers.
+    /// Writes `low` and the numbers.
     fn take(reader: &mut Reader<'a>, width: u8) -> Result<Self, Error> {
         let width = u32::from(width);
         let low = unzigzag(reader.varint("lowest step")?);
@@ -246,7 +247,7 @@ impl<'a> PackedSteps<'a> {
         numbers
     }
 
-    /// Appends `finish` of `first` and of what comes when one step after the other, times `unit`, is added to it.
+    /// Appends `finish` of `first`, and of each following sum of steps times `unit`.
     fn add_up<T>(&self, first: i64, unit: i64, out: &mut Vec<T>, finish: impl Fn(i64) -> T) {
         let low = self.low.wrapping_mul(unit);
         let mut number = first;
@@ -274,12 +275,12 @@ mod tests {
     fn unpacked(packed: &PackedSamples, range: TimeRange) -> Vec<(Timestamp, u64)> {
         let (mut at, mut words) = (vec![3], vec![4]);
         packed.unpack_range(range, &mut at, &mut words);
-        assert_eq!((at.remove(0), words.remove(0)), (3, 4), "what was there stays");
+        assert_eq!((at.remove(0), words.remove(0)), (3, 4), "existing samples stay");
         assert_eq!(at.len(), words.len());
         at.into_iter().zip(words).collect()
     }
 
-    /// Pushes samples and reads them back, all and those of some ranges; returns bytes a sample.
+    /// Pushes samples and reads back all of them and some ranges; returns bytes per sample.
     fn check(samples: &[(Timestamp, u64)]) -> f64 {
         let mut packed = PackedSamples::default();
         let mut bytes = packed.bytes();

@@ -1,4 +1,4 @@
-//! Blocks of times: any order, smallest when they are regular.
+//! How are blocks of times packed? In any order, smallest if they are regular.
 
 use tacho_model::Timestamp;
 
@@ -6,10 +6,10 @@ use super::{BLOCK, PackedSteps, Steps, put_steps, spread, steps_of, width_byte};
 use crate::Error;
 use crate::bytes::Reader;
 
-/// Units that the steps of a block may all be multiples of, ns.
+/// Possible common units of the steps of a block, ns.
 const UNITS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];
 
-/// The steps as multiples of a unit, when all are.
+/// The steps as multiples of the unit, if all are multiples.
 fn divided<const UNIT: i64>(steps: &Steps) -> Option<Steps> {
     steps.iter().all(|step| step % UNIT == 0).then(|| steps.map(|step| step / UNIT))
 }
@@ -28,7 +28,7 @@ pub(super) fn put(out: &mut Vec<u8>, times: &[Timestamp; BLOCK]) {
     put_steps(out, &steps, low, width);
 }
 
-/// A block with its parameters read.
+/// A block with decoded parameters.
 pub(super) struct Block<'a> {
     pub(super) first: Timestamp,
     unit: i64,

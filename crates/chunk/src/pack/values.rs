@@ -1,4 +1,4 @@
-//! Blocks of values: words of 64 bits, whatever they stand for. What they look like decides how they are packed.
+//! How are blocks of values packed? As words of 64 bits of any type; their contents determine the form.
 
 use super::{BLOCK, Numbers, PackedSteps, Steps, put_steps, spread, steps_of, width_byte};
 use crate::Error;
@@ -6,16 +6,16 @@ use crate::bits::{put_bits, width_of};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 use crate::codec::{decimal, integer};
 
-/// What the words of a block are made of.
+/// The form of the words of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Steps between the words.
     Words,
-    /// Steps between whole numbers, which `f64` hold.
+    /// Steps between integers that are stored as `f64`.
     Whole,
-    /// Steps between whole numbers; `f64` hold them over 10 to the parameter.
+    /// Steps between integers; the `f64` are these integers divided by 10 to the parameter.
     Decimal,
-    /// Bits in which neighbours differ; the parameter says how far they are shifted.
+    /// Bits in which neighbours differ, shifted right by the parameter.
     Xor,
 }
 
@@ -58,7 +58,7 @@ fn put_integers(out: &mut Vec<u8>, form: Form, parameter: u8, first: i64, steps:
     put_steps(out, steps, low, width);
 }
 
-/// A block with its parameters read.
+/// A block with decoded parameters.
 pub(super) struct Block<'a> {
     form: Form,
     parameter: u8,

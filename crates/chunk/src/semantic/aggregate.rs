@@ -1,4 +1,4 @@
-//! One value for each step of time: what a chart of a year needs of a series of seconds.
+//! How are samples aggregated to one value per time step? For example a chart of a year from samples of seconds.
 
 use tacho_model::{Timestamp, Value};
 
@@ -7,14 +7,14 @@ use crate::loss::{Aggregate, Aggregation, Loss, Tolerance};
 use crate::stats::{Sum, sum};
 use crate::values::{ValueColumn, Values};
 
-/// For each step in which there are samples, one sample at the time of the last of them, and what is given up. Steps are those of
-/// PromQL's ranges: the end belongs to them, the start does not, and ends are multiples of `step` ns since the Unix epoch.
+/// For each step with samples: one sample at the time of the last of them, and the loss. Steps are those of PromQL ranges:
+/// open at the start, closed at the end; ends are multiples of `step` ns since the Unix epoch.
 ///
-/// Minimum, maximum, first and last have the type of the values, as has the sum unless it is beyond it; then it is f64, as the
-/// average always is. A count is u64. NaN takes no part where there is anything else, and is not counted.
+/// Minimum, maximum, first and last have the type of the values, and so has the sum unless it overflows; then it is f64,
+/// like every average. A count is u64. NaN is not counted, and ignored if there are other values.
 ///
 /// # Errors
-/// When the step is not above 0, or these are no samples: as many times as values, strictly ascending.
+/// If the step is not above 0, times and values differ in number, or times are not strictly ascending.
 pub fn aggregate(
     at: &[Timestamp],
     values: Values<'_>,
@@ -53,7 +53,7 @@ pub fn aggregate(
     Ok((times, column, Loss { aggregation: Some(aggregation), method: None, bound, achieved }))
 }
 
-/// Whether these are samples of one series.
+/// Checks that these are valid samples of one series.
 pub(super) fn check(at: &[Timestamp], values: Values<'_>) -> Result<(), SemanticError> {
     if at.len() != values.len() {
         return Err(SemanticError::Length { times: at.len(), values: values.len() });
@@ -61,7 +61,7 @@ pub(super) fn check(at: &[Timestamp], values: Values<'_>) -> Result<(), Semantic
     if at.is_sorted_by(|a, b| a < b) { Ok(()) } else { Err(SemanticError::Order) }
 }
 
-/// The multiple of `step` that is not before `at`; the last of all times where there is none.
+/// The lowest multiple of `step` that is not before `at`; the maximum timestamp if there is none.
 const fn end_of(at: Timestamp, step: i64) -> Timestamp {
     let past = at.rem_euclid(step);
     if past == 0 { at } else { at.saturating_add(step - past) }
@@ -92,7 +92,7 @@ fn mean(sum: f64, count: usize) -> f64 {
     sum / count as f64
 }
 
-/// Rows are not empty.
+/// `rows` must not be empty.
 fn integers<'a, T: Copy + Ord + Default + Into<i128> + TryFrom<i128> + 'a>(
     rows: impl Iterator<Item = &'a [T]> + Clone,
     how: Aggregate,
@@ -127,7 +127,7 @@ mod tests {
 
     const AT: [i64; 6] = [-3, 1, 10, 11, 25, 30];
 
-    /// Aggregates to steps of 10 in every way; the times are the same in all.
+    /// Aggregates to steps of 10 with every aggregate; the times are the same for all.
     fn check(values: Values<'_>) -> Vec<ValueColumn> {
         let one = |how| {
             let aggregation = Aggregation { step: 10, how };
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_aggregated_without_nan() {
+    fn nan_is_ignored_in_aggregates_of_floats() {
         let nan = f64::NAN;
         let columns = check(Values::F64(&[4.0, 1.0, 3.0, nan, nan, 7.0]));
         for (column, wanted) in columns.iter().zip([
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_stay_what_they_are_while_they_fit() {
+    fn integers_keep_their_type_unless_they_overflow() {
         let columns = check(Values::I64(&[4, 1, 3, -9, 2, 2]));
         assert_eq!(columns[0], ValueColumn::F64(vec![4.0, 2.0, -9.0, 2.0]));
         for (column, wanted) in columns[1..6].iter().zip([
@@ -174,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_series_is_refused() {
+    fn invalid_series_are_refused() {
         let sum =
             |at: &[i64], step| aggregate(at, Values::I64(&[1, 2]), Aggregation { step, how: Aggregate::Sum });
         let refused = |at: &[i64], step| sum(at, step).unwrap_err();
-        assert_eq!(refused(&[1, 2], 0).to_string(), "step of an aggregation is 0 ns, more than 0 is wanted");
-        assert_eq!(refused(&[1], 1).to_string(), "1 times and 2 values are no samples");
-        assert_eq!(refused(&[2, 2], 1).to_string(), "times do not ascend strictly");
+        assert_eq!(refused(&[1, 2], 0).to_string(), "step of an aggregation is 0 ns, must be above 0");
+        assert_eq!(refused(&[1], 1).to_string(), "1 times, but 2 values");
+        assert_eq!(refused(&[2, 2], 1).to_string(), "times are not strictly ascending");
         let (times, column, _) = sum(&[i64::MAX - 1, i64::MAX], 1_000).unwrap();
         assert_eq!((times, column), (vec![i64::MAX], ValueColumn::I64(vec![3])));
     }

@@ -1,49 +1,50 @@
-//! Is this a counter? Rates are made of its differences, so a tolerance that is small against its value may be all of a rate.
+//! Is this series a counter? Rates are computed from differences of counters, so an error that is small relative to the
+//! value may be as large as a rate.
 //!
-//! A slow counter stands still in most of its chunks, and one that restarts often looks like anything else in a few samples. So
-//! nothing shows that a series is a counter, but something can show that it is none: it comes down as it went up, by steps of the
-//! same size, and does so again and again ([`Movement`]). A restart does not look so, wherever it leads:
+//! A slow counter is constant in most chunks, and a few samples of one that often restarts look like any other series. So
+//! nothing proves that a series is a counter, but some series provably are gauges: they fall as they rise, by steps of the
+//! same size, again and again ([`Movement`]). A counter restart differs from this:
 //!
-//! - to 0 or nearly: the value after it is at most half of a usual rise;
-//! - to some other value: the step down is larger than the steps up, for it takes back many of them;
-//! - and it is rare: a counter that restarts at every eighth change tells nobody anything.
+//! - it goes to 0 or nearly: the value after it is at most half of a usual rise;
+//! - or to another value: the step down is larger than the steps up, as it undoes many of them;
+//! - and it is rare: a counter that restarts at every eighth change is useless.
 //!
-//! What falls rarely and far (a heap between two collections) stays in doubt, and exact.
+//! A series that falls rarely and far (a heap between two collections) remains undecided, and is kept exact.
 
 use crate::values::Values;
 
-/// Endings of names that say so, by the conventions of OpenMetrics.
+/// Name suffixes that mark counters, by the conventions of OpenMetrics.
 const ENDINGS: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
-/// Descents that make a series a gauge. Fewer may be chance, or a counter that was restored a little behind where it was.
+/// Number of descents that make a series a gauge. Fewer may be chance, or a counter restored to a slightly earlier value.
 pub const DESCENTS_MIN: u64 = 64;
-/// Of so many changes at least one is a descent, of a gauge: one that wanders has two of them, noise one of three.
+/// In a gauge, at least one of this many changes is a descent: half of the changes in a random walk, one third in noise.
 const CHANGES_A_DESCENT: u64 = 8;
-/// A descent is not larger than so many usual rises.
+/// Maximum size of a descent, in usual rises.
 const DESCENT_RISES: f64 = 2.0;
-/// After a restart from 0 a counter may have come so far, in usual rises: half an interval.
+/// Maximum value after a restart from 0, in usual rises: half an interval.
 const RESTART_RISES: f64 = 0.5;
 
-/// Whether a series of that name is a counter by convention.
+/// Whether a series with this name is a counter by convention.
 pub fn is_counter_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// How a series has moved, in all its life as far as it is known. Adds up.
+/// How a series has changed over its whole known life. Can be added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Movement {
-    /// Values that differ from the one before.
+    /// Number of values that differ from the previous one.
     pub changes: u64,
-    /// Falls that no restart explains: by no more than it usually rises, and not to where a counter begins.
+    /// Number of falls that are not restarts: not larger than usual rises, and not to where a counter starts.
     pub descents: u64,
 }
 
 impl Movement {
-    /// Of values one after the other; what is no finite number is passed over.
+    /// The movement of consecutive values; ignores values that are not finite.
     pub fn of(values: Values<'_>) -> Self {
         Self::among(values, |_| true)
     }
 
-    /// The same, of those changes that lead to a place that `counts`.
+    /// As [`Self::of`], but counts only changes at an index for which `counts` returns true.
     pub fn among(values: Values<'_>, counts: impl Fn(usize) -> bool) -> Self {
         match values {
             Values::F64(v) => movement(v.iter().copied(), counts),
@@ -60,7 +61,7 @@ impl Movement {
         }
     }
 
-    /// Is it known that this is no counter? In doubt it is not.
+    /// Whether the series is known not to be a counter; false if undecided.
     pub const fn is_gauge(&self) -> bool {
         self.descents >= DESCENTS_MIN && self.descents.saturating_mul(CHANGES_A_DESCENT) >= self.changes
     }
@@ -72,7 +73,7 @@ fn movement(values: impl Iterator<Item = f64> + Clone, counts: impl Fn(usize) ->
     let (mut rises, mut risen) = (0.0, 0.0);
     for (_, before, value) in steps().filter(|(_, before, value)| value > before) {
         rises += 1.0;
-        // Differences of numbers near the largest that there are would overflow.
+        // Halved, as differences of the largest numbers would overflow.
         risen += value / 2.0 - before / 2.0;
     }
     let usual = risen / f64::max(rises, 1.0) * 2.0;
@@ -94,19 +95,19 @@ mod tests {
         Movement::of(Values::F64(values)).is_gauge()
     }
 
-    /// `count` values, each made of its place and a random number of 10 bits.
+    /// `count` values, each computed from its index and a random number of 10 bits.
     fn values(count: u64, value: impl Fn(u64, f64) -> f64) -> Vec<f64> {
         (0..count).map(|n| value(n, (tacho_model::mix64(n) >> 54) as f64)).collect()
     }
 
     #[test]
-    fn counters_are_known_by_name() {
+    fn counters_are_recognised_by_name() {
         assert!(is_counter_name("http_requests_total") && is_counter_name("latency_seconds_bucket"));
         assert!(!is_counter_name("total_memory") && !is_counter_name("cpu"));
     }
 
     #[test]
-    fn what_comes_down_as_it_went_up_is_a_gauge() {
+    fn a_series_that_falls_as_it_rises_is_a_gauge() {
         assert!(is_gauge(&values(1_000, |n, _| (n as f64 / 50.0).sin())));
         assert!(is_gauge(&values(1_000, |n, _| 1e9 + (n as f64 / 50.0).sin())));
         assert!(is_gauge(&values(1_000, |_, noise| noise)));
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_counter_is_none_that_may_be_changed() {
+    fn a_possible_counter_is_not_a_gauge() {
         let rising = |n: u64| n as f64 / 7.0;
         for (name, values) in [
             ("short", values(128, |n, _| (n % 3) as f64 + 10.0)),
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_adds_up_and_only_what_counts_is_counted() {
+    fn movements_add_up_and_count_only_selected_changes() {
         let wave = values(100, |n, _| (n as f64 / 5.0).sin());
         let all = Movement::of(Values::F64(&wave));
         let part = |from: usize, to: usize| Movement::among(Values::F64(&wave), |n| (from..to).contains(&n));

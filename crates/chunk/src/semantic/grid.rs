@@ -1,16 +1,16 @@
-//! Which decimal numbers of a few places are near enough to each value? Methods choose among them, so that what they yield is
-//! small for the codecs `decimal` and `lines`, and exact.
+//! Which decimal numbers are within the tolerance of each value? Methods choose among them, so that their output is small
+//! with the codecs `decimal` and `lines`, and exact.
 
 use super::allowed;
 use crate::codec::decimal;
 use crate::loss::Tolerance;
 
-/// Integers beyond this may not come back from a float and its power of ten.
+/// Limit on integers: larger ones may not be restored from a float and its power of ten.
 const INTEGER_MAX: f64 = (1u64 << 50) as f64;
-/// Powers of ten that the codecs know.
+/// Largest exponent that the codecs support.
 const EXPONENT_MAX: u8 = 15;
 
-/// Integers that are near enough, both ends inside.
+/// Integers within the tolerance, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) low: i64,
@@ -18,10 +18,10 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// Of what is no finite number: it is kept as it is, and does not bend a line.
+    /// The interval of a value that is not finite: the value is kept, and does not bend a line.
     const FREE: Self = Self { low: i64::MIN / 4, high: i64::MAX / 4 };
 
-    /// What lies in both.
+    /// The intersection.
     pub(super) fn common(self, other: Self) -> Option<Self> {
         let common = Self { low: self.low.max(other.low), high: self.high.min(other.high) };
         (common.low <= common.high).then_some(common)
@@ -32,7 +32,7 @@ impl Interval {
     }
 }
 
-/// Integers for each value such that `integer / 10^exponent` is within the tolerance.
+/// For each value, the integers such that `integer / 10^exponent` is within the tolerance.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) exponent: u8,
@@ -43,7 +43,7 @@ fn power(exponent: u8) -> f64 {
     10f64.powi(exponent.into())
 }
 
-/// The exponents that are worth a try: steps a little smaller than the smallest tolerance, and finer ones.
+/// The exponents worth trying: steps slightly smaller than the smallest tolerance, and finer ones.
 pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl Iterator<Item = u8> + use<> {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let allowed = finite().map(|value| allowed(value, tolerance)).filter(|bound| *bound > 0.0);
@@ -57,7 +57,7 @@ pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl
 }
 
 impl Grid {
-    /// `None` when a value has no number of these decimals near enough.
+    /// `None` if a value has no number with this many decimals within the tolerance.
     pub(super) fn of(values: &[f64], tolerance: Tolerance, exponent: u8) -> Option<Self> {
         let interval = |value: &f64| {
             if value.is_finite() { interval(*value, tolerance, exponent) } else { Some(Interval::FREE) }
@@ -65,7 +65,7 @@ impl Grid {
         Some(Self { exponent, intervals: values.iter().map(interval).collect::<Option<_>>()? })
     }
 
-    /// The floats that the integers stand for; what was no finite number is as it was.
+    /// The floats that the integers represent; values that are not finite are kept.
     pub(super) fn floats(&self, integers: &[i64], values: &[f64]) -> Vec<f64> {
         let float = |integer: i64| f64::from_bits(decimal::float(integer, self.exponent));
         let one = |(value, integer): (&f64, &i64)| if value.is_finite() { float(*integer) } else { *value };
@@ -75,7 +75,7 @@ impl Grid {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "below 2^50 but for a bound that is larger, where it saturates"
+    reason = "below 2^50 unless the bound is larger; then it saturates"
 )]
 fn interval(value: f64, tolerance: Tolerance, exponent: u8) -> Option<Interval> {
     let bound = allowed(value, tolerance);
@@ -86,7 +86,7 @@ fn interval(value: f64, tolerance: Tolerance, exponent: u8) -> Option<Interval> 
     let limit = INTEGER_MAX as i64;
     let low = (((value - bound) * power(exponent)).ceil() as i64).clamp(-limit, limit);
     let high = (((value + bound) * power(exponent)).floor() as i64).clamp(-limit, limit);
-    // The products were rounded: an end may lie one step outside.
+    // The products were rounded, so an end may be off by one.
     let low = (low..=low + 1).find(near)?;
     let high = (high - 1..=high).rev().find(near)?;
     (low <= high).then_some(Interval { low, high })

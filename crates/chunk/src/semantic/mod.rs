@@ -1,10 +1,11 @@
-//! What may be given up to take less space? Off by default, set for series by their labels, and never more than was allowed.
+//! How can samples be changed to take less space? Off by default, enabled for series by their labels, and never beyond the
+//! permitted error.
 //!
-//! Everything here is a pure function from samples to samples: numbers are replaced by others that the codecs of a chunk write
-//! in fewer bytes, so what was verified is what a reader decodes. One method is one file. Each result is compared with the
-//! original before it is taken, and with the lossless form: where it is not smaller, nothing is given up.
+//! Everything here is a pure function from samples to samples: numbers are replaced by others that the codecs of a chunk
+//! encode in fewer bytes, so the verified samples are those that a reader decodes. One method is one file. Each result is
+//! compared with the original and with the lossless form; if it is not smaller, the original is kept.
 //!
-//! Path of one sample: before, `store` merges small chunks into a large one and asks its policy; after, `encode_group`.
+//! Path of one sample: before, `store` merges small chunks into a large one and applies its policy; after, `encode_group`.
 
 mod aggregate;
 mod counter;
@@ -26,16 +27,16 @@ use crate::codec::{self, Numbers};
 use crate::loss::{Aggregation, Loss, Method, Tolerance};
 use crate::values::{ValueColumn, Values};
 
-/// What may be given up in the samples of a series. The default gives up nothing.
+/// The permitted loss for the samples of a series. The default is lossless.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Semantic {
-    /// ns by which a time may be moved.
+    /// Limit on the change of a time, ns.
     pub time: u64,
-    /// How far a value may be moved.
+    /// Limit on the change of a value.
     pub value: Option<Tolerance>,
-    /// How values are made simpler, when they may be moved.
+    /// How values are simplified, if they may be changed.
     pub method: Method,
-    /// Done first: one value for each step of time.
+    /// Applied first: one value per time step.
     pub aggregation: Option<Aggregation>,
 }
 
@@ -45,51 +46,51 @@ impl Default for Semantic {
     }
 }
 
-/// Settings that cannot be followed.
+/// Invalid settings or samples.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SemanticError {
-    #[error("tolerance is {got}, a number that is not negative is wanted")]
+    #[error("tolerance is {got}, must be a number of at least 0")]
     Tolerance { got: f64 },
-    #[error("relative tolerance is {got}, less than 1 is wanted: 1 would allow everything to be 0")]
+    #[error("relative tolerance is {got}, must be less than 1: with 1 every value could become 0")]
     Share { got: f64 },
-    #[error("step of an aggregation is {got} ns, more than 0 is wanted")]
+    #[error("step of an aggregation is {got} ns, must be above 0")]
     Step { got: i64 },
-    #[error("{times} times and {values} values are no samples")]
+    #[error("{times} times, but {values} values")]
     Length { times: usize, values: usize },
-    #[error("times do not ascend strictly")]
+    #[error("times are not strictly ascending")]
     Order,
 }
 
-/// Why the values are as they were recorded although they could have been moved.
+/// Why values are unchanged although they could have been changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It may be a counter, each of whose differences counts.
+    /// The series may be a counter, whose differences matter.
     Counter,
-    /// The other form is not smaller.
+    /// The simplified form is not smaller.
     NotSmaller,
 }
 
-/// Samples of which something may have been given up.
+/// Samples after lossy simplification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
     /// Strictly ascending; the first is that of the original, or the last of its step.
     pub at: Vec<Timestamp>,
     pub values: ValueColumn,
-    /// What has been given up in the values; `None`: nothing.
+    /// The loss of the values; `None`: lossless.
     pub loss: Option<Loss>,
-    /// Largest distance in ns between a time and the original's.
+    /// Largest difference in ns between a time and the original one.
     pub time_error_max: u64,
-    /// Why nothing has, when something could have.
+    /// Why the values are lossless although a loss was permitted.
     pub kept: Option<Kept>,
 }
 
 impl Semantic {
-    /// Whether nothing is given up.
+    /// Whether no loss is permitted.
     pub const fn is_lossless(&self) -> bool {
         self.time == 0 && self.value.is_none() && self.aggregation.is_none()
     }
 
-    /// Whether the settings can be followed.
+    /// Checks the settings.
     pub fn check(&self) -> Result<(), SemanticError> {
         match self.value {
             Some(Tolerance::Absolute(got) | Tolerance::Relative(got)) if !(got.is_finite() && got >= 0.0) => {
@@ -105,11 +106,11 @@ impl Semantic {
     }
 }
 
-/// Gives up what may be given up, where that saves space. `life` is what is known of the series: values of what may be a counter
-/// stay as they are.
+/// Simplifies samples as permitted, if that saves space. `life` is the known movement of the series: values of a possible
+/// counter are not changed.
 ///
 /// # Errors
-/// When the settings cannot be followed, or these are no samples: as many times as values, strictly ascending.
+/// If the settings are invalid, times and values differ in number, or times are not strictly ascending.
 pub fn apply(
     at: &[Timestamp],
     values: Values<'_>,
@@ -145,9 +146,9 @@ pub fn apply(
     })
 }
 
-/// Moves the values at the places `exact` within the tolerance; the others were moved before, and stay. Rounding is always tried
-/// beside the method that is asked for, and the smallest column is taken; its loss says what was done to it. Of integers only
-/// rounding is possible.
+/// Changes the values at the indexes `exact` within the tolerance; other values were changed before, and stay. Always tries
+/// rounding as well as the requested method, and keeps the smallest column; its loss describes what was applied. Integers
+/// can only be rounded.
 pub fn simplify(
     values: Values<'_>,
     exact: &[Range<usize>],
@@ -180,7 +181,7 @@ pub fn simplify(
     best.1.ok_or(Kept::NotSmaller)
 }
 
-/// Columns that may be smaller, and how each was made.
+/// Columns that may be smaller, with the method of each.
 fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(Method, ValueColumn)> {
     let mut columns: Vec<_> =
         rounding::candidates(values, tolerance).map(|column| (Method::Rounding, column)).collect();
@@ -195,11 +196,11 @@ fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(
     columns
 }
 
-/// Values of a part from which on its own size is asked for.
+/// Minimum number of values in a part for which its encoded size is compared.
 const PART_VALUES_MIN: usize = 16;
 
-/// The values with each of the parts in the smallest form that the method has for it. Parts that it cannot move stay as they
-/// are. `None` when all do.
+/// The values with each part in the smallest form of the method. Parts that the method cannot change stay. `None` if no part
+/// was changed.
 fn patched(
     values: Values<'_>,
     parts: &[Range<usize>],
@@ -215,7 +216,7 @@ fn patched(
         let fits =
             |column: &ValueColumn| error_max(exact.as_values(), column.as_values(), tolerance).is_some();
         let columns = of_method.map(|(_, column)| column).filter(fits);
-        // What a few values take alone says nothing of what they take among others.
+        // The size of a few values alone says nothing about their size in the column.
         let bytes = |column: &ValueColumn| match column.len() {
             ..PART_VALUES_MIN => 0,
             _ => encoded_bytes(column.as_values()),
@@ -227,7 +228,7 @@ fn patched(
     moved.then_some(column)
 }
 
-/// How far `value` may be moved.
+/// Largest permitted change of `value`.
 const fn allowed(value: f64, tolerance: Tolerance) -> f64 {
     match tolerance {
         Tolerance::Absolute(bound) => bound,
@@ -235,8 +236,8 @@ const fn allowed(value: f64, tolerance: Tolerance) -> f64 {
     }
 }
 
-/// Largest difference of `moved` to `values`, as `tolerance` measures it. `None` when one is beyond the tolerance, or when what
-/// is no finite number is not the same, bit for bit.
+/// Largest difference between `moved` and `values`, measured like `tolerance`. `None` if it exceeds the tolerance, or if a
+/// value that is not finite differs in any bit.
 #[expect(clippy::cast_precision_loss, reason = "a difference above 2^53 is rounded; it is then compared")]
 fn error_max(values: Values<'_>, moved: Values<'_>, tolerance: Tolerance) -> Option<f64> {
     let mut largest = 0.0f64;
@@ -265,7 +266,7 @@ fn error_max(values: Values<'_>, moved: Values<'_>, tolerance: Tolerance) -> Opt
     fits.then_some(largest)
 }
 
-/// Bytes that a column of these values takes in a chunk.
+/// Encoded size of a column of these values.
 fn encoded_bytes(values: Values<'_>) -> usize {
     column_bytes(&values.words(), values.value_type())
 }

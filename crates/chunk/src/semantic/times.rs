@@ -1,14 +1,15 @@
-//! Times that may be moved a little: date-delta compaction, with a loop that is closed.
+//! How can times be changed to take less space? Date-delta compaction with a closed loop.
 //!
-//! Chronix (Lautenschlager, Philippsen, Kumlehn, Adersberger, FAST 2017) leaves out a time when its distance to the one before
-//! is almost the last distance that was stored; the reader repeats that one, and errors may add up. Here each time is chosen
-//! within the bound around the true one, so none is ever further away, however large the bound is against the period. Two forms
-//! are tried, and the smaller one as written is taken: distances that change now and then ([`meeting`]), and one period with
-//! corrections ([`parallel`]).
+//! Chronix (Lautenschlager, Philippsen, Kumlehn, Adersberger, FAST 2017) omits a time if its distance from the previous one
+//! is almost the last stored distance; the reader repeats that distance, so errors may add up. Here each time is chosen
+//! within the bound around the original one, so no error is ever larger, however large the bound is compared to the period.
+//! Two forms are tried, and the smaller encoded one is kept: distances that change from time to time ([`meeting`]), and a
+//! constant period with corrections ([`parallel`]).
 //!
-//! A sample that was moved may come again, at the time that it had: it must be told from its neighbours, and from a sample that
-//! is new. So no time moves half way to a neighbour: the nearest moved time to an original is its own. And none moves more than
-//! a quarter of a usual distance: what is new between two samples, where one was left out, is further from both.
+//! A sample whose time was changed may be sent again with its original time: it must be distinguishable from its neighbours
+//! and from a new sample. So no time moves half way to a neighbour: the changed time nearest to an original is its own. And
+//! none moves by more than a quarter of the usual distance: a new sample between two others, where one was missing, is
+//! further away from both.
 
 use tacho_model::{Timestamp, ValueType};
 
@@ -17,9 +18,9 @@ use super::grid::Interval;
 use super::trace::{Traced, meeting, parallel};
 use crate::times::regular_step;
 
-/// Times of which none is further than `bound` ns from the one in `at`, and the largest such distance. They strictly ascend as
-/// those of `at` do; the first and the last are the same, so that they do not run into those of another chunk. Each is nearer to
-/// its own of `at` than to any other. Where nothing is saved, or with a bound of 0, they are those of `at`.
+/// Times at most `bound` ns from those of `at`, and the largest actual difference. They strictly ascend like those of `at`.
+/// The first and last are unchanged, so that they do not collide with other chunks. Each is nearer to its original than to
+/// any other. Returns `at` unchanged if this saves nothing or the bound is 0.
 pub fn compact_times(at: &[Timestamp], bound: u64) -> (Vec<Timestamp>, u64) {
     let unchanged = || (at.to_vec(), 0);
     let Some((start, offsets)) = offsets(at).filter(|_| bound > 0) else { return unchanged() };
@@ -39,7 +40,7 @@ pub fn compact_times(at: &[Timestamp], bound: u64) -> (Vec<Timestamp>, u64) {
     }
 }
 
-/// Distances to the first; `None` when one does not fit or the times do not strictly ascend.
+/// Differences from the first time; `None` if one overflows or the times are not strictly ascending.
 fn offsets(at: &[Timestamp]) -> Option<(Timestamp, Vec<i64>)> {
     let start = *at.first()?;
     at.last()?.checked_sub(start)?;
@@ -47,7 +48,7 @@ fn offsets(at: &[Timestamp]) -> Option<(Timestamp, Vec<i64>)> {
     at.is_sorted_by(|a, b| a < b).then_some((start, offsets))
 }
 
-/// Bytes of a column of such times.
+/// Encoded size of a column of such times.
 fn bytes(offsets: &[i64]) -> usize {
     let words = || offsets.iter().map(|offset| offset.cast_unsigned()).collect::<Vec<_>>();
     if regular_step(offsets).is_some() { 0 } else { column_bytes(&words(), ValueType::U64) }
@@ -60,7 +61,7 @@ fn forms(offsets: &[i64], bound: u64) -> Vec<Traced> {
     let distance = |place: usize| Some((offsets.get(place + 1)? - offsets.get(place)?).saturating_sub(1) / 2);
     let around = |(place, at): (usize, &i64)| {
         let before = place.checked_sub(1).and_then(distance);
-        // First and last stay.
+        // The first and last are unchanged.
         let bound = before.zip(distance(place)).map_or(0, |(before, after)| bound.min(before).min(after));
         Interval { low: at.saturating_sub(bound), high: at.saturating_add(bound).min(end) }
     };
@@ -71,13 +72,13 @@ fn forms(offsets: &[i64], bound: u64) -> Vec<Traced> {
     meeting(&intervals, 0, 1).into_iter().chain(corrected).collect()
 }
 
-/// A quarter of the median distance, a little less.
+/// A quarter of the median distance, rounded down.
 fn quarter(offsets: &[i64]) -> u64 {
     let median = periods(offsets).pop().unwrap_or_default();
     (median.unsigned_abs().max(1) - 1) / 4
 }
 
-/// The mean and the median of the distances.
+/// The mean and the median distance.
 fn periods(offsets: &[i64]) -> Vec<i64> {
     let mut distances: Vec<i64> = offsets.iter().zip(offsets.iter().skip(1)).map(|(a, b)| b - a).collect();
     let count = i64::try_from(distances.len()).unwrap_or(i64::MAX);
@@ -96,7 +97,7 @@ mod tests {
     const COUNT: usize = 5_000;
     const SEEDS: u64 = 5;
 
-    /// Times in ms: `step` gives each distance, or, for `grid`, how far each is off its place.
+    /// Times in ms: jitter is added to each distance or, with `grid`, to each grid point.
     fn series(seed: u64, period: i64, low: i64, high: i64, grid: bool) -> Vec<i64> {
         let mut place = 0;
         let mut next = |n: usize| {
@@ -107,7 +108,8 @@ mod tests {
         (0..COUNT).map(&mut next).collect()
     }
 
-    /// Percent of the times that start a new line, in the better form, as a mean over seeds. Each time is within the bound.
+    /// Percentage of times that start a new line in the better form, averaged over seeds. Asserts that each time is within
+    /// the bound.
     fn stored(bound: u64, sort: (i64, i64, i64, bool)) -> f64 {
         let (period, low, high, grid) = sort;
         let share = |seed: u64| {
@@ -123,10 +125,10 @@ mod tests {
         (0..SEEDS).map(share).sum::<f64>() / SEEDS as f64
     }
 
-    /// The better of two closed loops without look-ahead stores these percents (5,000 times, 20 seeds): distances that change now
-    /// and then, or one period with corrections.
+    /// Percentages of the better of two closed loops without look-ahead (5,000 times, 20 seeds): distances that change from
+    /// time to time, or a constant period with corrections.
     #[test]
-    fn no_more_times_are_stored_than_by_a_loop_without_look_ahead() {
+    fn at_most_as_many_times_are_stored_as_without_look_ahead() {
         let grid = (10_000, -5, 5, true);
         let wide = (10_000, -50, 50, true);
         let walk = (10_000, -50, 50, false);
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_beyond_the_period_moves_no_time_half_way_to_another() {
+    fn a_bound_above_the_period_moves_no_time_half_way_to_another() {
         let at = series(7, 100, -30, 30, false);
         for bound in [60, 100, 1_000, 1_000_000, u64::MAX] {
             let (moved, error) = compact_times(&at, bound);

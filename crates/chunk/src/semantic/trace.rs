@@ -1,20 +1,20 @@
-//! Which integers, one from each interval, lie on few straight lines? Both answers are found in one pass.
+//! Which integers, one per interval, are on few straight lines? Two forms, each found in one pass.
 
 use super::grid::Interval;
 
-/// Integers inside their intervals.
+/// One integer from each interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Traced {
     pub(super) integers: Vec<i64>,
-    /// Straight lines that they lie on.
+    /// Number of straight lines.
     pub(super) lines: usize,
 }
 
-/// Lines that meet: each starts where the one before ends and turns when no integer slope hits the next interval (the swing
-/// filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear Approximation of Numerical Streams
-/// with Precision Guarantees", VLDB 2009). The first integer is `first`; no slope is below `slope_min`.
+/// Lines that meet: each starts at the end of the previous one, and ends when no integer slope reaches the next interval
+/// (the swing filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear Approximation of
+/// Numerical Streams with Precision Guarantees", VLDB 2009). The first integer is `first`; no slope is below `slope_min`.
 ///
-/// `None` when an interval cannot be reached, which happens only where the one before it lies wholly above it and may not.
+/// `None` if an interval cannot be reached: only possible if the previous one is entirely above the reachable range.
 pub(super) fn meeting(intervals: &[Interval], first: i64, slope_min: i64) -> Option<Traced> {
     let mut traced = Traced { integers: vec![first], lines: 0 };
     let (_, rest) = intervals.split_first()?;
@@ -33,13 +33,13 @@ pub(super) fn meeting(intervals: &[Interval], first: i64, slope_min: i64) -> Opt
     Some(traced)
 }
 
-/// A line that may still be extended.
+/// A line that can still be extended.
 #[derive(Clone, Copy)]
 struct Line {
     start: i64,
-    /// Integers on it after the start.
+    /// Number of integers after the start.
     count: i64,
-    /// Slopes that hit all intervals so far.
+    /// Slopes that reach all intervals so far.
     low: i64,
     high: i64,
     /// Middle of the last interval.
@@ -55,7 +55,7 @@ impl Line {
         (low <= high).then_some(Self { count, low, high, end: interval.middle(), ..self })
     }
 
-    /// Writes the integers after the start, with the slope that ends nearest to the middle. Returns the last.
+    /// Appends the integers after the start, with the slope that ends nearest to the middle. Returns the last.
     fn draw(self, traced: &mut Traced) -> i64 {
         if self.count == 0 {
             return self.start;
@@ -70,14 +70,14 @@ impl Line {
     }
 }
 
-/// Lines of one slope that do not meet: each takes in as many intervals as there is a height for, and lies in the middle of
-/// what is left (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope
-/// 0). Neighbours are at least `rise_min` apart.
+/// Parallel lines that do not meet: each covers as many intervals as share a height, and is in the middle of the remaining
+/// heights (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope
+/// 0). Neighbours differ by at least `rise_min`.
 ///
-/// `None` as for [`meeting`], or when the slope leads out of `i64`.
+/// `None` as for [`meeting`], or if the slope overflows `i64`.
 pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Option<Traced> {
     let mut traced = Traced { integers: Vec::with_capacity(intervals.len()), lines: 0 };
-    // Heights at place 0 of a line that hits all intervals since the last one was drawn.
+    // Heights at index 0 of a line through all intervals since the last drawn line.
     let mut open: Option<Interval> = None;
     for (place, interval) in intervals.iter().enumerate() {
         let base = slope.checked_mul(i64::try_from(place).ok()?)?;
@@ -98,7 +98,7 @@ pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Opt
 }
 
 impl Traced {
-    /// Writes integers up to the place `end` on a line of that height at place 0. Returns the last.
+    /// Appends integers up to index `end` on a line with this height at index 0. Returns the last.
     fn draw(&mut self, height: i64, slope: i64, end: usize) -> i64 {
         let at = |place: usize| height.wrapping_add(slope.wrapping_mul(place as i64));
         self.integers.extend((self.integers.len()..end).map(at));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_and_a_step_are_seen_as_what_they_are() {
+    fn a_bend_and_a_step_take_few_lines() {
         let bend: Vec<i64> = (0..100).map(|n: i64| n * 10 - (n - 50).max(0) * 25 + n % 3).collect();
         let traced = meeting(&around(&bend, 3), 0, i64::MIN).unwrap();
         assert!(traced.lines <= 3, "{} lines", traced.lines);

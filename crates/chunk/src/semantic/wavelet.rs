@@ -1,17 +1,16 @@
-//! Values that may be moved a little, by a Haar wavelet: what is left of a signal when its small differences between
-//! neighbouring halves are taken for none (hard thresholding: Donoho and Johnstone, "Ideal Spatial Adaptation by Wavelet
-//! Shrinkage", Biometrika 1994). The threshold is the largest that is found by halving with which no value leaves its
-//! tolerance. The result consists of steps.
+//! How are values simplified with a Haar wavelet? Small differences between neighbouring halves of a signal are set to 0
+//! (hard thresholding: Donoho and Johnstone, "Ideal Spatial Adaptation by Wavelet Shrinkage", Biometrika 1994). Bisection
+//! finds the largest threshold with which every value stays within its tolerance. The result consists of steps.
 
 use super::grid::{Grid, exponents};
 use crate::loss::Tolerance;
 
-/// Halvings in the search for a threshold: it is known to a millionth of the signal's range.
+/// Number of bisections of the threshold: precise to a millionth of the signal's range.
 const HALVINGS: usize = 20;
-/// A step of the grid is this many places finer than the tolerance.
+/// Additional decimals of the grid, compared to the tolerance.
 const FINER: u8 = 1;
 
-/// The column within the tolerance with the largest threshold, if there is one.
+/// For each grid, the column within the tolerance with the largest threshold, if any.
 pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> {
     let best = |exponent: u8| {
         let grid = Grid::of(values, tolerance, exponent)?;
@@ -21,7 +20,7 @@ pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> 
     exponents(values, tolerance, FINER).filter_map(best).collect()
 }
 
-/// The values, with the one before where there is no finite number, as long as a power of two.
+/// The values, each one that is not finite replaced by the previous one, extended to a power of two.
 fn filled(values: &[f64]) -> Vec<f64> {
     let mut last = values.iter().copied().find(|value| value.is_finite()).unwrap_or_default();
     let carry = |value: &f64| {
@@ -33,7 +32,7 @@ fn filled(values: &[f64]) -> Vec<f64> {
     filled
 }
 
-/// The mean of all, then half the difference of the halves' means, of the quarters', ..., of neighbours.
+/// The overall mean, then half the difference of the means of the halves, of the quarters, ..., of neighbours.
 fn differences(values: &[f64]) -> Vec<Vec<f64>> {
     let mut levels = vec![];
     let mut means = values.to_vec();
@@ -47,7 +46,7 @@ fn differences(values: &[f64]) -> Vec<Vec<f64>> {
     levels
 }
 
-/// The inverse of [`differences`], with those below the threshold taken for 0.
+/// The inverse of [`differences`], with differences below the threshold set to 0.
 fn rebuilt(levels: &[Vec<f64>], threshold: f64) -> Vec<f64> {
     let Some((means, levels)) = levels.split_first() else { return vec![] };
     levels.iter().fold(means.clone(), |means, halves| {
@@ -70,7 +69,7 @@ fn largest_threshold(grid: &Grid, levels: &[Vec<f64>]) -> Option<Vec<i64>> {
     best
 }
 
-/// The nearest integers of the grid, when all are in their intervals.
+/// The nearest integers of the grid, if all are in their intervals.
 #[expect(clippy::cast_possible_truncation, reason = "saturates, and is compared")]
 fn within(grid: &Grid, values: &[f64]) -> Option<Vec<i64>> {
     let power = 10f64.powi(grid.exponent.into());
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_differences_give_the_values_back() {
+    fn all_differences_restore_the_values() {
         let values = filled(&[3.0, 1.0, f64::NAN, -4.0, 8.0]);
         assert_eq!(values, [3.0, 1.0, 1.0, -4.0, 8.0, 8.0, 8.0, 8.0]);
         assert_eq!(rebuilt(&differences(&values), 0.0), values);

@@ -1,4 +1,4 @@
-//! Lengths, then all bytes together, compressed: log lines, statements, names.
+//! Lengths, then all bytes compressed together: log lines, statements, names.
 
 use tacho_model::ValueType;
 
@@ -8,7 +8,7 @@ use crate::codec::{squeeze, take_nested};
 use crate::limits::CHUNK_TEXT_BYTES_MAX;
 use crate::{Compression, Encoding, Error};
 
-/// One codec for each way to compress.
+/// One codec per compression.
 pub(super) static ZSTD: Compressed = Compressed { tag: 33, compression: Compression::Zstd };
 pub(super) static LZ4: Compressed = Compressed { tag: 35, compression: Compression::Lz4 };
 pub(super) static GZIP: Compressed = Compressed { tag: 36, compression: Compression::Gzip };
@@ -18,7 +18,7 @@ pub(super) struct Compressed {
     compression: Compression,
 }
 
-/// Fewer bytes than this never pay.
+/// Size below which compression never pays off.
 const BYTES_MIN: usize = 48;
 
 impl Codec for Compressed {

@@ -1,4 +1,4 @@
-//! Few distinct strings in many places: methods, states, log lines that repeat.
+//! Few distinct strings that repeat: methods, states, repeated log lines.
 
 use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;

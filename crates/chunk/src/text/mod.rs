@@ -1,6 +1,6 @@
-//! How is a column of byte strings written in the fewest bytes?
+//! How is a column of byte strings encoded in the fewest bytes?
 //!
-//! The same ladder as for numbers, with codecs of its own: one file and one line in [`LADDER`] each.
+//! With a ladder like that for numbers, but other codecs: one file and one line in [`LADDER`] each.
 
 mod compressed;
 mod dictionary;
@@ -12,10 +12,10 @@ use crate::codec::{Encoded, Numbers, encode_nested};
 use crate::limits::{CHUNK_TEXT_BYTES_MAX, NESTING_MAX};
 use crate::{Encoding, Error};
 
-/// Byte strings, borrowed for writing.
+/// Byte strings to encode.
 pub(crate) type Strings<'a> = &'a [&'a [u8]];
 
-/// Byte strings as read: one buffer and where each ends.
+/// Decoded byte strings: one buffer and the end of each string.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     bytes: Vec<u8>,
@@ -44,7 +44,7 @@ impl Texts {
         (0..self.ends.len()).map_while(|at| self.get(at))
     }
 
-    /// Cuts `bytes` into strings of these lengths, which must use it up.
+    /// Splits `bytes` into strings of these lengths, which must cover it exactly.
     fn cut(bytes: Vec<u8>, lengths: &[u64]) -> Result<Self, Error> {
         let mut ends = Vec::with_capacity(lengths.len());
         let mut end = 0usize;
@@ -61,7 +61,7 @@ impl Texts {
     }
 }
 
-/// One way to write byte strings; see [`crate::codec`] for the contract.
+/// A codec for byte strings; see [`crate::codec`] for the contract.
 trait Codec: Sync {
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
@@ -82,12 +82,12 @@ fn find(tag: u8) -> Option<&'static dyn Codec> {
     LADDER.iter().find(|codec| codec.tag() == tag).copied()
 }
 
-/// Name of a codec of byte strings, for people.
+/// Name of a codec of byte strings, for display.
 pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// Writes byte strings in the smallest form that is found.
+/// Encodes byte strings in the smallest form found.
 pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Encoded {
     let mut best = plain::encode(strings, depth, encoding);
     let mut best_bytes = best.bytes.len() - best.bytes.len() / 16;
@@ -103,7 +103,7 @@ pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> En
     best
 }
 
-/// Reads `count` byte strings. The caller has checked `count` against a limit.
+/// Decodes `count` byte strings. The caller has checked `count` against a limit.
 pub(crate) fn decode(tag: u8, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error> {
     let codec = find(tag).ok_or(Error::value("codec of strings", tag))?;
     if depth > NESTING_MAX {
@@ -125,7 +125,7 @@ fn take_nested(reader: &mut Reader<'_>, count: usize, depth: u8) -> Result<Texts
     decode(tag, reader.take(size, "nested strings")?, count, depth + 1)
 }
 
-/// Lengths as a column inside, for the codecs that keep the strings in one piece.
+/// Lengths as a nested column, for codecs that store all strings contiguously.
 fn put_lengths(out: &mut Vec<u8>, strings: Strings<'_>, depth: u8, encoding: &Encoding) {
     let lengths: Vec<u64> = strings.iter().map(|string| string.len() as u64).collect();
     encode_nested(out, Numbers::u64(&lengths), depth, encoding);
@@ -149,7 +149,7 @@ mod tests {
         ]
     }
 
-    /// Lines of a few templates, with every sort of slot.
+    /// Lines of a few templates, with every kind of slot.
     fn templates() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let number = prop_oneof![0u64..20, 0u64..2_000, any::<u64>()];
         let line = (0..6, number, any::<u128>()).prop_map(|(form, number, id)| {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compression_that_is_asked_for_is_used() {
+    fn the_requested_compression_is_used() {
         // Too few for templates.
         let line: Vec<String> = (0..30).map(|n| format!("GET /cart/{n} took {} ms", n * 7 % 90)).collect();
         let lines: Vec<&[u8]> = line.iter().map(String::as_bytes).collect();

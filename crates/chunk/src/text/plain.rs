@@ -1,4 +1,4 @@
-//! Lengths, then all bytes one after the other.
+//! Lengths, then all bytes in sequence.
 
 use tacho_model::ValueType;
 
@@ -29,7 +29,7 @@ impl Codec for Plain {
         "plain"
     }
 
-    /// The ladder begins with it; it never has to be tried.
+    /// The ladder starts with it, so it is never a candidate.
     fn encode(&self, _: Strings<'_>, _: u8, _: &Encoding) -> Option<Vec<u8>> {
         None
     }

@@ -1,4 +1,4 @@
-//! Columns of values like those of real series, by seed, and how many bytes a value of each may take.
+//! Columns of values like those of real series, generated from a seed, and the maximum bytes per value.
 
 use tacho_chunk::ValueColumn;
 
@@ -7,11 +7,11 @@ use super::rng::Rng;
 pub struct Column {
     pub name: &'static str,
     pub values: ValueColumn,
-    /// Bytes a value at most, at seal, times and header of a chunk of one column included.
+    /// Maximum bytes per value at seal, including times and header of a chunk with one column.
     pub bytes_max: f64,
 }
 
-/// A walk with steps from normal(0, 1), held between 0 and 100: what load generators make percentages of.
+/// A random walk with steps from normal(0, 1), limited to 0 to 100: the percentages of load generators.
 pub fn walk(rng: &mut Rng, count: usize) -> Vec<f64> {
     let mut level = rng.unit() * 100.0;
     let mut step = || {
@@ -30,7 +30,7 @@ pub fn decimals(values: &[f64], places: i32) -> Vec<f64> {
     values.iter().map(|value| (value * power).round() / power).collect()
 }
 
-/// One column of each sort.
+/// One column of each kind.
 pub fn all(count: usize) -> Vec<Column> {
     let mut rng = Rng(2);
     let walk = walk(&mut rng, count);
@@ -69,7 +69,7 @@ pub fn all(count: usize) -> Vec<Column> {
         f64s("sine with noise, full precision", gauge, 6.5),
         f64s("counter, f64", counter, 1.19),
         u64s("counter above 2^60", big, 1.19),
-        i64s("level that seldom moves", threads, 0.032),
+        i64s("level that rarely changes", threads, 0.032),
         i64s("state, mostly 0", states, 0.028),
         f64s("pages of 4 KiB", bytes, 1.29),
         u64s("random words", noise, 8.05),

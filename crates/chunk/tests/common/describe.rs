@@ -1,11 +1,11 @@
-//! A chunk in plain words: what golden files are compared with.
+//! A chunk as text, which is compared with golden files.
 
 use std::fmt::Write;
 
 use tacho_chunk::{Chunk, Loss, MemberInfo, RowRef, Tolerance, ValueColumn};
 use tacho_model::{Body, Entry, EventKind, Kind, Operation, Sample, Value};
 
-/// Header and records, a line for each fact.
+/// Header and records, one line per fact.
 pub fn chunk(chunk: &Chunk<'_>) -> String {
     let header = chunk.header();
     let mut out = format!("{} {}, {} to {}\n", header.count, header.kind.name(), header.start, header.end);
@@ -55,7 +55,7 @@ fn loss(loss: &Loss) -> String {
     format!("given up by {method}: {:?} of {bound}{}", loss.achieved, aggregation.unwrap_or_default())
 }
 
-/// A line for each time, with the values of all members.
+/// One line per time, with the values of all members.
 fn group(out: &mut String, chunk: &Chunk<'_>) {
     let read = |info: &MemberInfo| chunk.values(info.member).unwrap().unwrap();
     let columns: Vec<ValueColumn> = chunk.header().members.iter().map(read).collect();
@@ -65,7 +65,7 @@ fn group(out: &mut String, chunk: &Chunk<'_>) {
     }
 }
 
-/// Floats with their bits, so that every NaN can be told from the others.
+/// Floats with their bits, to distinguish all NaN.
 fn value(value: Value) -> String {
     match value {
         Value::F64(v) => format!("{v:?} ({:016x})", v.to_bits()),

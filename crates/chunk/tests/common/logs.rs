@@ -1,18 +1,19 @@
-//! Logs like those of real programs, by seed: fixed words around ids, numbers, names and stack traces.
+//! Logs like those of real programs, generated from a seed: fixed words around ids, numbers, names and stack traces.
 
 use tacho_model::{Body, Entry};
 
 use super::rng::Rng;
 
-/// What programs write, one text an entry. `host` only changes names and numbers.
+/// A log of a program, one text per entry. `host` changes only names and numbers.
 pub struct Log {
     pub name: &'static str,
     line: fn(&mut State) -> String,
-    /// Of the text, at most: in a chunk of 180 lines as sealed, and in a full one as merged, times and header included.
+    /// Maximum size relative to the text: of a sealed chunk with 180 lines, and of a full merged one, including times and
+    /// header.
     pub shares_max: [f64; 2],
 }
 
-/// One line a second.
+/// One line per second.
 pub fn entries(lines: &[String]) -> Vec<Entry> {
     let entry =
         |(n, line): (i64, &String)| Entry { at: n * 1_000_000_000, body: Body::Text(line.as_str().into()) };
@@ -40,7 +41,7 @@ impl Log {
 struct State {
     rng: Rng,
     now_ms: u64,
-    /// Counts orders, requests and the like.
+    /// Counts orders, requests and similar.
     id: u64,
     heap: u64,
 }
@@ -50,7 +51,7 @@ impl State {
         from[self.rng.below(from.len() as u64) as usize]
     }
 
-    /// The first are taken far more often than the last.
+    /// Skewed towards small numbers.
     fn seldom(&mut self, limit: u64) -> u64 {
         let share = self.rng.unit();
         (share * share * share * limit as f64) as u64

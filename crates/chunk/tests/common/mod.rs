@@ -1,4 +1,4 @@
-//! What the tests share: records of every kind, arbitrary or like those of a real program, by seed.
+//! Shared by tests: records of every kind, arbitrary or like those of a real program, generated from a seed.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod columns;
@@ -13,12 +13,12 @@ use tacho_model::{
     Attribute, AttributeValue, Carried, Event, EventKind, Operation, OperationKind, Segment, SpanId, TraceId,
 };
 
-/// Writes samples of one series: the group that it is by itself.
+/// Encodes samples of one series as a group of one member.
 pub fn series(at: &[i64], values: Values<'_>) -> Vec<u8> {
     encode_group(at, 0, &[GroupColumn { member: 0, values, loss: None }], &Encoding::default())
 }
 
-/// Words that are likely to break something, whatever type they stand for, among arbitrary ones.
+/// Arbitrary words and likely edge cases of every type.
 pub fn word() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => any::<u64>(),
@@ -43,7 +43,7 @@ pub fn word() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Columns of the sorts that codecs look for.
+/// Columns for which codecs are specialised.
 pub fn column() -> impl Strategy<Value = Vec<u64>> {
     let len = 1usize..400;
     prop_oneof![
@@ -79,7 +79,7 @@ fn attribute() -> impl Strategy<Value = Attribute> {
     (any::<u32>(), key, value).prop_map(|(call, key, value)| Attribute { call, key: key.into(), value })
 }
 
-/// Any segment that passes its check, with operations below `operations`.
+/// Arbitrary segments that pass their check, with operations below `operations`.
 pub fn segment(operations: u32) -> impl Strategy<Value = Segment> {
     let ids = (1..=u128::MAX, any::<u64>(), any::<u32>(), any::<Option<u64>>(), any::<u32>());
     let time = prop_oneof![0u64..100, 0u64..1 << 40];
@@ -118,7 +118,7 @@ pub fn segment(operations: u32) -> impl Strategy<Value = Segment> {
     })
 }
 
-/// A block of these segments.
+/// A block with these segments.
 pub fn block(segments: &[Segment], operations: &[Operation]) -> ExecutionBlock {
     let mut block = ExecutionBlock::new();
     for segment in segments {

@@ -1,4 +1,5 @@
-//! A web application as an agent reports it: about ten calls a request, several threads, some failures, a request id each.
+//! A web application as reported by an agent: about ten calls per request, several threads, some failures, a request id
+//! each.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use tacho_model::{
 
 use super::rng::Rng;
 
-/// A call and what it calls: operation, median of its own time in ns, children.
+/// A call and its callees: operation, median of its self time in ns, children.
 struct Node(u32, f64, &'static [Node]);
 
 const NAMES: [(OperationKind, &str); 14] = [
@@ -75,7 +76,7 @@ pub fn operations() -> Vec<Operation> {
     NAMES.iter().map(|(kind, name)| Operation { kind: *kind, name: (*name).into() }).collect()
 }
 
-/// `count` requests at about 500 a second on 16 threads, as one process of an agent reports them.
+/// `count` requests at about 500 per second on 16 threads, as reported by the agent of one process.
 pub fn requests(count: usize, seed: u64) -> Vec<Segment> {
     let mut rng = Rng(seed);
     let session = (rng.next(), rng.next());
@@ -115,7 +116,7 @@ pub fn requests(count: usize, seed: u64) -> Vec<Segment> {
     (0..count).map(&mut segment).collect()
 }
 
-/// Each request hands a task to another thread: a segment of the same trace that was caused by one of its calls.
+/// Adds a task on another thread to each request: a segment of the same trace, caused by one of its calls.
 pub fn with_tasks(requests: &[Segment], seed: u64) -> Vec<Segment> {
     let mut rng = Rng(seed);
     let first = requests.first().map_or(0, |request| request.base);
@@ -137,7 +138,7 @@ pub fn with_tasks(requests: &[Segment], seed: u64) -> Vec<Segment> {
     requests.iter().zip(&tasks).flat_map(|(request, task)| [request.clone(), task.clone()]).collect()
 }
 
-/// Each request calls a small method so often, here and there, that no two of them have the same shape.
+/// Adds many calls of a small method to each request, at varying places, so that no two requests have the same shape.
 pub fn with_loops(requests: &[Segment], seed: u64) -> Vec<Segment> {
     let mut rng = Rng(seed);
     let mut grow = |request: &Segment| {
@@ -161,11 +162,11 @@ pub fn uuid_text(id: u128) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// Walks a call: its own time is spread over the gaps between the calls it makes.
+/// Generates a call: its self time is spread over the gaps between its callees.
 fn run(node: &Node, fails: bool, rng: &mut Rng, events: &mut Vec<Event>) {
     let gaps = node.2.len() as f64 + 1.0;
     let gap = node.1 / gaps;
-    // What stands before the enter is the caller's time and was set by it.
+    // The gap before the enter belongs to the caller, which has set it.
     events.push(Event { delta: 0, kind: EventKind::Enter(node.0) });
     for child in node.2 {
         let at = events.len();

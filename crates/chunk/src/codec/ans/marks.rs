@@ -1,37 +1,37 @@
-//! Where else than at its front may a column be read from? Every [`STRIDE`] tokens a mark says how the machine stands there.
+//! Where can reading a column start? A mark every [`STRIDE`] tokens stores the state of the decoder.
 //!
-//! A chunk covers a day and most questions an hour: without marks, everything before the hour would be decoded to be thrown away.
-//! A mark takes about 10 bytes, of a column of 8,192 numbers three take a hundredth.
+//! A chunk covers a day, but most queries cover an hour: without marks, everything before the hour would have to be decoded.
+//! A mark takes about 10 bytes; the three marks of a column of 8,192 numbers take about one percent.
 
 use super::LANES;
 use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
-/// Tokens from one mark to the next; a multiple of [`LANES`].
+/// Tokens between marks; a multiple of [`LANES`].
 pub(super) const STRIDE: usize = 2_048;
 
-/// How the machine stands before a token.
+/// State of the decoder before a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Number of the token.
+    /// Index of the token.
     pub(super) token: usize,
-    /// The number of the column at that place, and the first of each order of differences below the column's.
+    /// The number at this position, and the first difference of each lower order.
     pub(super) firsts: Vec<u64>,
     pub(super) states: [usize; LANES],
-    /// Of the stream of tokens, which begins with the states at its front.
+    /// Position in the stream of tokens, which starts with the states.
     pub(super) bit: usize,
-    /// Of the stream behind the tokens.
+    /// Position in the stream of extra bits.
     pub(super) more_bit: usize,
 }
 
-/// How many marks there are beside the one at the front.
+/// Number of marks without the implicit one at the front.
 pub(super) const fn count(tokens: usize) -> usize {
     tokens.saturating_sub(1) / STRIDE
 }
 
-/// What differs from the mark before, then all states. `front` is the first mark, which is not written; `more`: there is a stream
-/// behind the tokens.
+/// Writes each mark as the difference from the previous one, then all states. `front` is the first mark, which is not
+/// written; `more`: whether there is a stream of extra bits.
 pub(super) fn put(out: &mut Vec<u8>, front: &Mark, marks: &[Mark], log: u32, more: bool) {
     let mut before = front;
     for mark in marks {
@@ -48,7 +48,7 @@ pub(super) fn put(out: &mut Vec<u8>, front: &Mark, marks: &[Mark], log: u32, mor
     put_bits(out, &states, log);
 }
 
-/// Reads what [`put`] wrote for a column of so many tokens; the front comes first.
+/// Reads what [`put`] wrote for a column of `tokens` tokens; the front is the first mark.
 pub(super) fn take(
     reader: &mut Reader<'_>,
     front: Mark,

@@ -1,9 +1,9 @@
-//! Numbers whose differences are small or much alike: an entropy coder, so that a frequent difference takes a fraction of a byte.
+//! Numbers with small or repetitive differences: entropy coding, so that a frequent difference takes a fraction of a byte.
 //!
-//! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`), tokens
-//! become states of a machine (`table.rs`), four of which take turns so that a processor works on all at once.
-//! A column of 8,192 numbers costs about 50 bytes beside the entropy of its tokens, 30 of them for marks (`marks.rs`), so that a
-//! reader of an hour need not decode the day.
+//! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`),
+//! tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on all at once.
+//! A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens, 30 of them for marks (`marks.rs`), so
+//! that reading an hour does not require decoding the day.
 
 mod marks;
 mod table;
@@ -22,20 +22,20 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
 pub(super) struct Ans;
 
-/// States that take turns. Four steps need at most 44 bits: one read.
+/// Number of interleaved states. Four steps need at most 44 bits: one read.
 const LANES: usize = 4;
-/// Fewer numbers than this never pay for a table.
+/// Number of values below which a table never pays off.
 const COUNT_MIN: usize = 32;
-/// Bits that one read yields, whichever bit of a byte they begin at.
+/// Bits that one read yields, at any bit offset.
 const WORD_BITS: u32 = 57;
-/// Differences of differences, at most.
+/// Highest order of differences.
 pub(super) const ORDER_MAX: u8 = 2;
-/// Of fewer bytes marks would take a thirtieth and more.
+/// Size below which marks would take more than one thirtieth.
 const MARKED_BYTES_MIN: usize = 1_024;
-/// Added to the order: there are marks.
+/// Flag added to the order: the column has marks.
 const MARKED: u8 = 4;
 
-/// The first number of each order below `order`: where adding up begins.
+/// The first number of each order below `order`, where summation starts.
 fn firsts(words: &[u64], order: u8) -> Option<Vec<u64>> {
     match (order, words) {
         (0, _) => Some(vec![]),
@@ -55,7 +55,7 @@ fn tokens(words: &[u64], plan: tokens::Plan) -> Tokens {
     }
 }
 
-/// Adds differences up in place, as many times as there are `firsts`, for which there is room in front of the differences.
+/// Sums up differences in place, once per element of `firsts`; the slice has free elements for these in front.
 fn add_up(words: &mut [u64], firsts: &[u64]) {
     for (order, first) in firsts.iter().enumerate().rev() {
         let mut sum = *first;
@@ -70,19 +70,19 @@ fn add_up(words: &mut [u64], firsts: &[u64]) {
     }
 }
 
-/// Differences as tokens, and the bits behind them.
+/// Differences as tokens, and their extra bits.
 struct Tokens {
     tokens: Vec<u8>,
     counts: [u32; TOKENS],
     more: Vec<u8>,
-    /// Bits of `more` before each marked token.
+    /// Position in `more` before each marked token.
     more_bits: Vec<usize>,
 }
 
-/// What [`Tokens::run`] writes.
+/// Output of [`Tokens::run`].
 struct Stream {
     bytes: Vec<u8>,
-    /// The states before each marked token, and the bits before them.
+    /// The states before each marked token, and the bit position.
     marks: Vec<([usize; LANES], usize)>,
 }
 
@@ -112,8 +112,8 @@ impl Tokens {
         Self { tokens, counts, more, more_bits }
     }
 
-    /// The states to begin with, and the bits that lead from token to token. The machine runs from the last token to the first;
-    /// the decoder runs forward.
+    /// Encodes the initial states, and the bits for each step between tokens. The encoder runs from the last token to the
+    /// first; the decoder runs forward.
     fn run(&self, encoder: &Encoder, log: u32) -> Stream {
         let mut states = [encoder.start(); LANES];
         let mut leaving = Vec::with_capacity(self.tokens.len());
@@ -121,7 +121,8 @@ impl Tokens {
         for (state, token) in states.iter_mut().zip(rest) {
             leaving.push(encoder.step(state, *token));
         }
-        // Each lane has a state of its own, so their order within a group is free; bits leave from the last to the first.
+        // Lanes have separate states, so their order within a group is irrelevant; bits are emitted from the last token to
+        // the first.
         leaving.reverse();
         let mut marks = Vec::with_capacity(marks::count(self.tokens.len()));
         let decoder_states = |states: [u32; LANES]| states.map(|state| (state - encoder.start()) as usize);
@@ -156,7 +157,7 @@ impl Tokens {
     }
 }
 
-/// What stands before the tokens.
+/// The parameters stored before the tokens.
 struct Parameters {
     firsts: Vec<u64>,
     marked: bool,
@@ -188,19 +189,19 @@ impl Parameters {
         Ok(Self { firsts, marked, centre, frequencies: Frequencies::take(reader)? })
     }
 
-    /// Whether there are bits behind tokens.
+    /// Whether tokens have extra bits.
     fn has_more(&self) -> bool {
         self.frequencies.highest() >= LITERALS
     }
 
-    /// The front of the column.
+    /// The mark at the front of the column.
     fn front(&self) -> Mark {
         let bit = LANES * self.frequencies.log as usize;
         Mark { firsts: self.firsts.clone(), bit, ..Mark::default() }
     }
 }
 
-/// A column that is to be read from the last mark before a place on.
+/// A column prepared for reading from the last mark at or before a position.
 struct Opened<'a> {
     parameters: Parameters,
     mark: Mark,
@@ -236,7 +237,7 @@ impl<'a> Opened<'a> {
         Ok(Self { parameters, mark, more, bytes })
     }
 
-    /// As many numbers from the mark on as `words` has room for; fails when `whole` and the streams end elsewhere.
+    /// Fills `words` with numbers from the mark on; with `whole`, fails unless the streams end with the column.
     fn read(&self, words: &mut [u64], whole: bool) -> Result<(), Error> {
         let Self { parameters, mark, more, bytes } = self;
         let decoder = Decoder::new(&parameters.frequencies);
@@ -255,7 +256,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Literals only: nothing but the states' own bits.
+/// Decodes literals, which have no extra bits.
 fn read_literals(bytes: &[u8], mark: &Mark, centre: i64, decoder: &Decoder, steps: &mut [u64]) -> usize {
     let (mut states, mut bit) = (mark.states, mark.bit);
     let (groups, rest) = steps.as_chunks_mut::<LANES>();
@@ -276,7 +277,7 @@ fn read_literals(bytes: &[u8], mark: &Mark, centre: i64, decoder: &Decoder, step
     bit
 }
 
-/// Any tokens: those that are not literals have more bits in a stream of their own. Returns where both streams end.
+/// Decodes any tokens; those above the literals have extra bits in a second stream. Returns the end of both streams.
 fn read_tokens(
     [bytes, more]: [&[u8]; 2],
     mark: &Mark,
@@ -287,7 +288,8 @@ fn read_tokens(
     let (_, widest) = range_of(parameters.frequencies.highest());
     let centre = parameters.centre;
     if widest <= WORD_BITS {
-        // Where few tokens have more bits, most are read at the end: with a word behind it, that takes no longer than elsewhere.
+        // If few tokens have extra bits, most reads are near the end of the stream: padding makes them as fast as other
+        // reads.
         let mut padded = Vec::with_capacity(more.len() + size_of::<u64>());
         padded.extend_from_slice(more);
         padded.resize(more.len() + size_of::<u64>(), 0);
@@ -323,7 +325,7 @@ fn read_tokens_with(
     (bit, more_bit)
 }
 
-/// The states stand before the stream; the stream begins where they end.
+/// The initial states, stored before the stream of bits.
 fn first_states(bytes: &[u8], log: u32) -> [usize; LANES] {
     let mut bit = 0;
     [(); LANES].map(|()| {
@@ -333,7 +335,7 @@ fn first_states(bytes: &[u8], log: u32) -> [usize; LANES] {
     })
 }
 
-/// Fails when a stream ends elsewhere than where its bytes do.
+/// Fails unless the stream ends with its bytes.
 fn check_end(bytes: &[u8], bits: usize) -> Result<(), Error> {
     let wanted = bits.div_ceil(8);
     match bytes.len() {

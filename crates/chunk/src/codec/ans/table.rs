@@ -1,31 +1,31 @@
-//! The machine: how often does each token come, and which state follows which?
+//! The state machine: how frequent is each token, and which state follows which?
 //!
-//! A token of frequency `f` out of `2^log` owns `f` states. The decoder, in a state, yields its token and goes on to
-//! `base + bits`, where `bits` are the next of the stream. States are dealt out to tokens as in RFC 8878, section 4.1.1.
+//! A token of frequency `f` out of `2^log` owns `f` states. The decoder outputs the token of its state and moves to `base +
+//! bits`, where `bits` are the next bits of the stream. States are assigned to tokens as in RFC 8878, section 4.1.1.
 
 use super::tokens::TOKENS;
 use crate::Error;
 use crate::bits::{BitWriter, bits_at, bytes_of, width_of};
 use crate::bytes::Reader;
 
-/// Tables have at most `2^LOG_MAX` states: a table of entries fits the first cache, and four steps fit one read.
+/// Limit on the number of states, `2^LOG_MAX`: the table fits the L1 cache, and four steps fit one read.
 pub(super) const LOG_MAX: u32 = 11;
 const LOG_MIN: u32 = 5;
-/// A table of so many is made larger only for rare tokens.
+/// A table of this size is only enlarged for rare tokens.
 const LOG_ENOUGH: u32 = 9;
-/// States beyond their share that rare tokens may get: one in `2^EXCESS_LOG`, which costs the others 0.006 bits each.
+/// States that rare tokens may get beyond their share: one in `2^EXCESS_LOG`, which costs other tokens 0.006 bits each.
 const EXCESS_LOG: u32 = 8;
-/// Entries of a decoder: one for each state of the largest table.
+/// Entries of a decoder: one per state of the largest table.
 const STATES_MAX: usize = 1 << LOG_MAX;
 
-/// Of `2^log` numbers, how many are of each token.
+/// Frequency of each token out of `2^log`.
 pub(super) struct Frequencies {
     pub(super) log: u32,
     of: [u16; TOKENS],
 }
 
 impl Frequencies {
-    /// Scales counts so that they add up to a power of two and every token that occurs has one at least.
+    /// Scales counts so that they sum to a power of two and every occurring token has a frequency of at least one.
     pub(super) fn new(counts: &[u32; TOKENS], total: usize) -> Option<Self> {
         let log = log_of(counts, total);
         let mut of = [0u16; TOKENS];
@@ -43,8 +43,8 @@ impl Frequencies {
         Some(Self { log, of })
     }
 
-    /// Token by token until all states are dealt: one bit whether it occurs, and then its frequency less one in as many bits as
-    /// the states that are left need.
+    /// Writes each token until all states are assigned: one bit for whether it occurs, then its frequency minus one, with as
+    /// many bits as the remaining states require.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let mut writer = BitWriter::new(out);
         let mut left = 1u64 << self.log;
@@ -90,13 +90,13 @@ impl Frequencies {
         Ok(Self { log, of })
     }
 
-    /// The highest token that occurs.
+    /// The highest occurring token.
     pub(super) fn highest(&self) -> u8 {
         let at = self.of.iter().rposition(|frequency| *frequency > 0);
         at.and_then(|at| u8::try_from(at).ok()).unwrap_or(0)
     }
 
-    /// Each state's token; what is beyond the states is of no meaning.
+    /// The token of each state; entries beyond the states are unused.
     fn deal(&self) -> [u8; STATES_MAX] {
         let (mut sorted, mut states) = ([0; STATES_MAX], [0; STATES_MAX]);
         let mut from = 0;
@@ -107,7 +107,7 @@ impl Frequencies {
         }
         let size = 1usize << self.log;
         let step = (size >> 1) + (size >> 3) + 3;
-        // Places are products, not sums, so that none waits for the one before.
+        // Positions are computed as products, not sums, so that they are independent of each other.
         for (number, token) in sorted.iter().take(size).enumerate() {
             if let Some(state) = states.get_mut((number * step) & (size - 1) & (STATES_MAX - 1)) {
                 *state = *token;
@@ -117,8 +117,8 @@ impl Frequencies {
     }
 }
 
-/// How large a table? Every state is work before the first number is read, and few states fit most columns. But what occurs less
-/// often than once in all states gets more than its share, and the others pay for it.
+/// Chooses the table size. Building each state takes time before the first number is decoded, and few states suffice for
+/// most columns. But a token rarer than one per table gets more than its share, at the cost of the other tokens.
 fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
     let occurring = || counts.iter().filter(|count| **count > 0).map(|count| *count as usize);
     let least = width_of(occurring().count() as u64) + 1;
@@ -129,12 +129,12 @@ fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
         .unwrap_or(most)
 }
 
-/// What a state of the decoder says.
+/// One state of the decoder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// Its literal as a difference to the centre; of no meaning for higher tokens.
+    /// Difference of the literal from the centre; unused for higher tokens.
     pub(super) step: i32,
-    /// The next state, before as many bits of the stream are added.
+    /// The next state, before `bits` bits of the stream are added.
     base: u16,
     bits: u8,
     pub(super) token: u8,
@@ -165,7 +165,7 @@ impl Decoder {
         Self { entries }
     }
 
-    /// Yields what `state` says and moves it on by the next bits of `stream`; returns how many these are.
+    /// Returns the entry of `state` and moves it on by the next bits of `stream`; also returns the number of these bits.
     #[inline]
     pub(super) fn step(&self, state: &mut usize, stream: u64) -> (Entry, u32) {
         let entry = self.entries.get(*state & (STATES_MAX - 1)).copied().unwrap_or_default();
@@ -177,16 +177,16 @@ impl Decoder {
     }
 }
 
-/// One token's part of the encoder.
+/// The encoder's data of one token.
 #[derive(Clone, Copy, Default)]
 struct Symbol {
-    /// Added to a state, the upper half says how many bits leave.
+    /// Added to a state; the upper half of the sum is the number of bits to emit.
     bits: u32,
-    /// Added to what is left of the state, the place of the next state.
+    /// Added to the remaining state; the sum is the index of the next state.
     places: i32,
 }
 
-/// Bits that leave a state, at most [`LOG_MAX`], above four bits that say how many they are.
+/// Bits emitted by a state, at most [`LOG_MAX`], above four bits with their number.
 #[derive(Clone, Copy)]
 pub(super) struct Leaving(u16);
 
@@ -234,12 +234,12 @@ impl Encoder {
         Self { log: frequencies.log, symbols, states }
     }
 
-    /// The state that all lanes begin in.
+    /// The initial state of all lanes.
     pub(super) const fn start(&self) -> u32 {
         1 << self.log
     }
 
-    /// Moves `state` to one that yields `token`; returns the bits that lead back.
+    /// Moves `state` to one whose token is `token`; returns the bits that the decoder needs to move back.
     #[inline]
     pub(super) fn step(&self, state: &mut u32, token: u8) -> Leaving {
         let symbol = self.symbols.get(usize::from(token)).copied().unwrap_or_default();

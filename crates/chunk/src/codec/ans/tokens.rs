@@ -1,27 +1,27 @@
-//! Which differences are alike? Each becomes a token of a small alphabet, and bits that tell it from others of its token.
+//! Which differences share a token? Each difference becomes a token of a small alphabet plus extra bits.
 //!
-//! Zigzag numbers below [`LITERALS`] are tokens themselves. Each larger power of two is cut into four tokens, and what is below
-//! the top three bits follows as it is.
+//! Zigzag numbers below [`LITERALS`] are tokens themselves. Each larger power of two is divided into four tokens; the bits
+//! below the top three follow unencoded.
 
 use crate::bytes::{unzigzag, zigzag};
 
-/// Tokens of one byte: 16 literals and four for each power of two from 2^4 to 2^63.
+/// One-byte tokens: 16 literals, and four for each power of two from 2^4 to 2^63.
 pub(crate) const TOKENS: usize = 256;
-/// Numbers below this are tokens without more bits.
+/// Numbers below this are tokens without extra bits.
 pub(super) const LITERALS: u8 = 16;
 
-/// How a column's differences are made into small numbers, and what they cost then.
+/// How the differences of a column are reduced to small numbers, and the resulting cost.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::codec) struct Plan {
-    /// 0 the numbers themselves, 1 differences, 2 differences of differences.
+    /// 0: the numbers themselves, 1: differences, 2: differences of differences.
     pub(super) order: u8,
-    /// Subtracted from each: the median.
+    /// The median, subtracted from each difference.
     pub(super) centre: i64,
-    /// Bits a number, by the entropy of the sample's tokens.
+    /// Bits per number, by the entropy of the sample's tokens.
     pub(in crate::codec) bits: f64,
 }
 
-/// The token of a number, and how many of its low bits must follow.
+/// The token of a number, and the number of its extra low bits.
 #[inline]
 pub(super) const fn token(number: u64) -> (u8, u32) {
     if number < LITERALS as u64 {
@@ -33,7 +33,7 @@ pub(super) const fn token(number: u64) -> (u8, u32) {
     (token.to_le_bytes()[0], top - 2)
 }
 
-/// The smallest number of a token, and how many bits are added to it.
+/// The smallest number of a token, and the number of its extra bits.
 pub(super) const fn range_of(token: u8) -> (u64, u32) {
     if token < LITERALS {
         return (token as u64, 0);
@@ -43,7 +43,7 @@ pub(super) const fn range_of(token: u8) -> (u64, u32) {
     ((4 + (above % 4) as u64) << bits, bits)
 }
 
-/// What [`range_of`] says, of all tokens.
+/// [`range_of`] for all tokens.
 pub(super) static RANGES: [(u64, u32); TOKENS] = {
     let mut ranges = [(0, 0); TOKENS];
     let (mut rest, mut token) = (ranges.as_mut_slice(), 0);
@@ -54,7 +54,7 @@ pub(super) static RANGES: [(u64, u32); TOKENS] = {
     ranges
 };
 
-/// The cheapest plan for a column, by a sample of runs of neighbours.
+/// The cheapest plan for a column, estimated from sampled runs.
 pub(in crate::codec) fn plan<'a>(runs: impl Iterator<Item = &'a [u64]> + Clone, order_max: u8) -> Plan {
     let mut best = Plan { order: 0, centre: 0, bits: f64::INFINITY };
     for order in 0..=order_max {
@@ -68,7 +68,7 @@ pub(in crate::codec) fn plan<'a>(runs: impl Iterator<Item = &'a [u64]> + Clone, 
         }
         let centre = *sample.select_nth_unstable(middle).1;
         let bits = cost(sample.iter().map(|step| zigzag(step.wrapping_sub(centre))));
-        // Each order costs time to read: it has to pay.
+        // Each order takes time to decode, so it must save space.
         if bits < best.bits * 0.98 - 0.01 {
             best = Plan { order, centre, bits };
         }
@@ -87,7 +87,7 @@ fn differences(run: &[u64], order: u8, out: &mut Vec<i64>) {
     out.extend((usize::from(order)..run.len()).map(|i| step(i).cast_signed()));
 }
 
-/// Bits a number that tokens and what follows them take: their entropy (Shannon 1948) and the bits.
+/// Bits per number: entropy of the tokens (Shannon 1948) plus the extra bits.
 #[expect(clippy::cast_precision_loss, reason = "counts of a sample")]
 fn cost(numbers: impl Iterator<Item = u64>) -> f64 {
     let mut counts = [0u32; TOKENS];
@@ -103,11 +103,11 @@ fn cost(numbers: impl Iterator<Item = u64>) -> f64 {
     let all = f64::from(total);
     let entropy = |count: &u32| f64::from(*count) * (all / f64::from(*count)).log2();
     let tokens: f64 = counts.iter().filter(|count| **count > 0).map(entropy).sum();
-    // A sample without surprises is no promise that there are none.
+    // One more bit, as a sample with a single token does not imply that the column has only one.
     (tokens + more as f64 + 1.0) / all
 }
 
-/// The difference that a zigzag number stands for.
+/// The difference for a zigzag number.
 pub(super) const fn step_of(number: u64, centre: i64) -> u64 {
     unzigzag(number).wrapping_add(centre).cast_unsigned()
 }
@@ -121,7 +121,7 @@ mod tests {
         let mut next = 0u64;
         for number in 0..=u8::MAX {
             let (low, bits) = range_of(number);
-            assert_eq!(low, next, "token {number} begins where the one before ends");
+            assert_eq!(low, next, "token {number} starts where the previous one ends");
             for inside in [low, low + (1 << bits) / 2, low + ((1 << bits) - 1)] {
                 assert_eq!(token(inside), (number, bits));
             }

@@ -1,21 +1,21 @@
-//! Which parts of a text are likely to differ from one text to the next? Numbers, ids, and words with digits in them.
+//! Which parts of a text vary between texts? Numbers, ids, and words with digits.
 
 use std::ops::Range;
 
-/// Slots of one text at most: one with more is a document, not a line of a log.
+/// Limit on the slots of one text: a text with more is a document, not a log line.
 const SLOTS_MAX: usize = 256;
-/// A word of digits and letters a-f of so many bytes is an id; a shorter one may be a number with its unit.
+/// A word of at least this many digits and letters a-f is an id; a shorter one may be a number with its unit.
 const HEX_BYTES_MIN: usize = 7;
-/// Runs of digits and of letters that a word is still taken apart into: `22T03`, `532ms`, `thread7`.
+/// Limit on runs of digits and letters for which a word is still split: `22T03`, `532ms`, `thread7`.
 const RUNS_MAX: usize = 4;
 const UUID_BYTES: usize = 36;
 /// `03:17:29`.
 const TIME_BYTES_MIN: usize = 8;
 
-/// A way to find the slots of a text, in order; false when it has too many of them.
+/// Finds the slots of a text, in order; false if there are too many.
 pub(super) type Cut = fn(&[u8], &mut Vec<Range<usize>>) -> bool;
 
-/// Numbers, ids, and words with digits: all other words are fixed.
+/// Slots are numbers, ids, and words with digits; all other words are fixed.
 pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let mut at = 0;
@@ -32,8 +32,8 @@ pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     true
 }
 
-/// All words between spaces, less the marks around them. Only the first one without a digit is fixed: it says what the text is
-/// about. For texts with so many names that hardly two have their words in common.
+/// Slots are all words between spaces, without surrounding punctuation. Only the first word without a digit is fixed, as it
+/// says what the text is about. For texts with so many names that hardly two share their words.
 pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let (mut at, mut fixed) = (0, false);
@@ -57,12 +57,12 @@ pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     true
 }
 
-/// What a word may begin and end with; brackets, quotes and the like around it are fixed.
+/// Bytes at which a word may start and end; surrounding brackets, quotes and similar are fixed.
 fn is_core(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"/_-$".contains(byte)
 }
 
-/// `2026-11-22`, `03:17:29,005`: so many digits that each number is worth a slot.
+/// `2026-11-22`, `03:17:29,005`: so many digits that each number gets a slot.
 fn is_time(word: &[u8]) -> bool {
     word.len() >= TIME_BYTES_MIN && word.iter().all(|byte| byte.is_ascii_digit() || b":-.,".contains(byte))
 }
@@ -81,7 +81,7 @@ fn word_bytes(text: &[u8]) -> usize {
     text.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len())
 }
 
-/// Adds the slots of a word that begins at `at`.
+/// Adds the slots of a word that starts at `at`.
 fn word(word: &[u8], at: usize, slots: &mut Vec<Range<usize>>) {
     if !word.iter().any(u8::is_ascii_digit) {
         return;
@@ -99,7 +99,7 @@ fn word(word: &[u8], at: usize, slots: &mut Vec<Range<usize>>) {
     digits(word, at, slots);
 }
 
-/// Does a UUID in lower case with hyphens stand here, and no longer word?
+/// Whether the text starts with a UUID in lower case with hyphens, and not with a longer word.
 fn is_uuid(text: &[u8]) -> bool {
     let fits = |(at, byte): (usize, &u8)| match at {
         8 | 13 | 18 | 23 => *byte == b'-',
@@ -113,7 +113,7 @@ fn is_uuid(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Cuts a text and compares its slots.
+    /// Splits a text and compares its slots.
     fn check(cut: Cut, text: &str, expect: &[&str]) {
         let mut found = vec![];
         assert!(cut(text.as_bytes(), &mut found));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_too_many_slots_is_left_alone() {
+    fn a_text_with_too_many_slots_is_not_split() {
         let many = "1 ".repeat(SLOTS_MAX);
         for cut in [numbers, words] {
             assert!(cut(many.as_bytes(), &mut vec![]));

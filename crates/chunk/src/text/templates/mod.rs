@@ -1,7 +1,7 @@
-//! The same words around other numbers and ids, as log lines are: the words once, each number in a column of its own.
+//! The same words around varying numbers and ids, as in log lines: the words once, each number in its own column.
 //!
-//! [`cut`] says which parts of a text are slots, [`slot`] how the texts of one slot are written. What has no template is kept as
-//! it is, beside the templates, so that it is compressed with them.
+//! [`cut`] finds the slots of a text, [`slot`] encodes the texts of one slot. Texts without a template are stored next to
+//! the templates, so that they are compressed together.
 
 mod cut;
 mod slot;
@@ -22,16 +22,17 @@ use self::slot::Slot;
 
 pub(super) struct Templates;
 
-/// Stands in a template where a slot is. A text with this byte has no template.
+/// Marks a slot in a template. A text that contains this byte has no template.
 const SLOT: u8 = 0x11;
-/// Bounds the columns of a chunk of texts that never repeat.
+/// Bounds the columns of a chunk whose texts never repeat.
 const TEMPLATES_MAX: usize = 4_096;
-/// Fewer texts of one template are cheaper without it: each slot has a column with a head.
+/// Number of texts below which a template does not pay off: each slot has a column with a header.
 const ROWS_MIN: usize = 16;
-/// Fewer strings are not looked at; of more, or with more slots, the table of strings could be larger than a reader allows.
+/// Limits on the number of strings: fewer are not worth it; with more strings or slots, the table of strings could exceed
+/// the limit of readers.
 const STRINGS: RangeInclusive<usize> = 32..=CHUNK_RECORDS_MAX;
 const VALUES_MAX: usize = CHUNK_EVENTS_MAX / 2;
-/// After so many strings there are templates, or there never will be.
+/// If there are no templates after this many strings, the search stops.
 const GLANCE: usize = 1_024;
 
 impl Codec for Templates {
@@ -98,14 +99,14 @@ impl Codec for Templates {
     }
 }
 
-/// Strings that are the same but for their slots.
+/// Strings that differ only in their slots.
 struct Group {
     rows: Vec<usize>,
     /// Slots of all rows, row by row.
     slots: Vec<Range<usize>>,
 }
 
-/// Adds the groups that are worth a template, of strings that have none yet, and numbers their strings.
+/// Adds the groups that are worth a template, from strings without one, and numbers their strings.
 fn add_groups(strings: Strings<'_>, cut: Cut, groups: &mut Vec<Group>, numbers: &mut [u64]) {
     let mut new = group(strings, numbers, cut);
     new.retain(|group| group.rows.len() >= ROWS_MIN);
@@ -125,7 +126,7 @@ fn add_groups(strings: Strings<'_>, cut: Cut, groups: &mut Vec<Group>, numbers: 
     }
 }
 
-/// Puts strings together that have no number yet and are the same but for their slots. None when there is little to gain.
+/// Groups strings without a number that differ only in their slots. Returns no groups if there is little to save.
 fn group(strings: Strings<'_>, numbers: &[u64], cut: Cut) -> Vec<Group> {
     let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
     let (mut groups, mut slots, mut key) = (Vec::<Group>::new(), vec![], vec![]);
@@ -154,7 +155,7 @@ fn group(strings: Strings<'_>, numbers: &[u64], cut: Cut) -> Vec<Group> {
     groups
 }
 
-/// A string with a mark for each slot.
+/// The string with each slot replaced by a mark.
 fn fold(string: &[u8], slots: &[Range<usize>], template: &mut Vec<u8>) {
     template.clear();
     let mut end = 0;
@@ -196,17 +197,17 @@ impl<'a> Form<'a> {
     }
 }
 
-/// A template as read.
+/// A decoded template.
 struct Template<'a> {
-    /// What stands before each slot, and behind the last.
+    /// The text before each slot, and after the last one.
     words: Vec<&'a [u8]>,
     slots: Vec<Slot>,
-    /// Texts that were made of it.
+    /// Number of texts with this template.
     row: usize,
 }
 
 impl<'a> Template<'a> {
-    /// Adds its slots in all `rows` to `values`, which are bounded before any is read.
+    /// Adds the number of its slots in all `rows` to `values`, which is limited before any slot is decoded.
     fn new(template: &'a [u8], rows: usize, values: &mut usize) -> Result<Self, Error> {
         let slots = template.iter().filter(|byte| **byte == SLOT).count();
         *values = values.saturating_add(rows.max(1).saturating_mul(slots));
@@ -268,7 +269,7 @@ fn unfold(numbers: &[u64], templates: &mut [Template<'_>], table: &Texts) -> Res
 mod tests {
     use super::*;
 
-    /// One template of so many slots, which no string has, and one string without a template.
+    /// One template with this many slots, which no string uses, and one string without a template.
     fn unused(slots: usize) -> Result<Texts, Error> {
         let encoding = Encoding::default();
         let mut bytes = vec![];
@@ -281,10 +282,10 @@ mod tests {
     }
 
     #[test]
-    fn a_few_bytes_cannot_ask_for_many_slots() {
+    fn a_few_bytes_cannot_request_many_slots() {
         let past = Error::limit("slots of all strings", CHUNK_EVENTS_MAX + 1, CHUNK_EVENTS_MAX);
         assert_eq!(unused(CHUNK_EVENTS_MAX + 1).unwrap_err(), past);
-        // Room for the slots, but they are not there.
+        // Within the limit, but the slots are missing.
         assert!(matches!(unused(CHUNK_EVENTS_MAX).unwrap_err(), Error::Short { .. }));
         assert_eq!(unused(0).unwrap().get(0), Some(&b"alone"[..]));
     }

@@ -1,4 +1,4 @@
-//! How are the texts of one slot written: as numbers, as ids, or as words?
+//! How are the texts of one slot encoded: as numbers, as ids, or as words?
 
 use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
@@ -16,14 +16,14 @@ const ID: u8 = 3;
 const WORDS: u8 = 4;
 const DICTIONARY: u8 = 5;
 
-/// Digits of a decimal number: all such numbers fit into 64 bits.
+/// Limit on the digits of a decimal number: such numbers fit into 64 bits.
 const DIGITS_MAX: usize = 18;
 const HEX_DIGITS_MAX: usize = 32;
 const WORD_DIGITS: usize = 16;
-/// A dictionary pays when each of its words stands in so many places.
+/// A dictionary pays off if each word occurs this often on average.
 const PLACES_MIN: usize = 4;
 
-/// The texts of a slot; those of words and of the dictionary are in the table of strings from a position on.
+/// The texts of a slot. Words and the dictionary are in the table of strings, from an index on.
 pub(super) enum Slot {
     Decimal(Vec<u64>),
     Padded(usize, Vec<u64>),
@@ -33,7 +33,7 @@ pub(super) enum Slot {
     Dictionary(usize, Vec<u64>),
 }
 
-/// Appends the form and the numbers of a slot to `out`, and what it needs of the table of strings to `table`.
+/// Appends the form and the numbers of a slot to `out`, and its strings to `table`.
 pub(super) fn write<'a>(
     texts: Strings<'a>,
     out: &mut Vec<u8>,
@@ -115,12 +115,12 @@ const fn high(word: u128) -> u64 {
     low(word >> 64)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "takes the low half")]
 const fn low(word: u128) -> u64 {
     word as u64
 }
 
-/// Reads a slot of `count` texts; `used` of the table's strings are taken by others.
+/// Decodes a slot of `count` texts; `used` is the number of table entries already taken.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     count: usize,
@@ -163,9 +163,9 @@ fn width(reader: &mut Reader<'_>, max: usize) -> Result<usize, Error> {
     }
 }
 
-/// Words of at most `digits` digits.
+/// Checks that words have at most `digits` digits.
 fn below(words: Vec<u64>, base: u64, digits: usize) -> Result<Vec<u64>, Error> {
-    // None: any word has so few.
+    // `None`: every word fits.
     let power = u32::try_from(digits).ok().and_then(|digits| base.checked_pow(digits));
     let long = power.and_then(|power| words.iter().find(|word| **word >= power));
     long.map_or(Ok(()), |long| Err(Error::value("number in a slot", *long)))?;
