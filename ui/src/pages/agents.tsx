@@ -52,13 +52,12 @@ export function AgentsPage({ window: state }: { window: WindowState }) {
 
 function NoAgents() {
   const status = useResource('status', api.status).data;
+  const server = recordsAddress(window.location.hostname, status);
   return (
     <Panel title="Agents">
       <Empty title="No agent is connected">
         <p>None was connected within the last hour. To record a Java program, start it with the agent:</p>
-        <Command
-          text={`TACHO_SERVER=${recordsAddress(window.location.hostname, status)} java -javaagent:tachograph-agent.jar -jar app.jar`}
-        />
+        <Command text={`TACHO_SERVER=${server} java -javaagent:tachograph-agent.jar -jar app.jar`} />
       </Empty>
     </Panel>
   );
