@@ -57,9 +57,7 @@ function NoAgents() {
     <Panel title="Agents">
       <Empty title="No agent is connected">
         <p>None was connected within the last hour. To record a Java program, start it with the agent:</p>
-        <Command
-          text={`TACHO_SERVER=${server} java -javaagent:tachograph-agent.jar -jar app.jar`}
-        />
+        <Command text={`TACHO_SERVER=${server} java -javaagent:tachograph-agent.jar -jar app.jar`} />
       </Empty>
     </Panel>
   );

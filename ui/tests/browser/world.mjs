@@ -95,7 +95,7 @@ async function reported(url) {
 /** One burst of load over four connections, then a pause. */
 export const BURST = { requests: 4000, pauseSeconds: 0 };
 
-/** Runs `bursts` of load on the bulletin board. Returns the addresses of page and board, and a function that stops everything. */
+/** Runs `bursts` of load on the bulletin board. Returns the addresses of page and board, and a function that stops all. */
 export async function startWorld(bursts) {
   const tacho = demand(binary(), 'cargo build --release -p tacho-cli');
   demand(AGENT, 'mvn -f agent/java package');
