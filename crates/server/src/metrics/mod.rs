@@ -3,6 +3,8 @@
 //! Read at `/metrics` (`http/status.rs`) and, every ten seconds, into the store itself (`selfwatch.rs`).
 
 mod control;
+#[cfg(test)]
+mod lint;
 mod process;
 pub mod registry;
 mod store;

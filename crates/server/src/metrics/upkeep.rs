@@ -1,8 +1,10 @@
 //! What merges, deletions and retention have done, as metrics.
 
+use std::time::Duration;
+
 use tacho_store::UpkeepStats;
 
-use super::registry::{Collect, Counter, Family, Gauge};
+use super::registry::{Collect, Counter, Family, Gauge, Seconds};
 
 /// One figure of [`UpkeepStats`]: where it goes, and how it is read.
 type Total = (Family<Counter, 0>, fn(&UpkeepStats) -> u64);
@@ -11,6 +13,7 @@ type Now = (Family<Gauge, 0>, fn(&UpkeepStats) -> u64);
 /// Figures of [`UpkeepStats`], taken over when they are asked for.
 pub struct UpkeepFigures {
     totals: Vec<Total>,
+    busy: Family<Seconds, 0>,
     now: Vec<Now>,
 }
 
@@ -24,7 +27,7 @@ fn now(name: &'static str, help: &'static str, read: fn(&UpkeepStats) -> u64) ->
 
 impl Default for UpkeepFigures {
     fn default() -> Self {
-        let totals: [Total; 16] = [
+        let totals: [Total; 15] = [
             total("tacho_merges_total", "Merges of chunks.", |s| s.merges),
             total("tacho_merge_chunks_in_total", "Chunks that were replaced.", |s| s.chunks_in),
             total("tacho_merge_chunks_out_total", "Chunks that replaced them.", |s| s.chunks_out),
@@ -54,9 +57,6 @@ impl Default for UpkeepFigures {
                 "Stored bytes read again to see whether they are sound.",
                 |s| s.verified_bytes,
             ),
-            total("tacho_merge_busy_milliseconds_total", "Time processors were busy with it.", |s| {
-                s.busy_ns / 1_000_000
-            }),
         ];
         let now: [Now; 3] = [
             now("tacho_merge_fresh_chunks", "Chunks that no merge has seen.", |s| s.chunks_fresh),
@@ -65,19 +65,26 @@ impl Default for UpkeepFigures {
             }),
             now("tacho_tombstones", "Deletions that are not wholly carried out.", |s| s.tombstones),
         ];
-        Self { totals: totals.into(), now: now.into() }
+        let busy = Family::new(
+            "tacho_merge_busy_seconds_total",
+            [],
+            "Processor time of merges and of sweeps for deletions and retention.",
+        );
+        Self { totals: totals.into(), busy, now: now.into() }
     }
 }
 
 impl UpkeepFigures {
     pub fn read(&self, stats: &UpkeepStats) {
         self.totals.iter().for_each(|(family, read)| family.with([]).raise_to(read(stats)));
+        self.busy.with([]).raise_to(Duration::from_nanos(stats.busy_ns));
         let set = |(family, read): &Now| family.with([]).set(i64::try_from(read(stats)).unwrap_or(i64::MAX));
         self.now.iter().for_each(set);
     }
 
     pub fn families(&self) -> impl Iterator<Item = &dyn Collect> {
         let totals = self.totals.iter().map(|(family, _)| family as &dyn Collect);
-        totals.chain(self.now.iter().map(|(family, _)| family as &dyn Collect))
+        let now = self.now.iter().map(|(family, _)| family as &dyn Collect);
+        totals.chain([&self.busy as &dyn Collect]).chain(now)
     }
 }
