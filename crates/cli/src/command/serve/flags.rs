@@ -21,7 +21,7 @@ pub struct Flags {
     /// Names that HTTP requests may be addressed to beside this machine's own, separated by commas: those of a proxy or in DNS
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Option<Vec<String>>,
-    /// Largest HTTP request body, bytes, before and after decompression [default: 16777216]
+    /// Largest HTTP request body, bytes, before and after decompression [default: 33554432]
     #[arg(long, value_name = "BYTES")]
     body_bytes_max: Option<usize>,
     /// Memory for the records of all HTTP writes that are decoded or wait for the disk, bytes; at least what one of the
