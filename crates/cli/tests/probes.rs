@@ -335,8 +335,8 @@ fn commands_switch_wait_and_warn() {
     ends(&["probes"], 0, "", "no rules: agents follow their own settings\n");
     let first = "rule 1: off early.* for all agents, until the server ends\n";
     let odd = "error: pattern \"early.Bird.fly(int)\": methods are named without their parameters, \"early.Bird.fly\"\n";
-    ends(&["probes", "off", "early.Bird.fly(int)"], 1, "", odd);
-    ends(&["probes", "on", "early."], 1, "", "error: pattern \"early.\": a dot is out of place\n");
+    ends(&["probes", "off", "early.Bird.fly(int)"], 2, "", odd);
+    ends(&["probes", "on", "early."], 2, "", "error: pattern \"early.\": a dot is out of place\n");
     let nobody = "warning: no agent that it is for is connected; it holds for those that come\n";
     ends(&["probes", "off", "early.*"], 0, first, nobody);
     ends(&["probes", "clear", "1"], 0, "removed 1 rule\n", "");
@@ -396,7 +396,7 @@ fn mistakes_on_the_command_line_have_a_hint() {
         (&["probes", "of", "a"], "error: unrecognized subcommand 'of'"),
         (
             &["probes", "off", "a", "--wait", "x"],
-            "error: invalid value 'x' for '--wait <DURATION>': give seconds",
+            "error: invalid value 'x' for '--wait <DURATION>': give for example",
         ),
         (&["probes", "off", "a", "--service", ""], "error: a value is required for '--service <SERVICE>'"),
         (&["probes", "on", "a", "--instance", ""], "error: a value is required for '--instance <INSTANCE>'"),

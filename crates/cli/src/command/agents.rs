@@ -1,5 +1,6 @@
 //! `tacho agents`: who records, and how do they stand to the rules for probes?
 
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
@@ -64,6 +65,23 @@ impl Agents {
                 }
                 Err(failure) => return Err(failure),
             };
+            if let (Some(service), false, false) = (&self.service, self.json, self.watch)
+                && ask::list(&answer, "agents").is_empty()
+            {
+                let all = client.get("/api/v1/agents?limit=4096").await?;
+                let known: BTreeSet<&str> = ask::list(&all["data"], "agents")
+                    .iter()
+                    .map(|agent| ask::text(agent, "service"))
+                    .collect();
+                let known: Vec<&str> = known.into_iter().collect();
+                let none = "no agent at all was connected within the last hour";
+                return Err(ask::unknown_service(
+                    service,
+                    "with an agent within the last hour",
+                    &known,
+                    none,
+                ));
+            }
             let text = match (self.json, self.watch) {
                 (true, true) => format!("{answer}\n"),
                 (true, false) => format!("{answer:#}\n"),

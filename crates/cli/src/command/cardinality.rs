@@ -56,9 +56,7 @@ impl Cardinality {
 }
 
 async fn offline(data: &Path, limit: usize) -> Result<Value, Failure> {
-    if !data.is_dir() {
-        return Err(Failure::usage(format!("{} is not a data directory", data.display())));
-    }
+    ask::check_data_directory(data)?;
     let (store, _lock) = data_directory::open_read_only(data, Arc::new(SystemClock))
         .await
         .map_err(|e| ask::unreadable(data, &e))?;

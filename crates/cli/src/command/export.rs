@@ -224,9 +224,7 @@ impl Export {
             ErrorKind::Corrupt => not_whole(e),
             _ => cannot(e),
         };
-        if !data.is_dir() {
-            return Err(Failure::usage(format!("{} is not a data directory", data.display())));
-        }
+        ask::check_data_directory(data)?;
         let (store, _lock) =
             data_directory::open_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
         let selectors = self.selectors.iter().map(|text| promql::parse_selector(text));

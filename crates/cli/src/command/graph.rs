@@ -34,9 +34,9 @@ pub struct Graph {
 impl Graph {
     pub fn run(self) -> Result<(), Failure> {
         let format = self.dot.then(|| "dot".to_owned());
-        let own = [("service", self.service), ("level", Some(self.level)), ("format", format)];
-        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
-        let params = own.into_iter().chain(range);
+        let own = [("service", self.service.clone()), ("level", Some(self.level)), ("format", format)];
+        let range = self.span.range()?;
+        let params = own.into_iter().chain(range.params().map(|(name, value)| (name, Some(value))));
         if self.dot {
             print!("{}", self.server.get_text("/api/graph", params)?);
             return Ok(());
@@ -44,6 +44,9 @@ impl Graph {
         let graph = self.server.get("/api/graph", params)?;
         if self.json {
             ask::print_json(&graph)
+        } else if ask::list(&graph, "nodes").is_empty() {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+            eprintln!("no calls {range}");
         } else {
             print!("{}", to_text(&graph, &Detail::All))
         }

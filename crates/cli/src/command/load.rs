@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tacho_api::units;
 use tacho_lab as lab;
 
+use super::ask;
 use crate::failure::Failure;
 use crate::signal;
 use crate::terminal::progress;
@@ -84,7 +85,13 @@ impl Load {
         } else {
             print(&report);
         }
-        Ok(())
+        match (report.succeeded(), report.failures().total()) {
+            (0, failed @ 1..) => Err(Failure::new(format!(
+                "no request succeeded: {} failed",
+                units::counted(failed, "request", "requests")
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -212,15 +219,16 @@ pub fn to_json(report: &lab::Report) -> Value {
     })
 }
 
-/// `30s`, `2m`, `500ms`, `1h`, or seconds as a plain number.
+/// `30s`, `2m`, `500ms` or `1h`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    ask::check_unit(text)?;
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: f64 =
         number.parse().map_err(|_| format!("{text:?} is not a duration such as 30s, 2m or 500ms"))?;
     let seconds = match unit {
         "ms" => number / 1e3,
-        "" | "s" => number,
+        "s" => number,
         "m" => number * 60.0,
         "h" => number * 3600.0,
         other => return Err(format!("unit {other:?} of {text:?} is not one of ms, s, m, h")),
@@ -235,11 +243,11 @@ mod tests {
     #[test]
     fn durations_are_read_with_their_unit() {
         for (text, ms) in
-            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1.5", 1_500), ("1h", 3_600_000)]
+            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1.5s", 1_500), ("1h", 3_600_000)]
         {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", "s", "-1s", "3 days", "1e400s"] {
+        for text in ["", "s", "1.5", "-1s", "3 days", "1e400s"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }

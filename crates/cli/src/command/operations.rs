@@ -35,11 +35,18 @@ pub struct Operations {
 
 impl Operations {
     pub fn run(self) -> Result<(), Failure> {
-        let own = [("service", self.service), ("operation", self.operation), ("kind", self.kind)];
-        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
-        let answer = self.server.get("/api/operations", own.into_iter().chain(range))?;
+        let own = [("service", self.service.clone()), ("operation", self.operation), ("kind", self.kind)];
+        let range = self.span.range()?;
+        let params = range.params().map(|(name, value)| (name, Some(value)));
+        let answer = self.server.get("/api/operations", own.into_iter().chain(params))?;
         if self.json {
             ask::print_json(&answer);
+            return Ok(());
+        }
+        let mut all: Vec<_> = ask::list(&answer, "operations").iter().collect();
+        if all.is_empty() {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+            eprintln!("no operation matches {range}");
             return Ok(());
         }
         let (left, right) = (Align::Left, Align::Right);
@@ -55,7 +62,6 @@ impl Operations {
             ("SELF", right),
             ("OPERATION", left),
         ]);
-        let mut all: Vec<_> = ask::list(&answer, "operations").iter().collect();
         all.sort_by_key(|o| std::cmp::Reverse(ask::number(o, "total_ns")));
         for o in all.into_iter().take(self.limit) {
             let ns = |name| units::duration(ask::number(o, name));

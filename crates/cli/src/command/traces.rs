@@ -46,7 +46,7 @@ pub struct Traces {
 impl Traces {
     pub fn run(self) -> Result<(), Failure> {
         let own = [
-            ("service", self.service),
+            ("service", self.service.clone()),
             ("operation", self.operation),
             ("min_duration", self.min_duration.map(ask::seconds)),
             ("max_duration", self.max_duration.map(ask::seconds)),
@@ -54,10 +54,17 @@ impl Traces {
             ("request_id", self.request_id),
             ("limit", Some(self.limit.to_string())),
         ];
-        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
-        let answer = self.server.get("/api/traces", own.into_iter().chain(range))?;
+        let range = self.span.range()?;
+        let params = range.params().map(|(name, value)| (name, Some(value)));
+        let answer = self.server.get("/api/traces", own.into_iter().chain(params))?;
         if self.json {
             ask::print_json(&answer);
+            return Ok(());
+        }
+        let traces = ask::list(&answer, "traces");
+        if traces.is_empty() {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+            eprintln!("no trace matches {range}");
             return Ok(());
         }
         let (left, right) = (Align::Left, Align::Right);
@@ -70,7 +77,7 @@ impl Traces {
             ("CALLS", right),
             ("OUTCOME", left),
         ]);
-        for trace in ask::list(&answer, "traces") {
+        for trace in traces {
             table.row([
                 ask::text(trace, "trace_id").to_owned(),
                 ask::utc(&trace["start"]),

@@ -67,9 +67,9 @@ pub struct Import {
     /// What the files are [default: by name and head]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The server to send to
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
-    server: String,
+    /// The server to send to [env: TACHO_URL] [default: http://127.0.0.1:7070]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
     /// Put it into this data directory, which no server uses now
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,

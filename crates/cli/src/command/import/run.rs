@@ -37,8 +37,8 @@ const SHOWN: usize = 3;
 
 pub async fn import(command: &Import) -> Result<(), Failure> {
     let settings = format!("{:?} {:?}", command.format, command.reading);
-    let target =
-        command.data.as_ref().map_or_else(|| command.server.clone(), |data| data.display().to_string());
+    let server = ask::server_url(command.server.as_deref());
+    let target = command.data.as_ref().map_or_else(|| server.clone(), |data| data.display().to_string());
     let job = state::job(&command.files, &settings, &target);
     let now = SystemClock.now();
     feed(command, now).formats.check(&command.files)?;
@@ -48,7 +48,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         return Ok(());
     }
     let checkpoint = if keeper.state.seq > 0 { go_on(command, &keeper) } else { None };
-    let target = Target::open(&command.server, command.data.as_deref()).await;
+    let target = Target::open(&server, command.data.as_deref()).await;
     let mut target = target.inspect_err(|_| keeper.forget_if_idle())?;
     let begun = Instant::now();
     let feed = Arc::new(feed(command, keeper.state.now));

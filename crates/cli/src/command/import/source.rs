@@ -65,7 +65,7 @@ pub fn is_stdin(path: &Path) -> bool {
 /// Whether there is such a file, and it may be read.
 pub fn check(path: &Path) -> Result<(), Failure> {
     let file = File::open(path).and_then(|file| file.metadata());
-    match file.map_err(|e| cannot_read(path, &e))?.is_dir() {
+    match file.map_err(|e| cannot_read(path, &e).into_usage())?.is_dir() {
         true => Err(Failure::usage(format!("{} is a directory: name the files in it", path.display()))),
         false => Ok(()),
     }

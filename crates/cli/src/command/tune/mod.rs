@@ -39,7 +39,7 @@ pub struct Tune {
     /// Files of training data
     #[arg(value_name = "FILE", conflicts_with_all = ["server", "data"])]
     files: Vec<PathBuf>,
-    /// Take the data from this server [default without FILE and --data: http://127.0.0.1:7070]
+    /// Take the data from this server [default without FILE and --data: TACHO_URL, else http://127.0.0.1:7070]
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     server: Option<String>,
     /// Take the data from this data directory, which no server uses now
