@@ -48,9 +48,8 @@ impl Client {
     /// The JSON at `path`.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
         let text = self.get_text(path).await?;
-        serde_json::from_str(&text).map_err(|e| {
-            Failure::new(format!("http://{}{path} does not answer with JSON: {e}", self.authority))
-        })
+        serde_json::from_str(&text)
+            .map_err(|e| Failure::new(format!("http://{}{path} does not return JSON: {e}", self.authority)))
     }
 
     pub async fn get_text(&self, path: &str) -> Result<String, Failure> {
@@ -87,8 +86,11 @@ impl Client {
     /// A connection for many requests.
     pub async fn connect(&self) -> Result<Connection, Failure> {
         if let Some((scheme, _)) = self.authority.split_once("://") {
-            return Err(Failure::usage(format!("{}: {scheme} is not spoken, only http", self.authority))
-                .hint("give HOST:PORT; for TLS, put a proxy or an SSH tunnel between"));
+            return Err(Failure::usage(format!(
+                "{}: unsupported scheme {scheme}, only http is supported",
+                self.authority
+            ))
+            .hint("give HOST:PORT; for TLS, use a proxy or an SSH tunnel"));
         }
         let stream = TcpStream::connect(&self.authority).await.map_err(|e| self.unreachable(&e))?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;

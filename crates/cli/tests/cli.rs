@@ -90,7 +90,7 @@ fn errors_are_one_line_and_a_hint() {
     fails(
         &["query", "up", "--server", "https://there"],
         2,
-        "error: https://there: https is not spoken, only http",
+        "error: https://there: unsupported scheme https, only http is supported",
         "hint: give HOST:PORT",
     );
     fails(
@@ -165,7 +165,7 @@ fn answers_without_a_value_say_what_was_asked() {
     empty(&["query", "up", "--time", "-60"], &["up: no values at 1969-12-31T23:59:00.000Z", "hint: --last"]);
     let from = "from 1970-01-01T00:00:00.000Z to 1970-01-01T00:01:00.000Z";
     empty(&["query", "up", "--start", "0", "--end", "60"], &["up: no values from", from]);
-    empty(&["query", "--functions", "avg_overtime"], &["no function says", "did you mean avg_over_time?"]);
+    empty(&["query", "--functions", "avg_overtime"], &["no function matches", "did you mean avg_over_time?"]);
     empty(&["entries", "log"], &["none of 0 entries match in the last hour, from 20", "hint: --last 7d"]);
     empty(&["entries", "log", "--start", "0", "--end", "60"], &[from]);
     let refused = |query: &str, expect: &str| {
@@ -174,7 +174,7 @@ fn answers_without_a_value_say_what_was_asked() {
         assert!(stderr.contains(expect), "{expect:?} in {stderr}");
     };
     refused("avg_overtime(up[5m])", "unknown function with name 'avg_overtime'; did you mean avg_over_time?");
-    refused("cpu.load", "hint: a name with such characters is asked for as '{\"cpu.load\"}'");
+    refused("cpu.load", "hint: quote a name with such characters: '{\"cpu.load\"}'");
     let (code, list, _) = run(&["query", "--functions", "bottomk", "--json"]);
     assert_eq!(code, Some(0));
     let list: serde_json::Value = serde_json::from_str(&list).unwrap();
@@ -193,7 +193,7 @@ fn deletions_say_what_they_take_away() {
         assert_eq!(code, Some(0), "{args:?}: {stderr}");
         stdout
     };
-    let not_yet = "nothing was deleted; say --yes to delete it\n";
+    let not_yet = "nothing was deleted; add --yes to delete\n";
     for stored in ["memory", "chunks"] {
         let all = "10 samples of 2 series, 10 entries of 1 series";
         let asked = delete(&["--match", "{__name__=~\".+\"}", "--start", "-1"]);
@@ -234,7 +234,7 @@ fn a_directory_in_use_is_asked_through_its_server() {
             stderr.starts_with(&format!("error: cannot read {path}: directory is in use by process ")),
             "{stderr}"
         );
-        assert!(stderr.ends_with("hint: a server runs on it: ask that one with --server\n"), "{stderr}");
+        assert!(stderr.ends_with("hint: a server is using it: ask that server with --server\n"), "{stderr}");
     }
 }
 

@@ -19,9 +19,9 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Cursor to the corner, and what is below it away.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
-/// List connected agents, what they watch, and what they aggregate or leave out by themselves
+/// List connected agents, their rules, and the operations they moved to aggregates or switched off themselves
 ///
-/// Agents that have left are listed for another hour.
+/// Disconnected agents are listed for one more hour.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho agents
@@ -31,7 +31,7 @@ pub struct Agents {
     /// Only those of this service
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     service: Option<String>,
-    /// Show it again every second, until Ctrl-C
+    /// Refresh every second, until Ctrl-C
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
@@ -116,10 +116,10 @@ impl Agents {
         }
         let faults = faults(agents);
         if !faults.is_empty() {
-            text.push_str(&format!("\nrules that cannot be followed:\n{faults}"));
+            text.push_str(&format!("\nrules that agents cannot follow:\n{faults}"));
         }
         if let Some(moved) = moved(agents, now) {
-            text.push_str(&format!("\naggregated or left out by the agents themselves:\n{moved}"));
+            text.push_str(&format!("\naggregated or switched off by the agents themselves:\n{moved}"));
         }
         text
     }
@@ -140,7 +140,7 @@ impl Outage {
             return Err(failure);
         }
         if self.said.as_deref() != Some(failure.message()) {
-            eprintln!("warning: {}; this goes on when it is back", printable(failure.message()));
+            eprintln!("warning: {}; retrying", printable(failure.message()));
             self.said = Some(failure.message().to_owned());
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Outage {
     fn ends(&mut self) {
         self.has_answered = true;
         if self.said.take().is_some() {
-            eprintln!("the server is back");
+            eprintln!("connected again");
         }
     }
 }

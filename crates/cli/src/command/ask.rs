@@ -38,10 +38,10 @@ pub fn server_url(flag: Option<&str>) -> String {
 /// Over which time: --last, or --start and --end.
 #[derive(clap::Args)]
 pub struct Span {
-    /// From so long ago until now (or until --end), for example 15m [default: 1h]
+    /// Length of the range that ends now (or at --end), for example 15m [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "start")]
     last: Option<i64>,
-    /// Begin: Unix seconds or RFC 3339
+    /// Start: Unix seconds or RFC 3339
     #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
     start: Option<i64>,
     /// End: Unix seconds or RFC 3339 [default: now]
@@ -52,7 +52,7 @@ pub struct Span {
 /// Between which moments; all of time where nothing is said.
 #[derive(clap::Args)]
 pub struct Ends {
-    /// Begin: Unix seconds or RFC 3339 [default: all]
+    /// Start: Unix seconds or RFC 3339 [default: all]
     #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
     pub start: Option<i64>,
     /// End: Unix seconds or RFC 3339 [default: all]
@@ -160,7 +160,7 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
 pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
     match error.kind() {
-        ErrorKind::Locked => failure.hint("a server runs on it: ask that one with --server"),
+        ErrorKind::Locked => failure.hint("a server is using it: ask that server with --server"),
         _ => failure,
     }
 }

@@ -7,13 +7,13 @@ use tacho_api::units;
 use super::ask::{self, Server, Span};
 use crate::failure::Failure;
 
-/// Show who calls whom, as text, for Graphviz, or as JSON
+/// Show the call graph as text, for Graphviz, or as JSON
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho graph --level service
   tacho graph --service shop --dot | dot -Tsvg > shop.svg")]
 pub struct Graph {
-    /// Only what this service calls and is called by
+    /// Only callers and callees of this service
     #[arg(long)]
     service: Option<String>,
     /// operation or service
@@ -26,7 +26,7 @@ pub struct Graph {
     /// Print for Graphviz
     #[arg(long, conflicts_with = "json")]
     dot: bool,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }

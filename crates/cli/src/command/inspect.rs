@@ -14,10 +14,10 @@ use crate::client::{self, Client};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Show what lies in a data directory: series, chunks, codecs, bytes a record
+/// Show the content of a data directory: series, chunks, codecs, bytes per record
 ///
-/// A directory is only read: nothing in it is made, changed or removed. A server that runs on it is asked with --server instead.
-/// Of what lies in the journal and not in chunks yet only the bytes are shown.
+/// Opens the directory read-only. If a server is using it, ask the server with --server instead. Of records that are
+/// in the journal but not yet in chunks, only the bytes are shown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho inspect ./tacho-data

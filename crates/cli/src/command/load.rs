@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::signal;
 use crate::terminal::progress;
 
-/// Put a service under load: N connections, one request in flight on each
+/// Load a service over N connections, with one request in flight on each
 ///
-/// Every request has an id of its own in X-Request-Id, and the same 128 bits as trace id in traceparent, so that
-/// `tacho traces --request-id ID` finds what the server did for it. Ctrl-C ends the run and keeps what it found.
+/// Every request has a unique id in X-Request-Id, and the same 128 bits as trace id in traceparent:
+/// `tacho traces --request-id ID` finds its trace. Ctrl-C ends the run and prints the results so far.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho load 127.0.0.1:8080 --path '/ads?page={1..20}' --connections 16 --duration 30s
@@ -31,10 +31,10 @@ pub struct Load {
     /// Connections, each with one request in flight
     #[arg(long, short, default_value_t = 16, value_name = "N")]
     connections: usize,
-    /// How long, e.g. 30s or 2m
+    /// Duration of the load, for example 30s or 2m
     #[arg(long, short, default_value = "10s", value_parser = parse_duration, conflicts_with = "requests")]
     duration: Duration,
-    /// How many requests in all, instead of a time
+    /// Total number of requests, instead of a duration
     #[arg(long, short = 'n', value_name = "N")]
     requests: Option<u64>,
     /// GET this path
@@ -46,7 +46,7 @@ pub struct Load {
     /// Time limit for one request
     #[arg(long, default_value = "10s", value_parser = parse_duration)]
     timeout: Duration,
-    /// Run id: high half of every request id, and the seed of every draw (default: from the clock)
+    /// Run id: high half of every request id, and the random seed (default: from the clock)
     #[arg(long, value_name = "N")]
     run: Option<u64>,
     /// Print the result as JSON
@@ -77,7 +77,7 @@ impl Load {
             let interrupted = signal::stop().map_err(Failure::new)?;
             drive(settings, interrupted).await.map_err(|e| {
                 Failure::new(e)
-                    .hint("is the service running, and is this its address? Only plain HTTP is spoken")
+                    .hint("is the service running, and is this its address? Only plain HTTP is supported")
             })
         })?;
         if self.json {

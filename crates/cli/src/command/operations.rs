@@ -6,7 +6,7 @@ use super::ask::{self, Server, Span};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// List operations with counts, errors and percentiles, the one that took the most time first
+/// List operations with counts, errors and percentiles, by total time, largest first
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho operations --service shop
@@ -28,7 +28,7 @@ pub struct Operations {
     span: Span,
     #[command(flatten)]
     server: Server,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }

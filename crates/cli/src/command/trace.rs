@@ -22,7 +22,7 @@ pub struct Trace {
     limit: usize,
     #[command(flatten)]
     server: Server,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }

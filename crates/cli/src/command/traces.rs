@@ -13,7 +13,7 @@ use crate::terminal::table::{Align, Table};
   tacho traces --outcome failed --last 15m
   tacho traces --request-id 0af76519-16cd-43dd-8448-eb211c80319c --json")]
 pub struct Traces {
-    /// Traces that touch this service
+    /// Traces that contain a call of this service
     #[arg(long)]
     service: Option<String>,
     /// Traces that contain this operation
@@ -38,7 +38,7 @@ pub struct Traces {
     span: Span,
     #[command(flatten)]
     server: Server,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }
@@ -90,7 +90,7 @@ impl Traces {
         }
         print!("{table}");
         if answer["truncated"] == true {
-            eprintln!("there are more: raise --limit, or narrow the search");
+            eprintln!("more traces match: raise --limit, or narrow the search");
         }
         Ok(())
     }

@@ -119,7 +119,7 @@ pub enum ConfigError {
     Environment { name: &'static str, value: String, cause: String },
     #[error(
         "{key} {address} is reachable from other machines, and this version has neither TLS nor tokens; \
-         listen on 127.0.0.1, or say insecure-listen if the network is trusted"
+         listen on 127.0.0.1, or set insecure-listen if the network is trusted"
     )]
     Exposed { key: &'static str, address: Address },
     #[error("{key} is 0, at least 1 is needed")]

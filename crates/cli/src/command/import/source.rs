@@ -180,7 +180,7 @@ impl Source {
             if bytes >= ROW_BYTES_MAX {
                 let path = self.path.display();
                 let message = format!("{path}: row at byte {} is over {ROW_BYTES_MAX} bytes", self.offset);
-                return Err(Failure::new(message).hint("is it the format that was named?"));
+                return Err(Failure::new(message).hint("is --format right?"));
             }
             bytes *= 2;
         }

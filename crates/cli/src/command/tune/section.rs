@@ -29,7 +29,7 @@ impl File {
             Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
             Err(e) => return Err(Failure::usage(format!("cannot read {}: {e}", path.display()))),
         };
-        let hint = || format!("mend {} first, or name another file with --write", path.display());
+        let hint = || format!("fix {} first, or name another file with --write", path.display());
         config::rules(path, &text).map_err(|e| Failure::usage(e).hint(hint()))?;
         Ok(Self { path: path.into(), text })
     }
