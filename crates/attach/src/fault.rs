@@ -16,7 +16,7 @@ pub enum Fault {
     Closed { pid: u32, name: String },
     #[error("process {pid} ({}) is not a Java program", printable(.name))]
     NoJvm { pid: u32, name: String },
-    #[error("process {pid} ({}) runs on Eclipse OpenJ9, which is attached to in another way", printable(.name))]
+    #[error("process {pid} ({}) runs on Eclipse OpenJ9, which has another attach protocol", printable(.name))]
     OpenJ9 { pid: u32, name: String },
     #[error("process {pid} has the agent already")]
     HasAgent { pid: u32 },
@@ -28,12 +28,12 @@ pub enum Fault {
     Stopped { pid: u32 },
     #[error("process {pid} has ended")]
     Ended { pid: u32 },
-    #[error("another `tacho attach` is at process {pid} and does not come to an end")]
+    #[error("another `tacho attach` to process {pid} is still running")]
     Busy { pid: u32 },
-    #[error("process {pid} is another one by now, or another user's")]
+    #[error("process {pid} has ended and its id was reused, or it changed its user")]
     Another { pid: u32 },
     #[error(
-        "the /tmp of process {pid} is a link in a file system of its own, which is not followed from here"
+        "the /tmp of process {pid} is a symbolic link in its own mount namespace, which tacho does not follow"
     )]
     LinkedTmp { pid: u32 },
     #[error("process {pid} does not listen to signals (SIGQUIT): it is starting or ending")]
@@ -93,18 +93,18 @@ impl Fault {
             Self::HasAgent { .. } => "`tacho probes` switches what it records".into(),
             Self::Disabled { .. } => with_javaagent.into(),
             Self::LinkedTmp { .. } => "run tacho in its container".into(),
-            Self::Stopped { pid } => format!("`kill -CONT {pid}` lets it go on"),
+            Self::Stopped { pid } => format!("`kill -CONT {pid}` resumes it"),
             Self::NotReady { .. } | Self::Busy { .. } => "try again in a moment".into(),
-            Self::NoAnswer { .. } => "it may find no processor: try again later".into(),
+            Self::NoAnswer { .. } => "the machine may be overloaded: try again later".into(),
             Self::Refused { .. } => {
-                "it asks for the same user and group, or root: in a container, run tacho there as its user"
+                "the JVM requires the same user and group, or root: in a container, run tacho there as its user"
                     .into()
             }
             Self::NotTaken { said, .. } if said.contains("EnableDynamicAgentLoading") => {
                 with_javaagent.into()
             }
             Self::NotTaken { said, .. } if said.contains("java.instrument") => {
-                "its JVM was made without that module: make it with `jlink --add-modules java.instrument,...`"
+                "its JVM lacks that module: build it with `jlink --add-modules java.instrument,...`"
                     .into()
             }
             Self::TooOld { .. }

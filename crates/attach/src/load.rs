@@ -95,8 +95,8 @@ fn judge(answer: &str) -> Result<(), String> {
     match (code.trim(), agent) {
         ("0", Some("0")) => Ok(()),
         // `src/java.instrument/share/native/libinstrument/JPLISAgent.h`
-        ("0", Some("100")) => Err("it cannot read the jar, or it is no agent".into()),
-        ("0", Some("101")) => Err("it cannot put the jar on its class path".into()),
+        ("0", Some("100")) => Err("the JVM cannot read the jar, or the jar is not an agent".into()),
+        ("0", Some("101")) => Err("the JVM cannot add the jar to its class path".into()),
         ("0", Some("102")) => Err("the agent could not start".into()),
         (code, _) if said.is_empty() => Err(format!("code {code}")),
         _ => Err(on_one_line(said)),
@@ -256,7 +256,10 @@ mod tests {
         for (answer, expect) in [
             ("0\nreturn code: 0\n".to_owned(), None),
             ("0\nreturn code: 0".to_owned(), None),
-            ("0\nreturn code: 100\n".to_owned(), Some("it cannot read the jar, or it is no agent")),
+            (
+                "0\nreturn code: 100\n".to_owned(),
+                Some("the JVM cannot read the jar, or the jar is not an agent"),
+            ),
             ("0\nreturn code: 102\n".to_owned(), Some("the agent could not start")),
             ("0\nreturn code: 7\n".to_owned(), Some("return code: 7")),
             (

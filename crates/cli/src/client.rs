@@ -48,9 +48,8 @@ impl Client {
     /// The JSON at `path`.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
         let text = self.get_text(path).await?;
-        serde_json::from_str(&text).map_err(|e| {
-            Failure::new(format!("http://{}{path} does not answer with JSON: {e}", self.authority))
-        })
+        serde_json::from_str(&text)
+            .map_err(|e| Failure::new(format!("http://{}{path} does not return JSON: {e}", self.authority)))
     }
 
     pub async fn get_text(&self, path: &str) -> Result<String, Failure> {
@@ -69,7 +68,7 @@ impl Client {
     async fn send(&self, method: Method, path: &str) -> Result<String, Failure> {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path)).await {
             Ok(Ok((status, text))) if status.is_success() => Ok(text),
-            Ok(Ok((status, text))) => Err(refused(status, &text)),
+            Ok(Ok((status, text))) => Err(asked_wrongly(status, refused(status, &text))),
             Ok(Err(failure)) => Err(failure),
             Err(_) => {
                 Err(Failure::new(format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.authority)))
@@ -87,8 +86,11 @@ impl Client {
     /// A connection for many requests.
     pub async fn connect(&self) -> Result<Connection, Failure> {
         if let Some((scheme, _)) = self.authority.split_once("://") {
-            return Err(Failure::usage(format!("{}: {scheme} is not spoken, only http", self.authority))
-                .hint("give HOST:PORT; for TLS, put a proxy or an SSH tunnel between"));
+            return Err(Failure::usage(format!(
+                "{}: unsupported scheme {scheme}, only http is supported",
+                self.authority
+            ))
+            .hint("give HOST:PORT; for TLS, use a proxy or an SSH tunnel"));
         }
         let stream = TcpStream::connect(&self.authority).await.map_err(|e| self.unreachable(&e))?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
@@ -108,7 +110,7 @@ impl Client {
         let response = connection.request(Method::GET, path, Bytes::new()).await?;
         let status = response.status();
         if !status.is_success() {
-            return Err(refused(status, &connection.text(response).await?));
+            return Err(asked_wrongly(status, refused(status, &connection.text(response).await?)));
         }
         Ok(Stream { authority: self.authority.clone(), body: response.into_body(), _connection: connection })
     }
@@ -191,6 +193,11 @@ fn unreachable(authority: &str, error: &dyn std::fmt::Display) -> Failure {
 fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     let seconds = response.headers().get(hyper::header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds))
+}
+
+/// 400 means that an argument of the command is wrong, as a selector that cannot be parsed.
+fn asked_wrongly(status: StatusCode, failure: Failure) -> Failure {
+    if status == StatusCode::BAD_REQUEST { failure.into_usage() } else { failure }
 }
 
 /// The server's own words, where it has said any.

@@ -36,6 +36,12 @@ impl Failure {
         Self { message: message.to_string(), hint: None, code: Code::Partly }
     }
 
+    /// The same, as a mistake in the arguments.
+    #[must_use]
+    pub fn into_usage(self) -> Self {
+        Self { code: Code::Usage, ..self }
+    }
+
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }

@@ -132,7 +132,7 @@ fn where_it_does_not_get_in_the_reason_is_said() {
             &[],
             none,
             "enabled=false",
-            "has loaded the agent, which does not run\nhint: the program's standard error says why, ",
+            "has loaded the agent, but the agent does not run\nhint: the program's standard error says why, ",
         ),
     ] {
         let mut program = java.start(version, options, &[variable]);
@@ -222,7 +222,7 @@ fn root_gets_into_programs_of_other_users() {
     }
     assert_eq!(code, Some(0), "{stderr}{}", theirs.errors());
     let told: Value = serde_json::from_str(&stdout).unwrap();
-    let warning = "TACHO_SERVICE=env of the program's environment wins over service=late";
+    let warning = "TACHO_SERVICE=env in the program's environment overrides service=late";
     assert_eq!((&told["warnings"], stderr), (&json!([warning]), format!("warning: {warning}\n")));
     assert_eq!((&told["jvm"]["user"], &told["jvm"]["state"]), (&json!(NOBODY), &json!("has the agent")));
     assert_eq!(told["jar"], copy);

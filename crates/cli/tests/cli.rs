@@ -28,6 +28,9 @@ const COMMANDS: [&str; 19] = [
     "delete",
 ];
 
+/// A well-formed id that no trace has.
+const NO_TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
 #[test]
 fn every_command_has_help_with_an_example() {
     let (code, help, _) = run(&["--help"]);
@@ -61,7 +64,7 @@ fn errors_are_one_line_and_a_hint() {
     };
     let nobody = "http://127.0.0.1:1";
     for command in
-        [&["query", "up"][..], &["traces"], &["trace", "00"], &["graph"], &["operations"], &["inspect"]]
+        [&["query", "up"][..], &["traces"], &["trace", NO_TRACE], &["graph"], &["operations"], &["inspect"]]
     {
         let args = [command, &["--server", nobody]].concat();
         fails(&args, 1, "error: cannot reach a server at 127.0.0.1:1", "hint: is it running?");
@@ -87,7 +90,7 @@ fn errors_are_one_line_and_a_hint() {
     fails(
         &["query", "up", "--server", "https://there"],
         2,
-        "error: https://there: https is not spoken, only http",
+        "error: https://there: unsupported scheme https, only http is supported",
         "hint: give HOST:PORT",
     );
     fails(
@@ -162,16 +165,16 @@ fn answers_without_a_value_say_what_was_asked() {
     empty(&["query", "up", "--time", "-60"], &["up: no values at 1969-12-31T23:59:00.000Z", "hint: --last"]);
     let from = "from 1970-01-01T00:00:00.000Z to 1970-01-01T00:01:00.000Z";
     empty(&["query", "up", "--start", "0", "--end", "60"], &["up: no values from", from]);
-    empty(&["query", "--functions", "avg_overtime"], &["no function says", "did you mean avg_over_time?"]);
+    empty(&["query", "--functions", "avg_overtime"], &["no function matches", "did you mean avg_over_time?"]);
     empty(&["entries", "log"], &["none of 0 entries match in the last hour, from 20", "hint: --last 7d"]);
     empty(&["entries", "log", "--start", "0", "--end", "60"], &[from]);
     let refused = |query: &str, expect: &str| {
         let (code, _, stderr) = run(&["query", query, "--server", &url]);
-        assert_eq!(code, Some(1), "{stderr}");
+        assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(expect), "{expect:?} in {stderr}");
     };
     refused("avg_overtime(up[5m])", "unknown function with name 'avg_overtime'; did you mean avg_over_time?");
-    refused("cpu.load", "hint: a name with such characters is asked for as '{\"cpu.load\"}'");
+    refused("cpu.load", "hint: quote a name with such characters: '{\"cpu.load\"}'");
     let (code, list, _) = run(&["query", "--functions", "bottomk", "--json"]);
     assert_eq!(code, Some(0));
     let list: serde_json::Value = serde_json::from_str(&list).unwrap();
@@ -190,7 +193,7 @@ fn deletions_say_what_they_take_away() {
         assert_eq!(code, Some(0), "{args:?}: {stderr}");
         stdout
     };
-    let not_yet = "nothing was deleted; say --yes to delete it\n";
+    let not_yet = "nothing was deleted; add --yes to delete\n";
     for stored in ["memory", "chunks"] {
         let all = "10 samples of 2 series, 10 entries of 1 series";
         let asked = delete(&["--match", "{__name__=~\".+\"}", "--start", "-1"]);
@@ -211,7 +214,7 @@ fn deletions_say_what_they_take_away() {
     assert_eq!((prometheus.status, prometheus.body.len()), (204, 0));
     assert!(delete(&["--match", "up"]).starts_with("nothing to delete: "));
     let (code, _, stderr) = run(&["delete", "--server", &server.url(), "--match", "up{a=~\"(\"}"]);
-    assert_eq!((code, stderr.matches("error:").count(), stderr.lines().count()), (Some(1), 1, 1), "{stderr}");
+    assert_eq!((code, stderr.matches("error:").count(), stderr.lines().count()), (Some(2), 1, 1), "{stderr}");
     let merge = || run(&["merge", "--server", &server.url()]);
     assert_eq!(merge().0, Some(0));
     let nothing =
@@ -231,7 +234,7 @@ fn a_directory_in_use_is_asked_through_its_server() {
             stderr.starts_with(&format!("error: cannot read {path}: directory is in use by process ")),
             "{stderr}"
         );
-        assert!(stderr.ends_with("hint: a server runs on it: ask that one with --server\n"), "{stderr}");
+        assert!(stderr.ends_with("hint: a server is using it: ask that server with --server\n"), "{stderr}");
     }
 }
 
@@ -248,7 +251,7 @@ fn queries_print_tables_plots_and_json() {
     };
     assert_eq!(query(&["1+1"]), "2\n");
     assert_eq!(query(&["up", "--time", "1700000060"]), "SERIES       VALUE\nup{job=\"a\"}      3\n");
-    let times = ["--start", "1700000000", "--end", "1700000060", "--step", "30"];
+    let times = ["--start", "1700000000", "--end", "1700000060", "--step", "30s"];
     let table = query(&[&["up"], &times[..]].concat());
     let head = "SERIES       POINTS  MIN    MEAN  MAX  LAST\n";
     assert_eq!(table, format!("{head}up{{job=\"a\"}}       3    1  1.6667    3     3\n"));
@@ -260,6 +263,116 @@ fn queries_print_tables_plots_and_json() {
         serde_json::from_str(&query(&["up", "--time", "1700000060", "--json"])).unwrap();
     assert_eq!(json["data"]["result"][0]["value"][1], "3");
     let (code, _, stderr) = run(&["query", "sum(", "--server", &url]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(stderr.starts_with("error: "), "{stderr}");
+}
+
+#[test]
+fn durations_without_a_unit_are_refused() {
+    for (args, flag, number) in [
+        (&["traces", "--min-duration", "100"][..], "--min-duration", "100"),
+        (&["traces", "--max-duration", "2.5"], "--max-duration", "2.5"),
+        (&["query", "up", "--last", "15"], "--last", "15"),
+        (&["query", "up", "--step", "30"], "--step", "30"),
+        (&["load", "127.0.0.1:1", "--duration", "30"], "--duration", "30"),
+    ] {
+        let (code, stdout, stderr) = run(args);
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{args:?}: {stderr}");
+        let expect = format!(
+            "error: invalid value '{number}' for '{flag} <DURATION>': it has no unit: write {number}ms, {number}s or {number}m\n"
+        );
+        assert!(stderr.starts_with(&expect), "{args:?}: {stderr}");
+    }
+}
+
+/// 2: an argument is wrong, and was before anything was done; 1: it was tried and failed, or there is no such thing.
+#[test]
+fn the_same_mistake_has_the_same_exit_code_in_every_command() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let empty = tempfile::tempdir().unwrap();
+    let (url, empty) = (server.url(), empty.path().to_str().unwrap());
+    let nowhere = "/nowhere";
+    let all = "{__name__!=\"\"}";
+    for (code, args) in [
+        // No data directory.
+        (2, &["inspect", nowhere][..]),
+        (2, &["inspect", empty]),
+        (2, &["cardinality", "--data", nowhere]),
+        (2, &["cardinality", "--data", empty]),
+        (2, &["export", "--match", all, "--data", nowhere]),
+        (2, &["export", "--match", all, "--data", empty]),
+        (2, &["tune", "--data", nowhere]),
+        (2, &["tune", "--data", empty]),
+        // No such file.
+        (2, &["import", nowhere]),
+        (2, &["tune", nowhere]),
+        (2, &["load", "127.0.0.1:1", "--mix", nowhere]),
+        (2, &["serve", "--config", nowhere]),
+        // Arguments that cannot be read, here or by the server.
+        (2, &["trace", "abc"]),
+        (2, &["query", "sum(", "--server", &url]),
+        (2, &["delete", "--match", "up{", "--server", &url]),
+        (2, &["export", "--match", "up{", "--server", &url]),
+        (2, &["entries", "up{", "--server", &url]),
+        (2, &["graph", "--level", "house", "--server", &url]),
+        (2, &["traces", "--outcome", "good", "--server", &url]),
+        (2, &["operations", "--kind", "house", "--server", &url]),
+        (2, &["query", "up", "--server", "https://there"]),
+        // There is no such thing.
+        (1, &["trace", NO_TRACE, "--server", &url]),
+        (1, &["traces", "--service", "nosuch", "--server", &url]),
+        (1, &["operations", "--service", "nosuch", "--server", &url]),
+        (1, &["graph", "--service", "nosuch", "--server", &url]),
+        (1, &["agents", "--service", "nosuch", "--server", &url]),
+        // It was tried.
+        (1, &["query", "up", "--server", "127.0.0.1:1"]),
+        (1, &["load", "127.0.0.1:1", "--requests", "1"]),
+    ] {
+        let (got, _, stderr) = run(args);
+        assert_eq!(got, Some(code), "{args:?}: {stderr}");
+        assert!(stderr.contains("error: "), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn the_environment_names_the_server() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let with = |variable: &str, args: &[&str]| {
+        let output = Command::new(tacho()).args(args).env("TACHO_URL", variable).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (url, nobody) = (server.url(), "http://127.0.0.1:1");
+    assert_eq!(with(&url, &["query", "1+1"]), (Some(0), "2\n".into(), String::new()));
+    assert_eq!(with(nobody, &["query", "1+1", "--server", &url]).0, Some(0), "the flag wins");
+    assert_eq!(with(&url, &["inspect", "--json"]).0, Some(0));
+    assert_eq!(
+        with(&url, &["cardinality", "--data", "/nowhere"]).0,
+        Some(2),
+        "--data is no conflict with it"
+    );
+    let file = data.path().join("a.csv");
+    std::fs::write(&file, "time,value\n1700000000,1\n").unwrap();
+    let import = ["import", file.to_str().unwrap(), "--name", "a"];
+    assert_eq!(with(&url, &import).0, Some(0));
+    let (code, _, stderr) = with(nobody, &["traces"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.starts_with("error: cannot reach a server at 127.0.0.1:1"), "{stderr}");
+    let (code, _, stderr) = with("", &["inspect"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("hint: give DIR, or a server with --server or TACHO_URL"), "{stderr}");
+}
+
+#[test]
+fn a_load_of_which_nothing_succeeds_has_failed() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let at = server.http.to_string();
+    let load = |path: &str| run(&["load", &at, "--path", path, "--requests", "3", "--connections", "1"]);
+    assert_eq!(load("/healthz").0, Some(0));
+    let (code, stdout, stderr) = load("/api/nosuch");
+    assert_eq!((code, stderr.as_str()), (Some(1), "error: no request succeeded: 3 requests failed\n"));
+    assert!(stdout.contains("failed: 3 with status 404"), "{stdout}");
 }

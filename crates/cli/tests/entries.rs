@@ -104,9 +104,12 @@ fn the_command_prints_lines_tables_and_plots() {
     let (_, said) = entries(&["log", "--contains", "nowhere"]);
     assert_eq!(said, "none of 40 entries match from 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:39.000Z\n");
     let (_, said) = entries(&["lsof", "--field", "at.host=b"]);
-    assert!(said.contains("hint: --field looks at members of the outermost object only"), "{said}");
+    assert!(said.contains("hint: --field matches top-level members only"), "{said}");
     let (_, said) = entries(&["lsof", "--columns", "pid,nope"]);
-    assert!(said.contains("no entry shown has a member \"nope\"") && !said.contains("pid"), "{said}");
+    assert!(
+        said.contains("no entry shown has a top-level member \"nope\"") && !said.contains("pid"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn every_format_is_read() {
     let odd = place.file("odd.txt", b"x");
     let (code, _, stderr) = run(&["import", odd.to_str().unwrap(), "--dry-run"]);
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("told neither by its name nor its head"), "{stderr}");
+    assert!(stderr.contains("cannot detect the format by name or first bytes"), "{stderr}");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn times_that_come_twice_are_told_from_loss() {
     let file = place.file("b.csv", b"t,b\n4,1\n6,2\n");
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
     assert_eq!((code, &outcome["verified"]["good"]), (Some(1), &false.into()));
-    assert!(stderr.contains("error: the store does not hold what was sent"), "{stderr}");
+    assert!(stderr.contains("error: the store does not hold the records that were sent"), "{stderr}");
 }
 
 /// Rows of two series, one of them texts, each row with another time.
@@ -252,7 +252,7 @@ fn interrupt(url: &str, file: &Path, signal: &str) {
     assert!(!status.success(), "it was to be broken off, and came to its end");
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(signal == "-KILL" || said.contains("hint: the same command goes on from there"), "{said}");
+    assert!(signal == "-KILL" || said.contains("hint: the same command resumes there"), "{said}");
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn what_is_broken_off_goes_on_and_doubles_nothing() {
         std::thread::sleep(Duration::from_millis(50));
         let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
         assert_eq!(code, Some(0), "{signal}: {stderr}");
-        assert!(stderr.contains("going on after"), "{signal}: {stderr}");
+        assert!(stderr.contains("resuming after"), "{signal}: {stderr}");
         assert!(stderr.contains("; reading from row "), "{signal}: {stderr}");
         assert!(!Path::new(&format!("{}.tacho-import.checkpoint", file.display())).exists(), "it is done");
         assert_eq!(

@@ -240,8 +240,8 @@ fn a_file_that_is_not_there_leaves_nothing_behind() {
     let dir = place.dir.path().display().to_string();
     let bare = place.file("bare.csv", b"1700000000,1\n1700000001,1\n");
     for (files, code, expect) in [
-        (vec![&*missing], 1, "error: cannot read "),
-        (vec![there.to_str().unwrap(), &missing], 1, "missing.csv: No such file"),
+        (vec![&*missing], 2, "error: cannot read "),
+        (vec![there.to_str().unwrap(), &missing], 2, "missing.csv: No such file"),
         (vec![bare.to_str().unwrap()], 1, "no header"),
         (vec![&*dir], 2, " is a directory: name the files in it"),
     ] {

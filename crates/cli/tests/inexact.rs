@@ -110,5 +110,5 @@ fn values_that_stand_for_many_are_never_taken_for_recorded_ones() {
     let again = Server::start_with(&dir.path().join("again"), &["--selfwatch-seconds", "0"]);
     let (code, _, stderr) = run(&["import", output, "--server", &again.url()]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(stderr.contains("averages or the like of what was recorded"), "{stderr}");
+    assert!(stderr.contains("averages or other aggregates according to the file"), "{stderr}");
 }

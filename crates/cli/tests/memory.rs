@@ -149,7 +149,9 @@ fn the_index_takes_no_more_than_it_may() {
     assert!(server.stop().success());
     // With less it opens what there is, says so, and takes nothing new.
     let server = start(data.path(), &["--index-bytes-max", "1000000"]);
-    assert!(server.log().contains("raise index_bytes_max"), "{}", server.log());
+    support::wait_for("the notice in the log", || {
+        server.log().contains("raise index_bytes_max").then_some(())
+    });
     assert_eq!(post_gzip(&server, "known value=3\n").status, 204);
     assert_eq!(post_gzip(&server, "new value=3\n").status, 400);
 }

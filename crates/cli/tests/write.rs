@@ -74,6 +74,28 @@ fn refusals_name_what_and_why() {
 }
 
 #[test]
+fn a_body_may_have_32_mib_by_default() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let comment = format!("#{}\n", "x".repeat(1_022));
+    let mut body = comment.repeat(32 << 10);
+    let line = "full value=4 1700000000";
+    body.truncate(body.len() - line.len());
+    body.push_str(line);
+    // The last comment lost its line break.
+    let at = body.len() - line.len() - 1;
+    body.replace_range(at..=at, "\n");
+    assert_eq!(body.len(), 32 << 20);
+    let answer = server.post("/write?precision=s", &[], body.as_bytes());
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    assert_eq!(value_of(&server, "full").as_deref(), Some("4"));
+    body.push('\n');
+    let answer = server.post("/write?precision=s", &[], body.as_bytes());
+    assert_eq!(answer.status, 413);
+    assert!(answer.text().contains("request body is over 33554432 bytes"), "{}", answer.text());
+}
+
+#[test]
 fn good_lines_are_kept_beside_bad_ones() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());

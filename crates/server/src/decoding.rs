@@ -26,9 +26,7 @@ const UNIT: usize = 1024;
 
 /// No room within [`PATIENCE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "bodies that came before take all of the {max} bytes of memory for {what}: come again, or raise {setting}"
-)]
+#[error("earlier bodies use all of the {max} bytes of memory for {what}: retry later, or raise {setting}")]
 pub struct Busy {
     max: usize,
     what: &'static str,
@@ -190,7 +188,7 @@ mod tests {
         let decoding = Decoding::new(0, 1 << 20);
         let mut first = decoding.records(1 << 20).await.unwrap();
         let busy = decoding.records(0).await.map(drop).unwrap_err();
-        assert!(busy.to_string().contains("take all of the 67108864 bytes"), "{busy}");
+        assert!(busy.to_string().contains("use all of the 67108864 bytes"), "{busy}");
         // What the records do not need is given back at once.
         first.shrink(40 << 20);
         let second = decoding.records(0).await.unwrap();
@@ -208,7 +206,7 @@ mod tests {
         }
         let mut more = decoding.body();
         let busy = more.more(64 << 10).unwrap_err().to_string();
-        assert!(busy.contains("request bodies: come again, or raise body-bytes-max"), "{busy}");
+        assert!(busy.contains("request bodies: retry later, or raise body-bytes-max"), "{busy}");
         bodies.pop();
         assert!(more.more(64 << 10).is_ok());
         let turns: Vec<_> = (0..WRITES_MAX).map(|_| decoding.turn()).collect();

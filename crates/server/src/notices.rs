@@ -44,7 +44,7 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
         });
         match look.await {
             Ok(looked) => (refused, rules) = looked,
-            Err(error) => return tracing::error!(%error, "nothing more is said of refused series"),
+            Err(error) => return tracing::error!(%error, "reports of refused series end"),
         }
     }
 }

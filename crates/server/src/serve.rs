@@ -28,7 +28,7 @@ pub enum ServeError {
     Open { data: PathBuf, source: tacho_store::Error },
     #[error(transparent)]
     Rules(#[from] Unusable),
-    #[error("not everything could be put into the store, the journal keeps it: {0}")]
+    #[error("not all records could be written to the store, the journal keeps them: {0}")]
     Close(tacho_store::Error),
     #[error("cannot watch for signals: {0}")]
     Signal(std::io::Error),
@@ -117,7 +117,7 @@ fn raise_descriptors(connections_max: usize) {
         tracing::warn!(
             files_max = if set.is_ok() { raised } else { current },
             wanted,
-            "not all connections can be open at once"
+            "the limit of open files is too low for all connections"
         );
     }
 }

@@ -1,5 +1,6 @@
 //! `tacho agents`: who records, and how do they stand to the rules for probes?
 
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
@@ -18,9 +19,9 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Cursor to the corner, and what is below it away.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
-/// List connected agents, what they watch, and what they aggregate or leave out by themselves
+/// List connected agents, their rules, and the operations they moved to aggregates or switched off themselves
 ///
-/// Agents that have left are listed for another hour.
+/// Disconnected agents are listed for one more hour.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho agents
@@ -30,7 +31,7 @@ pub struct Agents {
     /// Only those of this service
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     service: Option<String>,
-    /// Show it again every second, until Ctrl-C
+    /// Refresh every second, until Ctrl-C
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
@@ -64,6 +65,23 @@ impl Agents {
                 }
                 Err(failure) => return Err(failure),
             };
+            if let (Some(service), false, false) = (&self.service, self.json, self.watch)
+                && ask::list(&answer, "agents").is_empty()
+            {
+                let all = client.get("/api/v1/agents?limit=4096").await?;
+                let known: BTreeSet<&str> = ask::list(&all["data"], "agents")
+                    .iter()
+                    .map(|agent| ask::text(agent, "service"))
+                    .collect();
+                let known: Vec<&str> = known.into_iter().collect();
+                let none = "no agent at all was connected within the last hour";
+                return Err(ask::unknown_service(
+                    service,
+                    "with an agent within the last hour",
+                    &known,
+                    none,
+                ));
+            }
             let text = match (self.json, self.watch) {
                 (true, true) => format!("{answer}\n"),
                 (true, false) => format!("{answer:#}\n"),
@@ -98,10 +116,10 @@ impl Agents {
         }
         let faults = faults(agents);
         if !faults.is_empty() {
-            text.push_str(&format!("\nrules that cannot be followed:\n{faults}"));
+            text.push_str(&format!("\nrules that agents cannot follow:\n{faults}"));
         }
         if let Some(moved) = moved(agents, now) {
-            text.push_str(&format!("\naggregated or left out by the agents themselves:\n{moved}"));
+            text.push_str(&format!("\naggregated or switched off by the agents themselves:\n{moved}"));
         }
         text
     }
@@ -122,7 +140,7 @@ impl Outage {
             return Err(failure);
         }
         if self.said.as_deref() != Some(failure.message()) {
-            eprintln!("warning: {}; this goes on when it is back", printable(failure.message()));
+            eprintln!("warning: {}; retrying", printable(failure.message()));
             self.said = Some(failure.message().to_owned());
         }
         Ok(())
@@ -131,7 +149,7 @@ impl Outage {
     fn ends(&mut self) {
         self.has_answered = true;
         if self.said.take().is_some() {
-            eprintln!("the server is back");
+            eprintln!("connected again");
         }
     }
 }

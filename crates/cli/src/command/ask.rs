@@ -16,18 +16,32 @@ use crate::failure::Failure;
 /// Which server.
 #[derive(clap::Args)]
 pub struct Server {
-    /// The server to ask
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
-    server: String,
+    /// The server to ask [env: TACHO_URL] [default: http://127.0.0.1:7070]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+/// Names the server where `--server` does not.
+pub const SERVER_VARIABLE: &str = "TACHO_URL";
+const SERVER_DEFAULT: &str = "http://127.0.0.1:7070";
+
+/// The server that the environment names. An empty variable counts as unset.
+pub fn server_of_environment() -> Option<String> {
+    std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty())
+}
+
+/// The server that `--server` names, else the environment, else the one at its usual address on this machine.
+pub fn server_url(flag: Option<&str>) -> String {
+    flag.map(str::to_owned).or_else(server_of_environment).unwrap_or_else(|| SERVER_DEFAULT.to_owned())
 }
 
 /// Over which time: --last, or --start and --end.
 #[derive(clap::Args)]
 pub struct Span {
-    /// From so long ago until now (or until --end), for example 15m [default: 1h]
+    /// Length of the range that ends now (or at --end), for example 15m [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "start")]
     last: Option<i64>,
-    /// Begin: Unix seconds or RFC 3339
+    /// Start: Unix seconds or RFC 3339
     #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
     start: Option<i64>,
     /// End: Unix seconds or RFC 3339 [default: now]
@@ -38,7 +52,7 @@ pub struct Span {
 /// Between which moments; all of time where nothing is said.
 #[derive(clap::Args)]
 pub struct Ends {
-    /// Begin: Unix seconds or RFC 3339 [default: all]
+    /// Start: Unix seconds or RFC 3339 [default: all]
     #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
     pub start: Option<i64>,
     /// End: Unix seconds or RFC 3339 [default: all]
@@ -102,7 +116,7 @@ impl fmt::Display for Range {
 
 impl Server {
     pub fn client(&self) -> Client {
-        Client::new(&self.server)
+        Client::new(&server_url(self.server.as_deref()))
     }
 
     /// Asks for `path` with those parameters that are there.
@@ -131,12 +145,54 @@ impl Server {
     }
 }
 
+/// # Errors
+/// When there is no data directory at this path.
+pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
+    match data.join("chunks").is_dir() {
+        true => Ok(()),
+        false => {
+            Err(Failure::usage(format!("{} is not a data directory: it has no chunks/", data.display())))
+        }
+    }
+}
+
 /// A data directory cannot be read.
 pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
     match error.kind() {
-        ErrorKind::Locked => failure.hint("a server runs on it: ask that one with --server"),
+        ErrorKind::Locked => failure.hint("a server is using it: ask that server with --server"),
         _ => failure,
+    }
+}
+
+/// Services that a hint names at most.
+const SERVICES_NAMED_MAX: usize = 20;
+
+/// For an answer that is empty: fails when no call of `service` is recorded in the range, and names the services that are.
+pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Result<(), Failure> {
+    let Some(service) = service else { return Ok(()) };
+    let answer = server.get("/api/services", range.params().map(|(name, value)| (name, Some(value))))?;
+    let known: Vec<&str> = list(&answer, "services").iter().map(|one| text(one, "service")).collect();
+    match known.contains(&service) {
+        true => Ok(()),
+        false => {
+            let none = "there is none at all: is an agent running? --last 7d looks further back";
+            Err(unknown_service(service, &range.to_string(), &known, none))
+        }
+    }
+}
+
+/// `place`: where the service is missing, as `from ... to ...`. `none`: the hint where no service is known.
+pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
+    let failure = Failure::new(format!("there is no service {service:?} {place}"));
+    match known.len() {
+        0 => failure.hint(none),
+        count => {
+            let named = known.iter().take(SERVICES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+            let more = count.saturating_sub(SERVICES_NAMED_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            failure.hint(format!("there are {named}{more}"))
+        }
     }
 }
 
@@ -192,8 +248,19 @@ pub fn float(value: &Value, name: &str) -> f64 {
     value.get(name).and_then(float::read).unwrap_or(0.0)
 }
 
+/// A duration with its unit, ns.
 pub fn duration(text: &str) -> Result<i64, String> {
-    time::parse_duration(text).ok_or_else(|| "give seconds, or for example 5m or 1h30m".into())
+    check_unit(text)?;
+    time::parse_duration(text).ok_or_else(|| "give for example 100ms, 5m or 1h30m".into())
+}
+
+/// # Errors
+/// When a duration is a bare number: its unit would be a guess.
+pub fn check_unit(text: &str) -> Result<(), String> {
+    match text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !text.is_empty() {
+        true => Err(format!("it has no unit: write {text}ms, {text}s or {text}m")),
+        false => Ok(()),
+    }
 }
 
 pub fn instant(text: &str) -> Result<i64, String> {
@@ -204,6 +271,18 @@ pub fn instant(text: &str) -> Result<i64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_need_a_unit() {
+        let no_unit = |text: &str| Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));
+        for text in ["100", "15", "0", "1.5"] {
+            assert_eq!(duration(text), no_unit(text));
+        }
+        assert_eq!((duration("100ms"), duration("1h30m")), (Ok(100_000_000), Ok(5_400_000_000_000)));
+        for text in ["", "m", "-5s", "5q"] {
+            assert!(duration(text).is_err_and(|error| error.starts_with("give ")), "{text}");
+        }
+    }
 
     #[test]
     fn times_are_exact() {

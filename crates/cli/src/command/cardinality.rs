@@ -16,7 +16,7 @@ use crate::terminal::table::{Align, Table};
 
 /// Show which names and labels the series come from, and what each costs in memory
 ///
-/// A label with as many values as there are series (an id, a time, an address) is what makes an index large.
+/// An index grows large by labels with almost as many values as series: ids, times, addresses.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho cardinality
@@ -25,10 +25,10 @@ use crate::terminal::table::{Align, Table};
 pub struct Cardinality {
     #[command(flatten)]
     server: ask::Server,
-    /// Read this data directory, which no server uses now
+    /// Read this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Names, and values of each label, to show: those with the most series first
+    /// Number of names, and of values per label, to show; those with the most series first
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print as JSON
@@ -56,9 +56,7 @@ impl Cardinality {
 }
 
 async fn offline(data: &Path, limit: usize) -> Result<Value, Failure> {
-    if !data.is_dir() {
-        return Err(Failure::usage(format!("{} is not a data directory", data.display())));
-    }
+    ask::check_data_directory(data)?;
     let (store, _lock) = data_directory::open_read_only(data, Arc::new(SystemClock))
         .await
         .map_err(|e| ask::unreadable(data, &e))?;

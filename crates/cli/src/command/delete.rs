@@ -10,27 +10,27 @@ use crate::failure::Failure;
 
 /// Delete records of series, by a PromQL selector and a range of time
 ///
-/// Without --yes it only says how many records the series have in the range. A deletion is durable when the command ends and
-/// holds for what was written before it; what is written into the range later stays. The space is given back in the
-/// background, or at once with `tacho merge`. With --json, "deleted" says whether it was done.
+/// Without --yes it only counts the records of the series in the range. A deletion is durable when the command ends. It
+/// applies to records written before it, not to those written into the range later. Space is reclaimed in the
+/// background, or immediately by `tacho merge`. With --json, "deleted" says whether records were deleted.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho delete --match '{host=\"old\"}'
   tacho delete --match '{host=\"old\"}' --yes
   tacho delete --match 'debug_level' --end 2026-01-01T00:00:00Z --yes")]
 pub struct Delete {
-    /// Which series: a PromQL selector; may be given again
+    /// Series: a PromQL selector; repeatable
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
     selectors: Vec<String>,
     #[command(flatten)]
     ends: ask::Ends,
-    /// Do it
+    /// Delete the records instead of counting them
     #[arg(long)]
     yes: bool,
-    /// Count what can be read where a part of it cannot
+    /// Count the readable records where others cannot be read
     #[arg(long)]
     allow_damaged: bool,
-    /// Print as JSON what is or would be deleted
+    /// Print the counts as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -63,7 +63,7 @@ impl Delete {
         match (amounts(affected), self.yes) {
             (Some(what), true) => println!("deleted: {what}"),
             (Some(what), false) => {
-                println!("would be deleted: {what}\nnothing was deleted; say --yes to delete it");
+                println!("would be deleted: {what}\nnothing was deleted; add --yes to delete");
             }
             (None, _) => println!("nothing to delete: {}", why_nothing(ask::number(affected, "accepted"))),
         }

@@ -14,7 +14,7 @@ const TEXT_CHARS_MAX: usize = 500;
 
 /// Find entries: logs, events, and tables of entries such as those of lsof and strace
 ///
-/// Series are chosen by their labels, entries by what they say. Entries that are JSON objects can be chosen by their
+/// Selects series by labels and entries by their text. Entries that are JSON objects can be selected by their
 /// members and shown as a table.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -22,22 +22,22 @@ const TEXT_CHARS_MAX: usize = 500;
   tacho entries 'access_log' --pattern 'status=5\\d\\d' --plot
   tacho entries 'lsof' --field command=java --columns pid,fd,name --limit 20")]
 pub struct Entries {
-    /// Which series: a PromQL selector
+    /// Series: a PromQL selector
     selector: String,
     #[command(flatten)]
     server: Server,
     #[command(flatten)]
     span: Span,
-    /// Entries that contain this text; may be given again
+    /// Entries that contain this text; repeatable
     #[arg(long, value_name = "TEXT")]
     contains: Vec<String>,
-    /// Entries in which this regular expression is found
+    /// Entries that match this regular expression anywhere
     #[arg(long, value_name = "REGEX")]
     pattern: Option<String>,
-    /// Entries that are JSON objects with this member, outermost ones only; may be given again
+    /// Entries that are JSON objects with this top-level member; repeatable
     #[arg(long = "field", value_name = "NAME=VALUE")]
     fields: Vec<String>,
-    /// The oldest first
+    /// Oldest first instead of newest first
     #[arg(long)]
     oldest: bool,
     /// Entries to show
@@ -46,10 +46,10 @@ pub struct Entries {
     /// Show these members of JSON objects as a table
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Draw how many there are over time
+    /// Plot the number of entries over time
     #[arg(long, conflicts_with = "json")]
     plot: bool,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }
@@ -79,9 +79,7 @@ impl Entries {
             eprintln!("{}", self.nothing(range, seen));
         }
         for name in unknown_columns(entries, &self.columns) {
-            eprintln!(
-                "no entry shown has a member {name:?}; only members of the outermost object are looked at"
-            );
+            eprintln!("no entry shown has a top-level member {name:?}");
         }
         Ok(())
     }
@@ -97,7 +95,7 @@ impl Entries {
                 .iter()
                 .any(|field| field.split('=').next().is_some_and(|name| name.contains('.'))) =>
             {
-                "\nhint: --field looks at members of the outermost object only; --contains and --pattern at all of the text"
+                "\nhint: --field matches top-level members only; --contains and --pattern search the whole text"
             }
             _ => "",
         };

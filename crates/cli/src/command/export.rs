@@ -31,10 +31,10 @@ use tacho_server::read::reader::{self, Reader};
 
 /// Write samples and entries of a server or a data directory to a file
 ///
-/// jsonl loses nothing and is what `tacho import` and VictoriaMetrics read. csv has a record a row, of samples or of
-/// entries (--only); without --only of samples, and how many entries are left out is said. line is InfluxDB line
-/// protocol, which has neither NaN nor infinities: what it cannot hold is counted. parquet loses nothing of samples, or
-/// with --only of entries, and is what pandas, polars and DuckDB read.
+/// jsonl is lossless; `tacho import` and VictoriaMetrics read it. csv has one record per row, samples or entries
+/// (--only); without --only samples, and the omitted entries are counted. line is InfluxDB line protocol, which has
+/// neither NaN nor infinities: records that it cannot represent are counted. parquet is lossless for samples, or with
+/// --only for entries; pandas, polars and DuckDB read it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho export --match '{job=\"shop\"}' --output shop.jsonl
@@ -48,12 +48,12 @@ Exit codes:
   2  arguments are wrong; nothing is written
   3  it is written but for what cannot be read, with --allow-damaged")]
 pub struct Export {
-    /// Which series: a PromQL selector; may be given again
+    /// Series: a PromQL selector; repeatable
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
     selectors: Vec<String>,
     #[command(flatten)]
     ends: ask::Ends,
-    /// How to write it
+    /// Output format
     #[arg(long, value_enum, default_value = "jsonl", value_name = "FORMAT")]
     format: Format,
     /// Records of this kind only
@@ -64,10 +64,10 @@ pub struct Export {
     output: Option<PathBuf>,
     #[command(flatten)]
     server: ask::Server,
-    /// Read this data directory, which no server uses now
+    /// Read this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Go on where something cannot be read, and say what is missing
+    /// Continue where records cannot be read, and report what is missing
     #[arg(long)]
     allow_damaged: bool,
     /// Print counts and checksums as JSON; needs --output
@@ -224,9 +224,7 @@ impl Export {
             ErrorKind::Corrupt => not_whole(e),
             _ => cannot(e),
         };
-        if !data.is_dir() {
-            return Err(Failure::usage(format!("{} is not a data directory", data.display())));
-        }
+        ask::check_data_directory(data)?;
         let (store, _lock) =
             data_directory::open_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
         let selectors = self.selectors.iter().map(|text| promql::parse_selector(text));
@@ -369,7 +367,7 @@ fn is_closed(written: &io::Result<()>) -> bool {
 /// Something cannot be read.
 pub fn not_whole(why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("not all records can be read: {why}"))
-        .hint("--allow-damaged goes on with those that can be read, and says what is missing")
+        .hint("--allow-damaged skips unreadable records and reports what is missing")
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

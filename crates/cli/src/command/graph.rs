@@ -7,13 +7,13 @@ use tacho_api::units;
 use super::ask::{self, Server, Span};
 use crate::failure::Failure;
 
-/// Show who calls whom, as text, for Graphviz, or as JSON
+/// Show the call graph as text, for Graphviz, or as JSON
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho graph --level service
   tacho graph --service shop --dot | dot -Tsvg > shop.svg")]
 pub struct Graph {
-    /// Only what this service calls and is called by
+    /// Only callers and callees of this service
     #[arg(long)]
     service: Option<String>,
     /// operation or service
@@ -26,7 +26,7 @@ pub struct Graph {
     /// Print for Graphviz
     #[arg(long, conflicts_with = "json")]
     dot: bool,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }
@@ -34,9 +34,9 @@ pub struct Graph {
 impl Graph {
     pub fn run(self) -> Result<(), Failure> {
         let format = self.dot.then(|| "dot".to_owned());
-        let own = [("service", self.service), ("level", Some(self.level)), ("format", format)];
-        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
-        let params = own.into_iter().chain(range);
+        let own = [("service", self.service.clone()), ("level", Some(self.level)), ("format", format)];
+        let range = self.span.range()?;
+        let params = own.into_iter().chain(range.params().map(|(name, value)| (name, Some(value))));
         if self.dot {
             print!("{}", self.server.get_text("/api/graph", params)?);
             return Ok(());
@@ -44,6 +44,9 @@ impl Graph {
         let graph = self.server.get("/api/graph", params)?;
         if self.json {
             ask::print_json(&graph)
+        } else if ask::list(&graph, "nodes").is_empty() {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+            eprintln!("no calls {range}");
         } else {
             print!("{}", to_text(&graph, &Detail::All))
         }

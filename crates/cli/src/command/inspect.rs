@@ -14,19 +14,18 @@ use crate::client::{self, Client};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Show what lies in a data directory: series, chunks, codecs, bytes a record
+/// Show the content of a data directory: series, chunks, codecs, bytes per record
 ///
-/// A directory is only read: nothing in it is made, changed or removed. A server that runs on it is asked with --server instead.
-/// Of what lies in the journal and not in chunks yet only the bytes are shown.
+/// Opens the directory read-only. If a server is using it, ask the server with --server instead. Of records that are
+/// in the journal but not yet in chunks, only the bytes are shown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho inspect ./tacho-data
   tacho inspect --server http://127.0.0.1:7070 --json")]
 pub struct Inspect {
     /// Data directory
-    #[arg(required_unless_present = "server")]
     dir: Option<PathBuf>,
-    /// Ask this running server
+    /// Ask this running server instead [env: TACHO_URL]
     #[arg(long, value_name = "URL", conflicts_with = "dir")]
     server: Option<String>,
     /// Series to show, the largest first
@@ -43,9 +42,13 @@ impl Inspect {
         let report = match (&self.dir, &self.server) {
             (Some(dir), _) => runtime.block_on(offline(dir.clone(), self.series))?,
             (None, server) => {
+                let server = server.clone().or_else(ask::server_of_environment).ok_or_else(|| {
+                    Failure::usage("there is neither a data directory nor a server to inspect")
+                        .hint("give DIR, or a server with --server or TACHO_URL")
+                })?;
                 let limit = self.series.to_string();
                 let path = client::path("/api/inspect", [("limit", Some(limit.as_str()))]);
-                runtime.block_on(Client::new(server.as_deref().unwrap_or_default()).get(&path))?
+                runtime.block_on(Client::new(&server).get(&path))?
             }
         };
         ask::warn(&report);
@@ -59,9 +62,7 @@ impl Inspect {
 }
 
 async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
-    if !dir.join("chunks").is_dir() {
-        return Err(Failure::usage(format!("{} is not a data directory: it has no chunks/", dir.display())));
-    }
+    ask::check_data_directory(&dir)?;
     let (store, _lock) = data_directory::open_read_only(&dir, Arc::new(SystemClock))
         .await
         .map_err(|e| ask::unreadable(&dir, &e))?;

@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 use tacho_api::units;
 use tacho_lab as lab;
 
+use super::ask;
 use crate::failure::Failure;
 use crate::signal;
 use crate::terminal::progress;
 
-/// Put a service under load: N connections, one request in flight on each
+/// Load a service over N connections, with one request in flight on each
 ///
-/// Every request has an id of its own in X-Request-Id, and the same 128 bits as trace id in traceparent, so that
-/// `tacho traces --request-id ID` finds what the server did for it. Ctrl-C ends the run and keeps what it found.
+/// Every request has a unique id in X-Request-Id, and the same 128 bits as trace id in traceparent:
+/// `tacho traces --request-id ID` finds its trace. Ctrl-C ends the run and prints the results so far.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho load 127.0.0.1:8080 --path '/ads?page={1..20}' --connections 16 --duration 30s
@@ -30,10 +31,10 @@ pub struct Load {
     /// Connections, each with one request in flight
     #[arg(long, short, default_value_t = 16, value_name = "N")]
     connections: usize,
-    /// How long, e.g. 30s or 2m
+    /// Duration of the load, for example 30s or 2m
     #[arg(long, short, default_value = "10s", value_parser = parse_duration, conflicts_with = "requests")]
     duration: Duration,
-    /// How many requests in all, instead of a time
+    /// Total number of requests, instead of a duration
     #[arg(long, short = 'n', value_name = "N")]
     requests: Option<u64>,
     /// GET this path
@@ -45,7 +46,7 @@ pub struct Load {
     /// Time limit for one request
     #[arg(long, default_value = "10s", value_parser = parse_duration)]
     timeout: Duration,
-    /// Run id: high half of every request id, and the seed of every draw (default: from the clock)
+    /// Run id: high half of every request id, and the random seed (default: from the clock)
     #[arg(long, value_name = "N")]
     run: Option<u64>,
     /// Print the result as JSON
@@ -76,7 +77,7 @@ impl Load {
             let interrupted = signal::stop().map_err(Failure::new)?;
             drive(settings, interrupted).await.map_err(|e| {
                 Failure::new(e)
-                    .hint("is the service running, and is this its address? Only plain HTTP is spoken")
+                    .hint("is the service running, and is this its address? Only plain HTTP is supported")
             })
         })?;
         if self.json {
@@ -84,7 +85,13 @@ impl Load {
         } else {
             print(&report);
         }
-        Ok(())
+        match (report.succeeded(), report.failures().total()) {
+            (0, failed @ 1..) => Err(Failure::new(format!(
+                "no request succeeded: {} failed",
+                units::counted(failed, "request", "requests")
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -212,15 +219,16 @@ pub fn to_json(report: &lab::Report) -> Value {
     })
 }
 
-/// `30s`, `2m`, `500ms`, `1h`, or seconds as a plain number.
+/// `30s`, `2m`, `500ms` or `1h`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    ask::check_unit(text)?;
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: f64 =
         number.parse().map_err(|_| format!("{text:?} is not a duration such as 30s, 2m or 500ms"))?;
     let seconds = match unit {
         "ms" => number / 1e3,
-        "" | "s" => number,
+        "s" => number,
         "m" => number * 60.0,
         "h" => number * 3600.0,
         other => return Err(format!("unit {other:?} of {text:?} is not one of ms, s, m, h")),
@@ -235,11 +243,11 @@ mod tests {
     #[test]
     fn durations_are_read_with_their_unit() {
         for (text, ms) in
-            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1.5", 1_500), ("1h", 3_600_000)]
+            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1.5s", 1_500), ("1h", 3_600_000)]
         {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", "s", "-1s", "3 days", "1e400s"] {
+        for text in ["", "s", "1.5", "-1s", "3 days", "1e400s"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }

@@ -6,9 +6,9 @@ use tacho_api::units;
 use super::ask;
 use crate::failure::Failure;
 
-/// Merge all small chunks now, and give back the space of what was deleted
+/// Merge all small chunks now, and reclaim the space of deleted records
 ///
-/// The server does it in the background anyway, at a bounded rate; this is for measuring sizes, and before a backup.
+/// The server also does this in the background, at a limited rate. Use it before measuring sizes and before backups.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho merge

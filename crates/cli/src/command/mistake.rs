@@ -20,7 +20,7 @@ pub fn mistake(error: &clap::Error) -> Failure {
     let command: Vec<&str> = ["tacho"].into_iter().chain(words).collect();
     let hint = match tips.find(|tip| !tip.starts_with("to pass ")) {
         Some(tip) => tip.to_owned(),
-        None => format!("`{} --help` lists what there is", command.join(" ")),
+        None => format!("`{} --help` lists the arguments", command.join(" ")),
     };
     Failure::usage(message).hint(hint)
 }
@@ -37,7 +37,7 @@ mod tests {
         for (line, expect) in [
             (
                 "query up --nope",
-                "error: unexpected argument '--nope' found\nhint: `tacho query --help` lists what there is",
+                "error: unexpected argument '--nope' found\nhint: `tacho query --help` lists the arguments",
             ),
             (
                 "query up --rang",
@@ -50,17 +50,17 @@ mod tests {
             (
                 "serve --requests-max 16MB",
                 "error: invalid value '16MB' for '--requests-max <N>': not a whole number from 0 without a unit\n\
-                 hint: `tacho --help` lists what there is",
+                 hint: `tacho --help` lists the arguments",
             ),
             (
                 "delete",
                 "error: the following required arguments were not provided: --match <SELECTOR>\n\
-                 hint: `tacho delete --help` lists what there is",
+                 hint: `tacho delete --help` lists the arguments",
             ),
             (
                 "query up --time soon",
                 "error: invalid value 'soon' for '--time <TIME>': give Unix seconds or RFC 3339, for example \
-                 2026-01-31T12:00:00Z\nhint: `tacho --help` lists what there is",
+                 2026-01-31T12:00:00Z\nhint: `tacho --help` lists the arguments",
             ),
         ] {
             for file in ["tacho", "/opt/Tacho-0.1_x86"] {

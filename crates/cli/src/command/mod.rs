@@ -27,7 +27,7 @@ pub use mistake::mistake;
 use crate::failure::Failure;
 use crate::terminal::out;
 
-/// Records what software does while it runs, keeps it, and answers questions about it.
+/// Records, stores and queries what software does while it runs.
 #[derive(clap::Parser)]
 #[command(name = "tacho", version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {

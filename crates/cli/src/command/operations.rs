@@ -6,7 +6,7 @@ use super::ask::{self, Server, Span};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// List operations with counts, errors and percentiles, the one that took the most time first
+/// List operations with counts, errors and percentiles, by total time, largest first
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho operations --service shop
@@ -28,18 +28,25 @@ pub struct Operations {
     span: Span,
     #[command(flatten)]
     server: Server,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }
 
 impl Operations {
     pub fn run(self) -> Result<(), Failure> {
-        let own = [("service", self.service), ("operation", self.operation), ("kind", self.kind)];
-        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
-        let answer = self.server.get("/api/operations", own.into_iter().chain(range))?;
+        let own = [("service", self.service.clone()), ("operation", self.operation), ("kind", self.kind)];
+        let range = self.span.range()?;
+        let params = range.params().map(|(name, value)| (name, Some(value)));
+        let answer = self.server.get("/api/operations", own.into_iter().chain(params))?;
         if self.json {
             ask::print_json(&answer);
+            return Ok(());
+        }
+        let mut all: Vec<_> = ask::list(&answer, "operations").iter().collect();
+        if all.is_empty() {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+            eprintln!("no operation matches {range}");
             return Ok(());
         }
         let (left, right) = (Align::Left, Align::Right);
@@ -55,7 +62,6 @@ impl Operations {
             ("SELF", right),
             ("OPERATION", left),
         ]);
-        let mut all: Vec<_> = ask::list(&answer, "operations").iter().collect();
         all.sort_by_key(|o| std::cmp::Reverse(ask::number(o, "total_ns")));
         for o in all.into_iter().take(self.limit) {
             let ns = |name| units::duration(ask::number(o, name));

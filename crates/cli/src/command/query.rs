@@ -12,9 +12,9 @@ use crate::terminal::table::{Align, Table};
 /// Steps of a range when none is given: about as many as a terminal can show.
 const STEPS: i64 = 144;
 
-/// Ask with PromQL, for one moment or over time
+/// Evaluate a PromQL query, at one moment or over time
 ///
-/// The answer is that of one moment, or over time with --range, --last, --start, --end, --step or --plot.
+/// Evaluates at one moment, or over time with --range, --last, --start, --end, --step or --plot.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho query 'rate(tacho_records_received_total[1m])'
@@ -33,7 +33,7 @@ pub struct Query {
     #[arg(long, value_name = "TIME", value_parser = ask::instant, allow_negative_numbers = true,
         conflicts_with_all = ["range", "plot", "step", "last", "start", "end"])]
     time: Option<i64>,
-    /// Ask over time instead of for one moment: over the last hour if nothing else is said
+    /// Evaluate over time instead of at one moment; over the last hour by default
     #[arg(long)]
     range: bool,
     #[command(flatten)]
@@ -41,16 +41,16 @@ pub struct Query {
     /// Time between two points [default: the span / 144]
     #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
     step: Option<i64>,
-    /// Draw lines in the terminal
+    /// Plot in the terminal
     #[arg(long, conflicts_with = "json")]
     plot: bool,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
-    /// Say what the query took: times, chunks, values, bytes
+    /// Print the cost of the query: times, chunks, values, bytes
     #[arg(long)]
     stats: bool,
-    /// List the functions of PromQL here, those that say WORD when given
+    /// List the supported PromQL functions; with WORD those whose name or description contains it
     #[arg(long, value_name = "WORD", num_args = 0..=1, default_missing_value = "", conflicts_with = "query")]
     functions: Option<String>,
 }
@@ -107,7 +107,7 @@ impl Query {
     }
 
     fn quoted(&self, failure: Failure) -> Failure {
-        failure.hint(format!("a name with such characters is asked for as '{{\"{}\"}}'", self.query))
+        failure.hint(format!("quote a name with such characters: '{{\"{}\"}}'", self.query))
     }
 
     /// What is said when no series has a value: where was looked?
@@ -134,7 +134,7 @@ impl Query {
         if found.is_empty() {
             let meant =
                 promql::similar(word).map_or_else(String::new, |names| format!("; did you mean {names}?"));
-            return eprintln!("no function says {word:?}{meant}");
+            return eprintln!("no function matches {word:?}{meant}");
         }
         let mut table = Table::new([("FUNCTION", Align::Left), ("WHAT IT IS", Align::Left)]);
         found.into_iter().for_each(|(name, doc)| table.row([name, doc]));

@@ -15,13 +15,14 @@ const BAR: usize = 24;
 #[command(after_help = "Example:\n  tacho trace 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Trace {
     /// Trace id, 32 hexadecimal digits, as `tacho traces` shows it
+    #[arg(value_parser = id)]
     id: String,
     /// Calls to show
     #[arg(long, default_value_t = 500, value_name = "N")]
     limit: usize,
     #[command(flatten)]
     server: Server,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }
@@ -35,6 +36,13 @@ impl Trace {
             print!("{}", tree(&trace, self.limit))
         }
         Ok(())
+    }
+}
+
+fn id(text: &str) -> Result<String, String> {
+    match text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(text.to_owned()),
+        false => Err("give 32 hexadecimal digits, as `tacho traces` shows them".into()),
     }
 }
 

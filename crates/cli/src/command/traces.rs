@@ -13,7 +13,7 @@ use crate::terminal::table::{Align, Table};
   tacho traces --outcome failed --last 15m
   tacho traces --request-id 0af76519-16cd-43dd-8448-eb211c80319c --json")]
 pub struct Traces {
-    /// Traces that touch this service
+    /// Traces that contain a call of this service
     #[arg(long)]
     service: Option<String>,
     /// Traces that contain this operation
@@ -38,7 +38,7 @@ pub struct Traces {
     span: Span,
     #[command(flatten)]
     server: Server,
-    /// Print the server's answer as it is
+    /// Print the server's JSON answer
     #[arg(long)]
     json: bool,
 }
@@ -46,7 +46,7 @@ pub struct Traces {
 impl Traces {
     pub fn run(self) -> Result<(), Failure> {
         let own = [
-            ("service", self.service),
+            ("service", self.service.clone()),
             ("operation", self.operation),
             ("min_duration", self.min_duration.map(ask::seconds)),
             ("max_duration", self.max_duration.map(ask::seconds)),
@@ -54,10 +54,17 @@ impl Traces {
             ("request_id", self.request_id),
             ("limit", Some(self.limit.to_string())),
         ];
-        let range = self.span.range()?.params().map(|(name, value)| (name, Some(value)));
-        let answer = self.server.get("/api/traces", own.into_iter().chain(range))?;
+        let range = self.span.range()?;
+        let params = range.params().map(|(name, value)| (name, Some(value)));
+        let answer = self.server.get("/api/traces", own.into_iter().chain(params))?;
         if self.json {
             ask::print_json(&answer);
+            return Ok(());
+        }
+        let traces = ask::list(&answer, "traces");
+        if traces.is_empty() {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+            eprintln!("no trace matches {range}");
             return Ok(());
         }
         let (left, right) = (Align::Left, Align::Right);
@@ -70,7 +77,7 @@ impl Traces {
             ("CALLS", right),
             ("OUTCOME", left),
         ]);
-        for trace in ask::list(&answer, "traces") {
+        for trace in traces {
             table.row([
                 ask::text(trace, "trace_id").to_owned(),
                 ask::utc(&trace["start"]),
@@ -83,7 +90,7 @@ impl Traces {
         }
         print!("{table}");
         if answer["truncated"] == true {
-            eprintln!("there are more: raise --limit, or narrow the search");
+            eprintln!("more traces match: raise --limit, or narrow the search");
         }
         Ok(())
     }

@@ -102,6 +102,8 @@ impl History {
 
 /// One segment of the embedded driver: what rewriting a segment that is mostly dead may take before it gives more back.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
+/// Largest HTTP body: as much as VictoriaMetrics takes (`-maxInsertRequestSize`, 32 MiB).
+const BODY_BYTES_MAX: usize = 32 << 20;
 /// The shortest time between two sweeps, what 0 s becomes, and the longest: a clock cannot add any number of seconds.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
@@ -117,7 +119,7 @@ pub enum ConfigError {
     Environment { name: &'static str, value: String, cause: String },
     #[error(
         "{key} {address} is reachable from other machines, and this version has neither TLS nor tokens; \
-         listen on 127.0.0.1, or say insecure-listen if the network is trusted"
+         listen on 127.0.0.1, or set insecure-listen if the network is trusted"
     )]
     Exposed { key: &'static str, address: Address },
     #[error("{key} is 0, at least 1 is needed")]
@@ -194,7 +196,7 @@ impl Settings {
             http: self.http.unwrap_or(Address::loopback(7070)),
             records: self.records.unwrap_or(Address::loopback(7071)),
             allowed_hosts: self.allowed_hosts.unwrap_or_default(),
-            body_bytes_max: at_least_one("body-bytes-max", self.body_bytes_max.unwrap_or(16 << 20))?,
+            body_bytes_max: at_least_one("body-bytes-max", self.body_bytes_max.unwrap_or(BODY_BYTES_MAX))?,
             decoding_bytes_max: at_least_one(
                 "decoding-bytes-max",
                 self.decoding_bytes_max.unwrap_or(1 << 30),

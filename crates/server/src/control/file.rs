@@ -57,7 +57,7 @@ fn check(Content { rules, .. }: Content) -> Result<Vec<Rule>, String> {
     let mut ids = BTreeSet::new();
     for rule in &rules {
         if rule.id == 0 || rule.id == u64::MAX || !ids.insert(rule.id) {
-            return Err(format!("the id {} is not one of its own", rule.id));
+            return Err(format!("the id {} is not unique", rule.id));
         }
         rule.check().map_err(|refused| format!("rule {}: {refused}", rule.id))?;
     }
@@ -131,7 +131,7 @@ mod tests {
             (r#"{"version":2,"probes":[]}"#.to_owned(), "it has version 2, this program knows 1"),
             (content(&one.replace("on", "maybe")), "state \"maybe\" is not on, off or aggregate at line 1"),
             (content(&one.replace("\"since\"", "\"sinse\"")), "unknown field `sinse`"),
-            (content(&format!("{one},{one}")), "the id 1 is not one of its own"),
+            (content(&format!("{one},{one}")), "the id 1 is not unique"),
             (content(&many), "1001 rules, at most 1000 are allowed"),
             (content(&long), "rule 1: pattern has 1025 bytes, at most 1024 are allowed"),
         ] {

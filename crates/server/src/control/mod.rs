@@ -65,7 +65,7 @@ pub enum ChangeError {
     Refused(#[from] Refused),
     #[error("cannot write {file}: {source}")]
     Disk { file: String, source: std::io::Error },
-    #[error("the change was not carried through: {0}")]
+    #[error("the change failed: {0}")]
     Ended(#[from] tokio::task::JoinError),
 }
 

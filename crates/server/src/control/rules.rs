@@ -58,7 +58,7 @@ pub enum Refused {
     Unprintable { what: &'static str, text: String },
     #[error(transparent)]
     NoPattern(#[from] Mistake),
-    #[error("there are {PROBE_RULES_MAX} rules, which is as many as are allowed: remove some first")]
+    #[error("there are {PROBE_RULES_MAX} rules, the limit: remove some first")]
     TooMany,
     #[error("no rule has the id {0}")]
     Unknown(u64),

@@ -33,7 +33,7 @@ impl ApiError {
 
     /// A parameter is there without a value.
     pub fn empty(parameter: &str) -> Self {
-        Self::bad(format!("parameter {parameter:?} is empty: where it is given it needs a value"))
+        Self::bad(format!("parameter {parameter:?} is empty: give a value or omit it"))
     }
 
     pub fn forbidden(message: impl Into<String>) -> Self {

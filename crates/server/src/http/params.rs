@@ -75,7 +75,7 @@ impl Params {
         for (name, value) in &self.0 {
             if !known.contains(&name.as_str()) {
                 let known = match known {
-                    [] => "none is understood here".to_owned(),
+                    [] => "none is allowed here".to_owned(),
                     known => format!("there are {}", known.join(", ")),
                 };
                 return Err(ApiError::bad(format!("unknown parameter {name:?}: {known}")));
@@ -161,11 +161,11 @@ mod tests {
             (&[("service", "a"), ("rule", "1"), ("rule", "2")][..], &known[..], None),
             (&[], &[], None),
             (&[("servise", "a")], &known, Some("unknown parameter \"servise\": there are service, rule")),
-            (&[("a\u{1b}", "1")], &[], Some("unknown parameter \"a\\u{1b}\": none is understood here")),
+            (&[("a\u{1b}", "1")], &[], Some("unknown parameter \"a\\u{1b}\": none is allowed here")),
             (
                 &[("service", "a"), ("rule", "")],
                 &known,
-                Some("parameter \"rule\" is empty: where it is given it needs a value"),
+                Some("parameter \"rule\" is empty: give a value or omit it"),
             ),
         ] {
             let said = params(pairs).only(known).err().map(|error| error.message);

@@ -172,10 +172,7 @@ impl Listener<'_> {
         let held = self.dictionary.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(self.session.dictionary_bytes().saturating_sub(held)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.native.dictionary_bytes).try_acquire_many_owned(more).map_err(|_| {
-            Farewell::new(
-                ErrorCode::Dictionary,
-                "the dictionaries of all connections leave no room for this one",
-            )
+            Farewell::new(ErrorCode::Dictionary, "the memory for dictionaries of all connections is used up")
         })?;
         match &mut self.dictionary {
             Some(held) => held.merge(room),

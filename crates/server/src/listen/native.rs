@@ -63,7 +63,7 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
 /// Says that there is no room, without waiting for the peer.
 fn turn_away(stream: TcpStream, connections_max: usize) {
     let mut bytes = Vec::new();
-    let message = format!("{connections_max} connections are open, which is as many as are allowed");
+    let message = format!("{connections_max} connections are open, the limit");
     ServerFrame::error(ErrorCode::TooManyConnections, message).encode(&mut bytes);
     if let Ok(mut stream) = stream.into_std() {
         // A fresh socket has room for one frame; whoever does not get it finds the connection closed.

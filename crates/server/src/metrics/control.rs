@@ -22,14 +22,18 @@ impl Default for ControlFigures {
             agents_forgotten: Family::new(
                 "tacho_agents_forgotten_total",
                 [],
-                "Agents that had left and are not remembered any more.",
+                "Disconnected agents that were removed from the list.",
             ),
-            rules: Family::new("tacho_probe_rules", ["kept"], "Rules for probes that hold."),
-            sent: Family::new("tacho_probe_lists_sent_total", ["service"], "Lists of rules sent to agents."),
+            rules: Family::new("tacho_probe_rules", ["kept"], "Probe rules in force."),
+            sent: Family::new(
+                "tacho_probe_lists_sent_total",
+                ["service"],
+                "Lists of probe rules sent to agents.",
+            ),
             answers: Family::new(
                 "tacho_probe_answers_total",
                 ["outcome"],
-                "Answers of agents to such lists.",
+                "Answers of agents to lists of probe rules.",
             ),
         }
     }

@@ -3,6 +3,8 @@
 //! Read at `/metrics` (`http/status.rs`) and, every ten seconds, into the store itself (`selfwatch.rs`).
 
 mod control;
+#[cfg(test)]
+mod lint;
 mod process;
 pub mod registry;
 mod store;
@@ -47,7 +49,7 @@ impl Default for Metrics {
             records_received: Family::new(
                 "tacho_records_received_total",
                 ["service", "kind"],
-                "Records taken and on disk; one execution a call.",
+                "Records acknowledged; a call counts as one execution.",
             ),
             records_dropped: Family::new(
                 "tacho_records_dropped_total",
@@ -67,7 +69,7 @@ impl Default for Metrics {
             decoder_resets: Family::new(
                 "tacho_line_decoder_resets_total",
                 [],
-                "Times a decoder of the line protocol forgot the heads it knew because there were too many.",
+                "Times a line protocol decoder cleared its cache of series keys because it was full.",
             ),
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
@@ -78,7 +80,7 @@ impl Default for Metrics {
             connections_refused: Family::new(
                 "tacho_connections_refused_total",
                 ["listener", "reason"],
-                "Connections ended for a fault of the peer or for want of room.",
+                "Connections refused or closed: protocol errors of the peer, timeouts, or the limit of connections.",
             ),
             http_requests: Family::new(
                 "tacho_http_requests_total",
@@ -93,7 +95,7 @@ impl Default for Metrics {
             queries_running: Family::new(
                 "tacho_queries_running",
                 [],
-                "PromQL queries, selections of series and analyses of executions that are worked on.",
+                "PromQL queries, series selections and execution analyses in progress.",
             ),
             queries_cancelled: Family::new(
                 "tacho_queries_cancelled_total",

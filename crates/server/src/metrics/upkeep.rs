@@ -1,8 +1,10 @@
 //! What merges, deletions and retention have done, as metrics.
 
+use std::time::Duration;
+
 use tacho_store::UpkeepStats;
 
-use super::registry::{Collect, Counter, Family, Gauge};
+use super::registry::{Collect, Counter, Family, Gauge, Seconds};
 
 /// One figure of [`UpkeepStats`]: where it goes, and how it is read.
 type Total = (Family<Counter, 0>, fn(&UpkeepStats) -> u64);
@@ -11,6 +13,7 @@ type Now = (Family<Gauge, 0>, fn(&UpkeepStats) -> u64);
 /// Figures of [`UpkeepStats`], taken over when they are asked for.
 pub struct UpkeepFigures {
     totals: Vec<Total>,
+    busy: Family<Seconds, 0>,
     now: Vec<Now>,
 }
 
@@ -24,60 +27,62 @@ fn now(name: &'static str, help: &'static str, read: fn(&UpkeepStats) -> u64) ->
 
 impl Default for UpkeepFigures {
     fn default() -> Self {
-        let totals: [Total; 16] = [
+        let totals: [Total; 15] = [
             total("tacho_merges_total", "Merges of chunks.", |s| s.merges),
-            total("tacho_merge_chunks_in_total", "Chunks that were replaced.", |s| s.chunks_in),
-            total("tacho_merge_chunks_out_total", "Chunks that replaced them.", |s| s.chunks_out),
-            total("tacho_merge_read_bytes_total", "Bytes of rows read for it.", |s| s.bytes_read),
-            total("tacho_merge_written_bytes_total", "Bytes of chunks written by it.", |s| s.bytes_written),
-            total("tacho_merge_records_in_total", "Records of replaced chunks.", |s| s.records_in),
-            total("tacho_merge_records_out_total", "Records of chunks that replaced them.", |s| {
-                s.records_out
+            total("tacho_merge_chunks_in_total", "Chunks that merges replaced.", |s| s.chunks_in),
+            total("tacho_merge_chunks_out_total", "Chunks that merges wrote.", |s| s.chunks_out),
+            total("tacho_merge_read_bytes_total", "Bytes that merges read.", |s| s.bytes_read),
+            total("tacho_merge_written_bytes_total", "Bytes that merges wrote.", |s| s.bytes_written),
+            total("tacho_merge_records_in_total", "Records in chunks that merges replaced.", |s| {
+                s.records_in
             }),
-            total("tacho_merge_samples_replaced_total", "Samples with a later one of the same time.", |s| {
-                s.samples_replaced
-            }),
-            total("tacho_retention_chunks_total", "Chunks deleted because their time was over.", |s| {
-                s.chunks_expired
-            }),
-            total("tacho_merge_dead_rows_total", "Replaced rows that an earlier process left.", |s| {
-                s.rows_dead
-            }),
-            total("tacho_deletions_total", "Deletions that were asked for.", |s| s.deletions),
-            total("tacho_deletions_done_total", "Deletions that were wholly carried out.", |s| {
-                s.deletions_done
-            }),
-            total("tacho_series_forgotten_total", "Series that have left the index.", |s| s.series_forgotten),
-            total("tacho_merge_failures_total", "Attempts that failed and are repeated.", |s| s.failures),
+            total("tacho_merge_records_out_total", "Records in chunks that merges wrote.", |s| s.records_out),
+            total(
+                "tacho_merge_samples_replaced_total",
+                "Samples dropped by merges for a later one with the same time.",
+                |s| s.samples_replaced,
+            ),
+            total("tacho_retention_chunks_total", "Chunks deleted by retention.", |s| s.chunks_expired),
+            total(
+                "tacho_merge_dead_rows_total",
+                "Replaced rows of an earlier process that were deleted.",
+                |s| s.rows_dead,
+            ),
+            total("tacho_deletions_total", "Deletions requested.", |s| s.deletions),
+            total("tacho_deletions_done_total", "Deletions completed.", |s| s.deletions_done),
+            total("tacho_series_forgotten_total", "Series removed from the index.", |s| s.series_forgotten),
+            total("tacho_merge_failures_total", "Failed merges; they are retried.", |s| s.failures),
             total(
                 "tacho_verified_bytes_total",
-                "Stored bytes read again to see whether they are sound.",
+                "Stored bytes verified by checksum in the background.",
                 |s| s.verified_bytes,
             ),
-            total("tacho_merge_busy_milliseconds_total", "Time processors were busy with it.", |s| {
-                s.busy_ns / 1_000_000
-            }),
         ];
         let now: [Now; 3] = [
-            now("tacho_merge_fresh_chunks", "Chunks that no merge has seen.", |s| s.chunks_fresh),
-            now("tacho_merge_debt_chunks", "Of them, those where there are enough for a merge.", |s| {
-                s.chunks_due
-            }),
-            now("tacho_tombstones", "Deletions that are not wholly carried out.", |s| s.tombstones),
+            now("tacho_merge_fresh_chunks", "Chunks that were never merged.", |s| s.chunks_fresh),
+            now("tacho_merge_debt_chunks", "Chunks that are due for a merge.", |s| s.chunks_due),
+            now("tacho_tombstones", "Deletions not completed yet.", |s| s.tombstones),
         ];
-        Self { totals: totals.into(), now: now.into() }
+        let busy = Family::new(
+            "tacho_merge_busy_seconds_total",
+            [],
+            "Processor time of merges and of sweeps for deletions and retention.",
+        );
+        Self { totals: totals.into(), busy, now: now.into() }
     }
 }
 
 impl UpkeepFigures {
     pub fn read(&self, stats: &UpkeepStats) {
         self.totals.iter().for_each(|(family, read)| family.with([]).raise_to(read(stats)));
+        self.busy.with([]).raise_to(Duration::from_nanos(stats.busy_ns));
         let set = |(family, read): &Now| family.with([]).set(i64::try_from(read(stats)).unwrap_or(i64::MAX));
         self.now.iter().for_each(set);
     }
 
     pub fn families(&self) -> impl Iterator<Item = &dyn Collect> {
         let totals = self.totals.iter().map(|(family, _)| family as &dyn Collect);
-        totals.chain(self.now.iter().map(|(family, _)| family as &dyn Collect))
+        let now = self.now.iter().map(|(family, _)| family as &dyn Collect);
+        totals.chain([&self.busy as &dyn Collect]).chain(now)
     }
 }

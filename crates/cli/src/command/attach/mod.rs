@@ -21,10 +21,10 @@ const START_TIME_MAX: Duration = Duration::from_secs(5);
 /// Characters of a command that a table shows.
 const COMMAND_CHARS_MAX: usize = 100;
 
-/// Load the Java agent into a program that runs; without a process, list the programs that it can be loaded into
+/// Load the Java agent into a running JVM; without PID, list the JVMs of this machine
 ///
-/// Talks with the program's JVM itself (HotSpot, Java 11 or later, on Linux), also where that runs in a container: no JDK is
-/// needed. What the agent records is set by settings (agent/java/README.md); variables TACHO_* of the program's environment win.
+/// Uses the attach protocol of HotSpot (Java 11 or later, on Linux), also for JVMs in containers; needs no JDK. Settings of the
+/// agent are described in agent/java/README.md; TACHO_* variables in the program's environment override them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho attach                                          # which Java programs are there
@@ -36,7 +36,7 @@ pub struct Attach {
     /// Process of a running Java program
     #[arg(value_name = "PID")]
     pid: Option<u32>,
-    /// Settings of the agent; they win over those of the file
+    /// Settings of the agent; they override those of the file
     #[arg(value_name = "KEY=VALUE", value_parser = settings::pair)]
     settings: Vec<(String, String)>,
     /// File with settings of the agent
@@ -53,7 +53,7 @@ pub struct Attach {
 impl Attach {
     pub fn run(self) -> Result<(), Failure> {
         if !cfg!(target_os = "linux") {
-            return Err(Failure::new("programs are attached to on Linux only")
+            return Err(Failure::new("attaching works on Linux only")
                 .hint("elsewhere, with a JDK: `java -jar tachograph-agent.jar PID`"));
         }
         match self.pid {
@@ -119,7 +119,8 @@ fn await_start(jvm: &Jvm) -> Result<(), Failure> {
             let place = jvm.process.standard_error();
             let place =
                 place.map_or_else(String::new, |path| format!(", {}", printable(&path.to_string_lossy())));
-            let said = format!("process {} has loaded the agent, which does not run", jvm.process.pid);
+            let said =
+                format!("process {} has loaded the agent, but the agent does not run", jvm.process.pid);
             return Err(Failure::new(said).hint(format!("the program's standard error says why{place}")));
         }
         std::thread::sleep(Duration::from_millis(20));

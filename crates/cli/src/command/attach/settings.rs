@@ -69,7 +69,7 @@ fn parse(text: &str) -> Result<Settings, String> {
     let pair = |(key, value): (String, toml::Value)| {
         check(&key)?;
         let value = plain(&value)
-            .ok_or_else(|| format!("{key}: a text, number, boolean or list of these is wanted"))?;
+            .ok_or_else(|| format!("{key}: expected a string, number, boolean or list of these"))?;
         Ok((key, value))
     };
     table.into_iter().map(pair).collect()
@@ -116,7 +116,7 @@ pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<St
         let name = variable(key);
         let wins = look_up(&name).filter(|wins| wins != value)?;
         let (wins, value) = (printable(&wins), printable(value));
-        Some(format!("{name}={wins} of the program's environment wins over {key}={value}"))
+        Some(format!("{name}={wins} in the program's environment overrides {key}={value}"))
     };
     settings.iter().filter_map(line).collect()
 }
@@ -124,7 +124,7 @@ pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<St
 /// A line where the agent looks for the server on a machine that is not this one.
 pub(super) fn unreachable(settings: &Settings, process: &Process) -> Option<String> {
     let is_told = settings.contains_key(SERVER) || process.variable(&variable(SERVER)).is_some();
-    let line = "the program has a network of its own, in which 127.0.0.1:7071 is not this machine: give server=HOST:PORT";
+    let line = "the program has its own network namespace, where 127.0.0.1:7071 is not this machine: give server=HOST:PORT";
     (!is_told && !process.shares_network()).then(|| line.to_owned())
 }
 
@@ -178,7 +178,7 @@ mod tests {
         for (text, expect) in [
             ("servise = 'shop'", "the agent has no setting \"servise\"; there are "),
             ("[agent]\nservice = 'shop'", "the agent has no setting \"agent\"; there are "),
-            ("service = 1979-05-27", "service: a text, number, boolean or list of these is wanted"),
+            ("service = 1979-05-27", "service: expected a string, number, boolean or list of these"),
             ("service = shop", "line 1, `service = shop`: "),
         ] {
             let said = parse(text).unwrap_err();
@@ -194,7 +194,7 @@ mod tests {
                 .find_map(|(key, value)| (*key == name).then(|| (*value).to_owned()))
         };
         let settings = ["log", "server", "service"].map(|key| (key.to_owned(), "x".to_owned()));
-        let expect = "TACHO_SERVICE=e\\u{1b}v of the program's environment wins over service=x";
+        let expect = "TACHO_SERVICE=e\\u{1b}v in the program's environment overrides service=x";
         assert_eq!(overruled(&Settings::from(settings), environment), [expect]);
         let this = Process::find(std::process::id()).expect("it is there");
         assert_eq!(unreachable(&Settings::new(), &this), None, "it is in the network of this test");

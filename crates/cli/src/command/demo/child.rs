@@ -85,7 +85,11 @@ impl Child {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let last: Vec<&str> = text.lines().rev().take(5).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();
-        Failure::new(format!("the {} ended by itself; its last words:\n  {}", self.name, last.join("\n  ")))
+        Failure::new(format!(
+            "the {} ended unexpectedly; the end of its log:\n  {}",
+            self.name,
+            last.join("\n  ")
+        ))
     }
 
     pub fn log_hint(&self) -> String {

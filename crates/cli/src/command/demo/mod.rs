@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::signal;
 use child::{Child, Output};
 
-/// Watch a real program for half a minute and see what comes of it
+/// Record an example application under load for half a minute, and show the results
 ///
 /// Starts a recorder on a fresh data directory and the bulletin board with the Java agent, puts it under load, prints
 /// what was recorded, and stays up so that you can look at the page. Ctrl-C ends all of it.
@@ -104,7 +104,7 @@ impl Demo {
         if !self.exit {
             println!("\nthe page: http://{http}/");
             println!("more:     tacho graph --service {SERVICE} --server http://{http}");
-            eprintln!("everything stays up; Ctrl-C ends it");
+            eprintln!("server and application keep running; Ctrl-C ends them");
             // The signal handler in `run` ends this wait.
             std::future::pending::<()>().await;
         }
@@ -140,7 +140,7 @@ impl Place {
         );
         if dir.exists() {
             return Err(Failure::usage(format!("{} exists already", dir.display()))
-                .hint("the demo wants a fresh data directory: name another with --data"));
+                .hint("the demo needs a new data directory: name another with --data"));
         }
         std::fs::create_dir_all(&dir)
             .map_err(|e| Failure::new(format!("cannot make {}: {e}", dir.display())))?;

@@ -1,4 +1,4 @@
-//! Where an import can be taken up without reading again what lies before: a place in a file, and all that was found
+//! Where an import can be taken up without reading the part before it again: a place in a file, and all that was found
 //! out and counted up to there.
 //!
 //! The state (`state.rs`) is small and says what the store has; a checkpoint is as large as the import has series, is

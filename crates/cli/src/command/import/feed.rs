@@ -171,7 +171,7 @@ impl Feed {
 
 pub fn other_files() -> Failure {
     Failure::new("the files are not those that this import began with")
-        .hint("--again begins anew: samples are stored once all the same, entries twice")
+        .hint("--again starts from the beginning: samples are still stored once, entries twice")
 }
 
 /// Where broken rows are kept.

@@ -119,7 +119,7 @@ impl Findings {
         let doubts = self.doubts.saturating_sub(DOUBTS_NAMED_MAX as u64);
         if doubts > 0 {
             let files = if doubts == 1 { "file" } else { "files" };
-            eprintln!("warning: {doubts} more {files} could be read in another way, too");
+            eprintln!("warning: {doubts} more {files} have other possible readings, too");
         }
         for warning in &self.warnings {
             eprintln!("warning: {warning}");
@@ -131,7 +131,7 @@ impl Findings {
         if self.thinned > 0 {
             let samples = units::counted(self.thinned, "sample is", "samples are");
             eprintln!(
-                "warning: {samples} averages or the like of what was recorded, by the file; the store keeps them as recorded ones"
+                "warning: {samples} averages or other aggregates according to the file; the store keeps them as recorded samples"
             );
         }
         if self.exemplars > 0 {

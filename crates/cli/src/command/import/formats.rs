@@ -80,7 +80,7 @@ impl Formats {
         }
         let mut source = Source::open(path, Arc::clone(read))?;
         let Some(format) = format.or(by_head(source.head()?)) else {
-            let message = format!("{}: its format is told neither by its name nor its head", path.display());
+            let message = format!("{}: cannot detect the format by name or first bytes", path.display());
             let hint = "give --format csv, jsonl, line, openmetrics, prometheus or parquet";
             return Err(Failure::usage(message).hint(hint));
         };
@@ -111,9 +111,8 @@ impl Formats {
         let place = |reason: String| Failure::new(format!("{}: {reason}", path.display()));
         let like = learned.numbers.map(|(decimal, thousands)| Numbers { decimal, thousands });
         let given = Given { like, ..reading.given() };
-        let detected = csv::detect(source.head()?, &given).map_err(|reason| {
-            place(reason).hint("`tacho import --help` lists what can be said about a CSV file")
-        })?;
+        let detected = csv::detect(source.head()?, &given)
+            .map_err(|reason| place(reason).hint("`tacho import --help` lists the options for CSV files"))?;
         if detected.numbers_certain {
             let Numbers { decimal, thousands } = detected.dialect.numbers;
             learned.numbers = Some((decimal, thousands));
@@ -217,7 +216,7 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
     }
     if is_stdin(path) {
         return Err(Failure::usage("Parquet cannot be read from standard input")
-            .hint("what is in it stands at its end: write it to a file first"));
+            .hint("Parquet needs a seekable file: write it to a file first"));
     }
     Ok(())
 }

@@ -37,13 +37,13 @@ pub(in crate::command) use feed::Feed;
 pub(in crate::command) use findings::Findings;
 use formats::Format;
 
-/// Bring files of records into a server or a data directory
+/// Import files of records into a server or a data directory
 ///
-/// Formats are told by the file's name and head; gzip by its first bytes. What was found out about a CSV file is said
-/// before it is used; --dry-run says it and stops. Broken rows are named and left out, the others are kept.
+/// Detects formats by the file's name and first bytes, and gzip by its first bytes. Prints how it reads a CSV file before
+/// it does; --dry-run only prints. Broken rows are named and dropped, the others are kept.
 ///
-/// A state file beside the first file says how far it came: after Ctrl-C or a crash the same command goes on from
-/// there and stores nothing twice. At the end the store is asked for the count and the checksum of what it was sent.
+/// A state file next to the first file records the progress: after Ctrl-C or a crash the same command resumes there and
+/// stores nothing twice. At the end it compares the count and the checksum of the sent records with those of the store.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho import metrics.csv --dry-run
@@ -57,38 +57,38 @@ use formats::Format;
 
 Exit codes:
   0  everything is stored and verified
-  1  it is not: the message says why; after Ctrl-C, or with the server, the same command goes on
+  1  failed: the message says why; after Ctrl-C or an outage of the server the same command resumes
   2  arguments are wrong; nothing is sent
-  3  everything is, but broken rows or records that the store refused; --dry-run: there are broken rows")]
+  3  partly done: some rows are broken or the store refused records; --dry-run: some rows are broken")]
 pub struct Import {
     /// Files, - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What the files are [default: by name and head]
+    /// Format of the files [default: detected by name and first bytes]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The server to send to
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
-    server: String,
-    /// Put it into this data directory, which no server uses now
+    /// The server to send to [env: TACHO_URL] [default: http://127.0.0.1:7070]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Import into this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Where to note how far it came [default: beside the first file]
+    /// State file, for resuming [default: next to the first file]
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Begin anew, whatever the state file says
+    /// Ignore the state file and start from the beginning
     #[arg(long)]
     again: bool,
-    /// Write broken rows to this file as they are
+    /// Write broken rows to this file, unchanged
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
-    /// Read everything, say what it is, send nothing
+    /// Read and check all files, send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask the store for counts and checksums at the end
+    /// Skip the comparison of counts and checksums at the end
     #[arg(long)]
     no_verify: bool,
-    /// Print the outcome as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -98,37 +98,37 @@ pub struct Import {
 /// How files are to be read. Also what `tacho tune` takes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reading {
-    /// CSV: what stands between two cells, one character or tab
+    /// CSV: delimiter, one character or tab
     #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = "CSV and Parquet")]
     delimiter: Option<u8>,
     /// iso, epoch, epoch-ms, epoch-us, epoch-ns, or a pattern such as '%d.%m.%Y %H:%M:%S%.f'
     #[arg(long, value_name = "FORMAT", help_heading = "CSV and Parquet")]
     time_format: Option<TimeFormat>,
-    /// Zone of times that name none, as in Europe/Berlin
+    /// Time zone of times without one, for example Europe/Berlin
     #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = zone, help_heading = "CSV and Parquet")]
     time_zone: TimeZone,
     /// CSV: the decimal separator
     #[arg(long, value_name = "CHAR", help_heading = "CSV and Parquet")]
     decimal: Option<char>,
-    /// CSV: what stands between groups of three digits
+    /// CSV: thousands separator
     #[arg(long, value_name = "CHAR", help_heading = "CSV and Parquet")]
     thousands: Option<char>,
-    /// The column of the times, by name or number from 1
+    /// Time column, by name or number from 1
     #[arg(long, value_name = "COLUMN", help_heading = "CSV and Parquet")]
     time_column: Option<String>,
-    /// The column of the values, in a file with one value a row; its other columns are labels
+    /// Value column of a file with one value per row; the other columns are labels
     #[arg(long, value_name = "COLUMN", help_heading = "CSV and Parquet")]
     value_column: Option<String>,
-    /// CSV: the columns' names in a file that has no header line, with a comma between two, as in time,cpu,memory
+    /// CSV: names of the columns of a file without a header line, for example time,cpu,memory
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "CSV and Parquet")]
     columns: Vec<String>,
-    /// Each column is a series, but that of the time and, in Parquet, texts; whatever they are called
+    /// Each column is a series, except the time column and, in Parquet, text columns
     #[arg(long, conflicts_with = "value_column", help_heading = "CSV and Parquet")]
     wide: bool,
-    /// Values are texts: entries, not samples
+    /// Import values as text entries, not as samples
     #[arg(long, help_heading = "CSV and Parquet")]
     text: bool,
-    /// Name of the series where no column has it; a wide file has to have one column of values, called value
+    /// Name of the series if no column has it; a wide file needs a single value column, called value
     #[arg(
         long,
         value_name = "NAME",
@@ -136,10 +136,10 @@ pub struct Reading {
         help_heading = "CSV and Parquet"
     )]
     name: Option<String>,
-    /// A label for every series; may be given again
+    /// A label for every series; repeatable
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, help_heading = "CSV and Parquet")]
     labels: Vec<(String, String)>,
-    /// Labels for the fields of the file's name that stand before -- with _ between them
+    /// Names of labels for the fields of the file name, which are separated by _ and end at --
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "CSV and Parquet")]
     name_fields: Vec<String>,
     /// Line protocol: unit of the times: ns, us, ms, s, m or h

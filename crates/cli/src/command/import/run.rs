@@ -37,8 +37,8 @@ const SHOWN: usize = 3;
 
 pub async fn import(command: &Import) -> Result<(), Failure> {
     let settings = format!("{:?} {:?}", command.format, command.reading);
-    let target =
-        command.data.as_ref().map_or_else(|| command.server.clone(), |data| data.display().to_string());
+    let server = ask::server_url(command.server.as_deref());
+    let target = command.data.as_ref().map_or_else(|| server.clone(), |data| data.display().to_string());
     let job = state::job(&command.files, &settings, &target);
     let now = SystemClock.now();
     feed(command, now).formats.check(&command.files)?;
@@ -48,7 +48,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         return Ok(());
     }
     let checkpoint = if keeper.state.seq > 0 { go_on(command, &keeper) } else { None };
-    let target = Target::open(&command.server, command.data.as_deref()).await;
+    let target = Target::open(&server, command.data.as_deref()).await;
     let mut target = target.inspect_err(|_| keeper.forget_if_idle())?;
     let begun = Instant::now();
     let feed = Arc::new(feed(command, keeper.state.now));
@@ -80,8 +80,10 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         false => summary.print(&outcome.findings),
     }
     match verdict {
-        Some(verdict) if !verdict.is_good() => Err(Failure::new("the store does not hold what was sent")
-            .hint("were there records of these series and times before, or are some deleted?")),
+        Some(verdict) if !verdict.is_good() => {
+            Err(Failure::new("the store does not hold the records that were sent")
+                .hint("did the store have records of these series and times before, or were some deleted?"))
+        }
         verdict => {
             keeper.finish()?;
             whole(&outcome.findings, refused)?;
@@ -107,9 +109,9 @@ fn go_on(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
             Some(file) => format!("reading from {} of {}", start.mark, file.display()),
             None => "reading nothing".to_owned(),
         },
-        None => "reading again what lies before".to_owned(),
+        None => "reading the part before it again".to_owned(),
     };
-    eprintln!("going on after {sent}, as {} says; {place}", keeper.place());
+    eprintln!("resuming after {sent}, as recorded in {}; {place}", keeper.place());
     checkpoint
 }
 
@@ -120,9 +122,9 @@ async fn check(target: &mut Target, ledger: &Ledger, feed: &Feed) -> Result<veri
 
 fn stopped(keeper: &Keeper) -> Failure {
     let sent = records(keeper.state.samples.count, keeper.state.entries.count);
-    let failure = Failure::new(format!("broken off after {sent}"));
+    let failure = Failure::new(format!("interrupted after {sent}"));
     match keeper.is_kept() {
-        true => failure.hint(format!("the same command goes on from there, as {} says", keeper.place())),
+        true => failure.hint(format!("the same command resumes there, recorded in {}", keeper.place())),
         false => failure,
     }
 }
@@ -201,7 +203,9 @@ fn can_go_on(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
             let place = keeper.place();
-            failure.hint(format!("once the store is there again, the same command goes on, as {place} says"))
+            failure.hint(format!(
+                "when the store is available again, the same command resumes, as recorded in {place}"
+            ))
         }
         false => failure,
     }

@@ -65,7 +65,7 @@ pub fn is_stdin(path: &Path) -> bool {
 /// Whether there is such a file, and it may be read.
 pub fn check(path: &Path) -> Result<(), Failure> {
     let file = File::open(path).and_then(|file| file.metadata());
-    match file.map_err(|e| cannot_read(path, &e))?.is_dir() {
+    match file.map_err(|e| cannot_read(path, &e).into_usage())?.is_dir() {
         true => Err(Failure::usage(format!("{} is a directory: name the files in it", path.display()))),
         false => Ok(()),
     }
@@ -180,7 +180,7 @@ impl Source {
             if bytes >= ROW_BYTES_MAX {
                 let path = self.path.display();
                 let message = format!("{path}: row at byte {} is over {ROW_BYTES_MAX} bytes", self.offset);
-                return Err(Failure::new(message).hint("is it the format that was named?"));
+                return Err(Failure::new(message).hint("is --format right?"));
             }
             bytes *= 2;
         }

@@ -2,7 +2,7 @@
 //!
 //! Pieces are numbered, and the same files are always cut into the same pieces. So it is enough to know the number of
 //! the last piece that the store has; the store itself remembers it too, and takes none twice. A checkpoint beside it
-//! (`checkpoint.rs`) saves reading again what lies before.
+//! (`checkpoint.rs`) saves reading the part before it again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
@@ -204,7 +204,7 @@ fn read(path: &Path) -> Result<Option<State>, Failure> {
     };
     let damaged = |cause: String| {
         Failure::new(format!("state file {} cannot be used: {cause}", path.display()))
-            .hint("--again begins anew: samples are stored once all the same, entries twice")
+            .hint("--again starts from the beginning: samples are still stored once, entries twice")
     };
     let state: State = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
     match state.version {

@@ -150,6 +150,6 @@ fn refused(answer: &str) -> (u64, Vec<String>) {
 }
 
 fn full() -> Failure {
-    Failure::new("the server is full and stays so")
-        .hint("its log says why; run the same command again to go on")
+    Failure::new("the server is still out of capacity")
+        .hint("its log says why; run the same command again to resume")
 }

@@ -34,17 +34,17 @@ impl Verdict {
         let takers = agents.len() - deaf.len();
         let mut warnings = Vec::new();
         if agents.is_empty() {
-            warnings.push("no agent that it is for is connected; it holds for those that come".to_owned());
+            warnings.push("no matching agent is connected; applies to later ones".to_owned());
         }
         if !deaf.is_empty() {
-            warnings.push(format!("{} cannot be told rules: {}", agents_of(deaf.len()), names(&deaf)));
+            warnings.push(format!("{} take no rules: {}", agents_of(deaf.len()), names(&deaf)));
         }
         warnings.extend(too_little_or_too_much(rule, &answered, before));
         let faulty: Vec<&Value> = answered.into_iter().filter(|agent| !fault(agent).is_empty()).collect();
         let failure = if !faulty.is_empty() {
             let message =
                 format!("{} of {} cannot follow it: {}", faulty.len(), agents_of(takers), reasons(&faulty));
-            let hint = format!("`tacho probes clear {}` takes it away", ask::number(rule, "id"));
+            let hint = format!("`tacho probes clear {}` removes the rule", ask::number(rule, "id"));
             Some(Failure::partly(message).hint(hint))
         } else if late.is_empty() || wait.is_zero() {
             None
@@ -55,7 +55,7 @@ impl Verdict {
                 agents_of(takers),
                 names(&late)
             );
-            Some(Failure::partly(message).hint("`tacho agents --watch` shows when they do"))
+            Some(Failure::partly(message).hint("`tacho agents --watch` shows when they answer"))
         };
         Self { warnings, failure }
     }
@@ -67,7 +67,7 @@ fn too_little_or_too_much(rule: &Value, answered: &[&Value], before: &Before) ->
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
     if !understood.is_empty() && understood.iter().all(|agent| matched(agent) == 0) {
         return vec![format!(
-            "{pattern} decides no method of {}; classes that are loaded later may have some",
+            "{pattern} decides no method of {}; classes that are loaded later may have matching methods",
             names(&understood)
         )];
     }
@@ -175,15 +175,14 @@ mod tests {
             let said = verdict.failure.map_or_else(String::new, |failure| failure.to_string());
             assert_eq!(said.lines().next().unwrap_or_default(), failure);
         };
-        let nobody = "no agent that it is for is connected; it holds for those that come";
-        let nothing =
-            "a..* decides no method of shop on h1, cart on h1; classes that are loaded later may have some";
+        let nobody = "no matching agent is connected; applies to later ones";
+        let nothing = "a..* decides no method of shop on h1, cart on h1; classes that are loaded later may have matching methods";
         let all = "a..* decides every method that shop on h1 watches: 1,002";
         check(&[], &[nobody], "");
         check(&[agent("shop", "follows", 3, 10, ""), agent("cart", "follows", 0, 10, "")], &[], "");
         check(&[agent("shop", "follows", 0, 10, ""), agent("cart", "follows", 0, 0, "")], &[nothing], "");
         check(&[agent("shop", "follows", 1_002, 1_000, "")], &[all], "");
-        check(&[agent("shop", "none", 0, 0, "")], &["1 agent cannot be told rules: shop on h1"], "");
+        check(&[agent("shop", "none", 0, 0, "")], &["1 agent take no rules: shop on h1"], "");
         let late = [
             agent("shop", "follows", 1, 9, ""),
             agent("b", "waiting", 0, 0, ""),
@@ -206,7 +205,7 @@ mod tests {
             which `tacho agents` shows";
         check(&many, &[], said);
         let four: Vec<Value> = ["a", "b", "c", "d"].map(|service| agent(service, "none", 0, 0, "")).to_vec();
-        check(&four, &["4 agents cannot be told rules: a on h1, b on h1, c on h1 and 1 more"], "");
+        check(&four, &["4 agents take no rules: a on h1, b on h1, c on h1 and 1 more"], "");
     }
 
     #[test]

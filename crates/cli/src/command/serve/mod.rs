@@ -72,10 +72,10 @@ fn failure(error: ServeError) -> Failure {
             }
             ErrorKind::Version => Some("use the newer version of tacho that wrote it".into()),
             ErrorKind::Io => Some("choose a directory that this user may write with --data".into()),
-            ErrorKind::StorageFull => Some("make room on the disk".into()),
+            ErrorKind::StorageFull => Some("free space on the disk".into()),
             _ => None,
         },
-        ServeError::Rules(_) => Some("mend the file, or take it away to start without rules".into()),
+        ServeError::Rules(_) => Some("fix the file, or remove it to start without rules".into()),
         ServeError::Signal(_) | ServeError::Close(_) => None,
     };
     match hint {

@@ -38,7 +38,7 @@ pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, 
     let lines = match file {
         Some(path) => {
             let text = std::fs::read_to_string(path)
-                .map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())))?;
+                .map_err(|e| Failure::usage(format!("cannot read {}: {e}", path.display())))?;
             parse(&text).map_err(|reason| Failure::usage(format!("{}: {reason}", path.display())))?
         }
         None => default_lines(training),

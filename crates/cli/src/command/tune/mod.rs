@@ -39,16 +39,16 @@ pub struct Tune {
     /// Files of training data
     #[arg(value_name = "FILE", conflicts_with_all = ["server", "data"])]
     files: Vec<PathBuf>,
-    /// Take the data from this server [default without FILE and --data: http://127.0.0.1:7070]
+    /// Take the data from this server [default without FILE and --data: TACHO_URL, else http://127.0.0.1:7070]
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     server: Option<String>,
     /// Take the data from this data directory, which no server uses now
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Go on with what can be read where something cannot
+    /// Continue where records cannot be read
     #[arg(long)]
     allow_damaged: bool,
-    /// Which series: a PromQL selector; also what the recommended section is for
+    /// Series to sample: a PromQL selector; also the selector of the recommended section
     #[arg(long = "match", value_name = "SELECTOR", default_value = "{__name__!=\"\"}")]
     selector: String,
     /// Begin of the data: Unix seconds or RFC 3339 [default: all]
@@ -144,8 +144,7 @@ impl Tune {
             (Some(weights), None) => recommend(&costs, weights),
         };
         let best = best.map(|at| trials.plainest(lossless[at]));
-        let best =
-            best.ok_or_else(|| Failure::new("no trial came to its end").hint("give it more --seconds"))?;
+        let best = best.ok_or_else(|| Failure::new("no trial finished").hint("raise --seconds"))?;
         report::Report { tune: &self, training: &training, mix: &mix, trials: &trials, best, file }.give()
     }
 }

@@ -54,7 +54,7 @@ impl Report<'_> {
         let others = section::decided_before(&policies, place, all);
         if others > 0 {
             eprintln!(
-                "warning: a [[chunks]] rule that stands before this one decides for {} of {} series: move it behind, or away",
+                "warning: a [[chunks]] rule that stands before this one decides for {} of {} series: move it later, or remove it",
                 units::count(others as u64),
                 units::count(self.training.series() as u64)
             );
@@ -129,7 +129,7 @@ impl Report<'_> {
             let mark = match at {
                 _ if at == self.best => "recommended".to_owned(),
                 _ if !trial.candidate.semantic.is_lossless() => errors(trial),
-                _ if front.contains(&at) => "nothing is better in both".to_owned(),
+                _ if front.contains(&at) => "no other is better in both".to_owned(),
                 _ => String::new(),
             };
             table.row([
@@ -219,7 +219,7 @@ impl Report<'_> {
         let best = &self.trials.done[self.best].candidate;
         let chosen = format!("{} values a chunk, {}", best.values, name(best));
         Scatter {
-            title: "What a value takes, and what a query takes",
+            title: "Bytes per value and time per query",
             x_label: "µs a query of the mix",
             y_label: "bytes a value",
             series,

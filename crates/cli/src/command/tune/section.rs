@@ -27,10 +27,10 @@ impl File {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
-            Err(e) => return Err(Failure::new(format!("cannot read {}: {e}", path.display()))),
+            Err(e) => return Err(Failure::usage(format!("cannot read {}: {e}", path.display()))),
         };
-        let hint = || format!("mend {} first, or name another file with --write", path.display());
-        config::rules(path, &text).map_err(|e| Failure::new(e).hint(hint()))?;
+        let hint = || format!("fix {} first, or name another file with --write", path.display());
+        config::rules(path, &text).map_err(|e| Failure::usage(e).hint(hint()))?;
         Ok(Self { path: path.into(), text })
     }
 

@@ -28,9 +28,6 @@ use crate::command::import::{Feed, Findings};
 use crate::failure::Failure;
 use crate::terminal::progress;
 
-/// Where nothing else is said.
-const SERVER: &str = "http://127.0.0.1:7070";
-
 /// The sample.
 pub struct Training {
     pub groups: Vec<TrainingGroup>,
@@ -61,6 +58,7 @@ pub fn gather(tune: &Tune) -> Result<Training, Failure> {
         ([], Some(data)) => runtime.block_on(from_directory(tune, data, &mut gathered))?,
         (files, _) => {
             let feed = Feed::of(files.to_vec(), tune.reading.clone());
+            feed.formats.check(files)?;
             let mut findings = Findings::default();
             let selector = selector(tune)?;
             feed.each(&mut findings, |step| {
@@ -97,7 +95,7 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
         (ALLOW_DAMAGED, tune.allow_damaged.then_some("1")),
     ];
     let path = client::path("/api/v1/export", params);
-    let mut stream = Client::new(tune.server.as_deref().unwrap_or(SERVER)).stream(&path).await?;
+    let mut stream = Client::new(&ask::server_url(tune.server.as_deref())).stream(&path).await?;
     let mut rows = JsonLines::new(jiff::tz::TimeZone::UTC);
     let (mut lines, mut is_whole) = (Vec::new(), false);
     while let Some(part) = stream.next().await? {
@@ -124,9 +122,7 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
 
 async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Result<(), Failure> {
     let cannot = |e: tacho_store::Error| ask::unreadable(data, &e);
-    if !data.is_dir() {
-        return Err(Failure::usage(format!("{} is not a data directory", data.display())));
-    }
+    ask::check_data_directory(data)?;
     let (store, _lock) = data_directory::open_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
     let found = reader::find(&store, &[selector(tune)?], Some(Kind::Sample));
     let reader = Reader::new(store, found, Some(Kind::Sample), range(tune));
