@@ -3,7 +3,7 @@
 //! A driver keeps rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a
 //! partition. It never sees a label or a sample. What a back end lacks is done above this trait.
 //!
-//! Path of one record: `flush.rs` puts encoded chunks here; `read.rs` scans them.
+//! Path of one record: `flush.rs` puts encoded chunks here; `read/` scans them.
 
 use std::fmt;
 use std::ops::{Bound, Range};

@@ -7,8 +7,8 @@
 //! A crash between any two steps is repaired by doing all of them again: keys follow from the records. A failing
 //! step is repeated with growing waits; nothing is given up.
 //!
-//! Path of one record: before, `group/seal.rs` or `seal.rs` encoded its chunk; after, `Driver::put` has it, and
-//! `group/read.rs` or `read.rs` finds it there.
+//! Path of one record: before, `seal/` encoded its chunk; after, `Driver::put` has it, and
+//! `read/` finds it there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,15 +22,14 @@ use crate::commit::closed;
 use crate::damage::Unreadable;
 use crate::driver::{Driver, Row};
 use crate::generation::{Generation, Generations};
-use crate::group::home;
+use crate::group::home::{self, Share};
 use crate::group::row::series_row;
-use crate::group::seal::{Share, seal};
 use crate::index::Index;
 use crate::journal::{self, format::Older};
 use crate::keys::{Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::options::Options;
-use crate::seal::CHUNK_VALUES_LIMIT;
+use crate::seal::{self, CHUNK_VALUES_LIMIT};
 use crate::sessions::Sessions;
 use crate::shared::{FlushSignals, Guarded, Metadata};
 use crate::stats::{Counters, Stored};
@@ -202,8 +201,8 @@ fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize
             && let Some(work) = some.left.pop()
         {
             let (kind, sealed) = match work {
-                Work::Group(share) => (Kind::Sample, seal(&share, &generation, chunk_values)),
-                Work::Series(kind, id) => (kind, generation.seal(kind, id)),
+                Work::Group(share) => (Kind::Sample, seal::samples::seal(&share, &generation, chunk_values)),
+                Work::Series(kind, id) => (kind, seal::series::seal(&generation, kind, id)),
             };
             let chunk_bytes: usize = sealed.rows.iter().map(|row| row.value.len()).sum();
             let chunks = sealed.rows.len() as u64;

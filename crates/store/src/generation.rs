@@ -1,6 +1,6 @@
 //! One journal file and the open chunks that are made of it.
 //!
-//! Path of one record: before, `commit.rs` wrote it to the journal; here it can be read (`read.rs`) and is what
+//! Path of one record: before, `commit.rs` wrote it to the journal; here it can be read (`read/`) and is what
 //! `flush.rs` seals.
 
 use std::collections::HashMap;
@@ -13,7 +13,6 @@ use tacho_model::{Kind, SeriesId};
 use crate::arrival::Arrival;
 use crate::journal::Lack;
 use crate::memtable::{OpenEntries, OpenExecutions, OpenSeries};
-use crate::seal::{Sealed, Sealer};
 
 /// Memory of one more open series: its place in the map and its vectors, bytes.
 const SERIES_BYTES: usize = 160;
@@ -98,17 +97,6 @@ impl Generation {
             Kind::Entry => self.entries.contains_key(&id),
             Kind::Execution => self.executions.contains_key(&id),
         }
-    }
-
-    /// The encoded chunks of one series of entries or executions.
-    pub fn seal(&self, kind: Kind, id: SeriesId) -> Sealed {
-        let sealer = Sealer::new(kind, id, self.number);
-        match kind {
-            Kind::Sample => None,
-            Kind::Entry => self.entries.get(&id).map(|open| sealer.entries(open)),
-            Kind::Execution => self.executions.get(&id).map(|open| sealer.executions(open)),
-        }
-        .unwrap_or_default()
     }
 }
 

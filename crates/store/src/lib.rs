@@ -1,17 +1,17 @@
 //! Here is a batch, keep it; here is a range, give me records: journal, open chunks, drivers' waist.
 //!
 //! ```text
-//!            append                                            read
-//!              |                                                 |
-//!         arrival.rs                checks            group/read.rs, read.rs
-//!              |                                              /     \
-//!         commit.rs -- journal/     durable                  /       \
-//!              |                                            /         \
-//!        generation.rs -- memtable/  readable  <----------+           |
-//!              |                                                       |
-//!   flush.rs -- group/seal.rs, seal.rs   encoded                       |
-//!              |                                                       |
-//!    layer/* -- driver.rs           Driver::put             Driver::scan
+//!            append                                      read
+//!              |                                          |
+//!     intake.rs, arrival.rs      checks                 read/
+//!              |                                        /   \
+//!         commit.rs -- journal/  durable               /     \
+//!              |                                      /       \
+//!        generation.rs -- memtable/  readable  <-----+         |
+//!              |                                               |
+//!          flush.rs -- seal/     encoded                       |
+//!              |                                               |
+//!    layer/* -- driver.rs        Driver::put           Driver::scan
 //! ```
 //!
 //! `recover.rs` does the way down again after a crash; `index/` knows the series; `keys.rs` says where rows lie.

@@ -29,7 +29,7 @@ use crate::recover::recover;
 use crate::shared::Metadata;
 use crate::stats::Stats;
 use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, TrustedClock, Upkeep};
-use crate::{Error, ErrorKind, Result, disk, group, keys};
+use crate::{Error, ErrorKind, Result, disk, keys};
 
 /// Keeps what it has acknowledged. One process, one directory; any number of callers.
 pub struct Store {
@@ -219,7 +219,7 @@ impl Store {
         windows: Option<&Windows>,
         room: &AtomicUsize,
     ) -> Result<SampleAnswer> {
-        group::read::samples(&self.reader, series, range, windows, room).await
+        read::samples::samples(&self.reader, series, range, windows, room).await
     }
 
     /// Samples of one series in order of time; of equal times the one that was written last.
@@ -237,7 +237,7 @@ impl Store {
     /// # Errors
     /// `Version` for a chunk of a newer version. What cannot be read is left out and told.
     pub async fn read_entries(&self, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
-        read::entries(&self.reader, id, range).await
+        read::series::entries(&self.reader, id, range).await
     }
 
     /// As [`Store::read_entries`], all of them or none.
@@ -268,7 +268,7 @@ impl Store {
         room: &AtomicUsize,
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-        read::executions(&self.reader, id, range, room, keep).await
+        read::series::executions(&self.reader, id, range, room, keep).await
     }
 
     /// The chunks of a series that lie in the driver; what cannot be read is left out and told.
