@@ -10,12 +10,12 @@ use crate::budget::Budget;
 use crate::commit;
 use crate::disk::Space;
 use crate::driver::Driver;
-use crate::flush::{Flusher, Progress};
+use crate::flush::Flusher;
 use crate::intake::Intake;
 use crate::options::Options;
 use crate::read::Reader;
 use crate::recover::Recovered;
-use crate::shared::{FlushSignals, Guarded, Metadata, RecordSpace};
+use crate::shared::{FlushSignals, Guarded, Metadata, Progress, RecordSpace};
 use crate::upkeep::{self, Inbox, Masks, Sequence, Snapshots, TrustedClock, Upkeep};
 
 /// The parts of a store before its tasks run.

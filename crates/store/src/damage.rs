@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
+use crate::counters::Count;
 use crate::driver::{Damaged, Health};
 use crate::keys::{ChunkKey, chunk_partition};
 use crate::shared::Guarded;
-use crate::stats::Count;
 use crate::{Error, Result};
 
 /// Parts of one answer that are named; more are counted.

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::driver::{Driver, Table};
-use crate::journal::format::{Front, Header, Older, file_path, lost_name, named_generation};
-use crate::journal::{self, Found};
+use crate::journal::format::{Header, Older, file_path, lost_name, named_generation};
+use crate::journal::{self, Found, Front};
 use crate::keys::{ChunkKey, Journals};
 use crate::upkeep::row_sequence;
 use crate::{Error, Result};

@@ -31,7 +31,7 @@ use crate::layer::retry::Backoff;
 use crate::options::Options;
 use crate::seal::{self, CHUNK_VALUES_LIMIT};
 use crate::sessions::Sessions;
-use crate::shared::{FlushSignals, Guarded, Metadata};
+use crate::shared::{FlushSignals, Guarded, Metadata, Progress};
 use crate::stats::{Counters, Stored};
 use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
@@ -60,17 +60,6 @@ pub struct Flusher {
     pub progress: watch::Sender<Progress>,
     pub inbox: Arc<Inbox>,
     pub sequence: Arc<Sequence>,
-}
-
-/// How far the flusher has come.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// All generations up to this one are in the driver.
-    pub flushed: u64,
-    pub failures: u64,
-    pub last_failure: Option<Error>,
-    /// The flusher has ended: it was stopped, or it panicked.
-    pub ended: bool,
 }
 
 /// Works until the store is dropped.

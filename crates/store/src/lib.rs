@@ -24,6 +24,7 @@ mod budget;
 mod coding;
 mod commit;
 pub mod conformance;
+mod counters;
 mod damage;
 pub mod disk;
 pub mod driver;
