@@ -10,7 +10,7 @@
 //!        chunk.rs ── header.rs ───┘                              bytes -> records
 //! ```
 //!
-//! Path of one record: before, `store/src/memtable/` collected it and `store/src/seal.rs` hands it over; after,
+//! Path of one record: before, `store/src/memtable/` collected it and `store/src/seal/` hands it over; after,
 //! `Driver::put` stores the bytes.
 //! Nothing here does I/O, reads a clock, or panics on bytes to decode.
 

@@ -11,7 +11,7 @@ use crate::commit;
 use crate::damage::Unreadable;
 use crate::disk::Space;
 use crate::driver::Driver;
-use crate::flush::{Flusher, Progress};
+use crate::flush::Flusher;
 use crate::generation::Generations;
 use crate::index::Index;
 use crate::intake::Intake;
@@ -19,7 +19,7 @@ use crate::options::Options;
 use crate::read::Reader;
 use crate::recover::Recovered;
 use crate::sessions::Sessions;
-use crate::shared::{FlushSignals, Guarded, Metadata, RecordSpace};
+use crate::shared::{FlushSignals, Guarded, Metadata, Progress, RecordSpace};
 use crate::stats::Counters;
 use crate::upkeep::{self, Inbox, Masks, Sequence, Snapshots, Tombstones, TrustedClock, Upkeep};
 

@@ -1,14 +1,14 @@
-//! Sealed generations go into the driver, in order, until it has taken them.
+//! Puts sealed generations into the driver, in order, and retries until the driver has taken them.
 //!
 //! ```text
 //!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> put "journals"
 //!     -> drop from memory -> delete journal
 //! ```
-//! A crash between any two steps is repaired by doing all of them again: keys follow from the records. A failing
-//! step is repeated with growing waits; nothing is given up.
+//! After a crash between any two steps all steps are repeated: keys depend on the records only. A failed step is retried with
+//! growing
+//! waits, without end.
 //!
-//! Path of one record: before, `group/seal.rs` or `seal.rs` encoded its chunk; after, `Driver::put` has it, and
-//! `group/read.rs` or `read.rs` finds it there.
+//! Path of one record: before, `seal/` encoded its chunk; after, `Driver::put` has it, and `read/` finds it there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,24 +22,23 @@ use crate::commit::closed;
 use crate::damage::Unreadable;
 use crate::driver::{Driver, Row};
 use crate::generation::{Generation, Generations};
-use crate::group::home;
+use crate::group::home::{self, Share};
 use crate::group::row::series_row;
-use crate::group::seal::{Share, seal};
 use crate::index::Index;
 use crate::journal::{self, format::Older};
 use crate::keys::{Journals, clock_row, flushed_row, session_delete, session_row, stored_row};
 use crate::layer::retry::Backoff;
 use crate::options::Options;
-use crate::seal::CHUNK_VALUES_LIMIT;
+use crate::seal::{self, CHUNK_VALUES_LIMIT};
 use crate::sessions::Sessions;
-use crate::shared::{FlushSignals, Guarded, Metadata};
+use crate::shared::{FlushSignals, Guarded, Metadata, Progress};
 use crate::stats::{Counters, Stored};
 use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of chunks in one `put`: bounds memory, and makes one sync worth while.
+/// Bytes of chunks per `put`: bounds memory, and amortises one sync.
 const PUT_BYTES: usize = 4 << 20;
-/// Rows of series in one `put`.
+/// Rows of series per `put`.
 const SERIES_ROWS: usize = 10_000;
 
 /// The task, and the parts of the store that it works on.
@@ -63,17 +62,6 @@ pub struct Flusher {
     pub sequence: Arc<Sequence>,
 }
 
-/// How far the flusher has come.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// All generations up to this one are in the driver.
-    pub flushed: u64,
-    pub failures: u64,
-    pub last_failure: Option<Error>,
-    /// The flusher has ended: it was stopped, or it panicked.
-    pub ended: bool,
-}
-
 /// Works until the store is dropped.
 pub async fn run(flusher: Arc<Flusher>) {
     let _ended = Ended(flusher.clone());
@@ -91,8 +79,9 @@ pub async fn run(flusher: Arc<Flusher>) {
     }
 }
 
-/// Says in the driver which journals must be there, if there is one after `told`. Nothing waits for it; after a failure the end
-/// of the next flush tells it. Returns the last one that the driver knows.
+/// Writes to the driver which journals must exist, if there is one after `told`. Nothing waits for it; after a failure the
+/// end of the
+/// next flush writes it. Returns the last journal that the driver knows.
 async fn tell_journals(flusher: &Flusher, told: u64) -> u64 {
     let flushed = flusher.progress.borrow().flushed;
     let journals = journals(flusher, flushed);
@@ -118,7 +107,7 @@ fn journals(flusher: &Flusher, flushed: u64) -> Journals {
     Journals { store: flusher.id, flushed, sequence: flusher.sequence.last(), live }
 }
 
-/// Tells those who wait, however the task ends.
+/// Reports the end of the task to waiting callers, however it ends.
 struct Ended(Arc<Flusher>);
 
 impl Drop for Ended {
@@ -131,7 +120,7 @@ fn oldest_sealed(flusher: &Flusher) -> Option<Arc<Generation>> {
     flusher.generations.read().sealed.front().cloned()
 }
 
-/// Returns the last generation of which the driver knows.
+/// Returns the last generation that the driver knows.
 async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     insist(flusher, || cut_journal(flusher, generation)).await;
     put_series(flusher, generation).await;
@@ -155,7 +144,7 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     journals.last()
 }
 
-/// Returns what has come into the driver.
+/// Returns the counts of the chunks put into the driver.
 async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored; 3] {
     let groups = home::shares(&flusher.index.read(), generation).into_iter().map(Work::Group);
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
@@ -164,7 +153,7 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     let mut next = Some(encode_some(generation.clone(), groups.chain(others).collect(), chunk_values));
     while let Some(encoding) = next {
         let some = join(encoding).await;
-        // The next are encoded while these are written.
+        // The next chunks are encoded while these are written.
         next = (!some.left.is_empty()).then(|| encode_some(generation.clone(), some.left, chunk_values));
         for (sum, new) in added.iter_mut().zip(some.stored) {
             *sum += new;
@@ -178,7 +167,7 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     added
 }
 
-/// What makes the chunks of one partition.
+/// One partition to encode.
 enum Work {
     Group(Share),
     /// Entries or executions.
@@ -194,7 +183,7 @@ struct Encoded {
     left: Vec<Work>,
 }
 
-/// Encodes until a `put` is full. It takes long: not on the threads that serve others.
+/// Encodes until a `put` is full. Runs long: not on async worker threads.
 fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize) -> JoinHandle<Encoded> {
     tokio::task::spawn_blocking(move || {
         let (mut some, mut bytes) = (Encoded { left, ..Encoded::default() }, 0);
@@ -202,8 +191,8 @@ fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize
             && let Some(work) = some.left.pop()
         {
             let (kind, sealed) = match work {
-                Work::Group(share) => (Kind::Sample, seal(&share, &generation, chunk_values)),
-                Work::Series(kind, id) => (kind, generation.seal(kind, id)),
+                Work::Group(share) => (Kind::Sample, seal::samples::seal(&share, &generation, chunk_values)),
+                Work::Series(kind, id) => (kind, seal::series::seal(&generation, kind, id)),
             };
             let chunk_bytes: usize = sealed.rows.iter().map(|row| row.value.len()).sum();
             let chunks = sealed.rows.len() as u64;
@@ -224,7 +213,7 @@ async fn join<T>(task: JoinHandle<T>) -> T {
     }
 }
 
-/// Series of entries and executions: each is a group of its own.
+/// Puts the series rows of new series of entries and executions: each is its own group.
 async fn put_series(flusher: &Flusher, generation: &Generation) {
     let _locked = flusher.metadata.lock.lock().await;
     let series = generation.series();
@@ -244,7 +233,7 @@ async fn put_series(flusher: &Flusher, generation: &Generation) {
     new.iter().for_each(|(kind, id, _)| flusher.unreadable.named(*kind, *id));
 }
 
-/// Groups of the series of samples that are sealed for the first time.
+/// Puts the series rows of groups whose series of samples are sealed for the first time.
 async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
     let _locked = flusher.metadata.lock.lock().await;
     let newcomers = home::newcomers(&flusher.index.read(), generation);
@@ -269,7 +258,7 @@ async fn put(flusher: &Flusher, rows: Vec<Row>) {
     }
 }
 
-/// Tries until it is done. Every failure is counted, told, and seen by those who wait for a flush.
+/// Retries until it succeeds. Every failure is counted, logged, and reported to callers that wait for a flush.
 async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
     let options = &flusher.options;
     let mut backoff = Backoff::new(options.flush_wait_first, options.flush_wait_max, flusher.id as u64);
@@ -285,7 +274,7 @@ async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: imp
     }
 }
 
-/// A recovery must read exactly what is flushed here: no rest of a write that failed.
+/// A recovery must read exactly the flushed records: no rest of a failed write.
 async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
     if !journal.cut {
@@ -321,7 +310,7 @@ async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.progress.send_modify(|progress| progress.flushed = generation.number);
 }
 
-/// A file that stays is no harm: the next start sees that its generation was flushed.
+/// A remaining file does no harm: the next start sees that its generation was flushed.
 fn remove_journal(flusher: &Flusher, generation: &Generation) {
     let path = &generation.journal.path;
     let (disk, directory) = (&*flusher.options.disk, &flusher.directory);
@@ -336,7 +325,7 @@ fn remove_journal(flusher: &Flusher, generation: &Generation) {
     }
 }
 
-/// Waits until all generations up to `through` are flushed; a failure on the way is reported and ends the wait.
+/// Waits until all generations up to `through` are flushed; a failure in the meantime ends the wait with its error.
 pub async fn wait_for(mut progress: watch::Receiver<Progress>, through: u64) -> Result<()> {
     let failures = progress.borrow().failures;
     let moved = |p: &Progress| p.flushed >= through || p.failures > failures || p.ended;

@@ -1,21 +1,23 @@
-//! Here is a batch, keep it; here is a range, give me records: journal, open chunks, drivers' waist.
+//! The store keeps batches and returns records of a time range: journal, memtable, drivers.
 //!
 //! ```text
-//!            append                                            read
-//!              |                                                 |
-//!         arrival.rs                checks            group/read.rs, read.rs
-//!              |                                              /     \
-//!         commit.rs -- journal/     durable                  /       \
-//!              |                                            /         \
-//!        generation.rs -- memtable/  readable  <----------+           |
-//!              |                                                       |
-//!   flush.rs -- group/seal.rs, seal.rs   encoded                       |
-//!              |                                                       |
-//!    layer/* -- driver.rs           Driver::put             Driver::scan
+//!            append                                      read
+//!              |                                          |
+//!     intake.rs, arrival.rs      checks                 read/
+//!              |                                        /   \
+//!         commit.rs -- journal/  durable               /     \
+//!              |                                      /       \
+//!        generation.rs -- memtable/  readable  <-----+         |
+//!              |                                               |
+//!          flush.rs -- seal/     encoded                       |
+//!              |                                               |
+//!    layer/* -- driver.rs        Driver::put           Driver::scan
 //! ```
 //!
-//! `recover.rs` does the way down again after a crash; `index/` knows the series; `keys.rs` says where rows lie.
-//! Path of one record: before, `tacho_ingest` decoded its batch; after, `tacho_drivers` keeps its chunk.
+//! `recover.rs` repeats the way down after a crash; `index/` knows the series; `keys.rs` defines the keys of rows.
+//! `shared.rs` lists the
+//! parts and the lock order. Path of one record: before, `tacho_ingest` decoded its batch; after, `tacho_drivers` keeps its
+//! chunk.
 
 mod answer;
 mod arrival;
@@ -24,6 +26,7 @@ mod budget;
 mod coding;
 mod commit;
 pub mod conformance;
+mod counters;
 mod damage;
 pub mod disk;
 pub mod driver;
@@ -37,7 +40,7 @@ pub mod group;
 mod group;
 mod index;
 mod intake;
-// What the fuzz targets call; nobody else has a use for it.
+// Public for the fuzz targets only.
 #[cfg(fuzzing)]
 pub mod journal;
 #[cfg(not(fuzzing))]

@@ -15,12 +15,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::{Notify, watch};
 
-use crate::Result;
 use crate::disk::Space;
 use crate::generation::Generations;
 use crate::stats::Stored;
+use crate::{Error, Result};
 
-/// A lock that a panic elsewhere does not close: every change under it is complete in itself.
+/// A lock that stays usable after a panic elsewhere: every change under it is complete in itself.
 #[derive(Debug, Default)]
 pub struct Guarded<T>(RwLock<T>);
 
@@ -66,6 +66,17 @@ impl FlushSignals {
     pub fn new() -> Self {
         Self { sealed: watch::Sender::new(0), started: Notify::new() }
     }
+}
+
+/// How far the flusher has come.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// All generations up to this one are in the driver.
+    pub flushed: u64,
+    pub failures: u64,
+    pub last_failure: Option<Error>,
+    /// The flusher has ended: it was stopped, or it panicked.
+    pub ended: bool,
 }
 
 /// Whether the disk has space for more records.

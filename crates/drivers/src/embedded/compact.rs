@@ -1,5 +1,7 @@
-//! Rewriting segments that are mostly dead, a little with every write: no thread of its own, no sudden pause. Who wants the space
-//! back at once asks for it ([`Inner::settle`]).
+//! Rewrites segments whose rows are mostly dead, a little with every write: no extra thread, no sudden pause. To reclaim space
+//! immediately, call [`Inner::settle`].
+//!
+//! This file and `mod.rs` use each other: it is a part of `impl Inner`, which `mod.rs` defines with the compaction's state in it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +12,8 @@ use tacho_store::{Error, ErrorKind, Result, Table};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES, RowRef, Taken, file_path, take_row};
 use super::index::{Index, Place, Usage};
-use super::load::{Damage, Expected, Loaded, Scanned, load};
+use super::load::{Expected, Loaded, load};
+use super::scan::{Damage, Scanned};
 use super::segments::Purpose;
 use super::{Files, Inner};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use tacho_store::driver::Health;
 
 use super::format::file_name;
-use super::load::Damage;
 use super::quarantine;
+use super::scan::Damage;
 
 /// `torn_bytes`: cut off when the directory was opened. What lies in the quarantine is looked up.
 pub fn health(

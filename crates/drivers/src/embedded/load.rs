@@ -7,11 +7,9 @@ use std::path::Path;
 
 use tacho_store::{Error, Result};
 
-use super::format::{
-    Entry, HEADER_BYTES, IndexBuilder, TRAILER_BYTES, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header,
-};
+use super::format::{Entry, HEADER_BYTES, TRAILER_BYTES, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header};
 use super::manifest::{Known, State};
-use super::scan::scan;
+use super::scan::{Damage, Scanned, scan};
 
 /// What was found out about a file.
 pub enum Loaded {
@@ -22,62 +20,6 @@ pub enum Loaded {
     /// Sealed, and its index is sound.
     Sealed(Damage),
     Scanned(Scanned),
-}
-
-/// A file that was read row by row.
-pub struct Scanned {
-    pub index: IndexBuilder,
-    /// Where the good part ends.
-    pub length: u64,
-    /// Bytes behind it of which nothing says that they were acknowledged.
-    pub torn: u64,
-    /// They may have been all the same: a copy is to be kept.
-    pub doubtful: bool,
-    /// A mark is the last before them.
-    pub marked: bool,
-    /// CRC-32C of the good part.
-    pub crc: u32,
-    pub damage: Damage,
-}
-
-/// What of a file cannot be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Damage {
-    pub header: bool,
-    pub index: bool,
-    /// Its bytes are not those that the manifest has the checksum of.
-    pub changed: bool,
-    /// Bytes behind the end that the manifest knows.
-    pub excess: u64,
-    /// Damaged places among the rows, and their bytes. Rows of a sound index that are damaged are found when they are read.
-    pub places: u64,
-    pub bytes: u64,
-    /// Offset of the first place.
-    pub first: u64,
-}
-
-impl Damage {
-    pub const fn is_some(&self) -> bool {
-        self.header || self.index || self.changed || self.excess > 0 || self.places > 0
-    }
-
-    pub fn note(&mut self, from: usize, to: usize) {
-        if self.places == 0 {
-            self.first = from as u64;
-        }
-        self.places += 1;
-        self.bytes += (to - from) as u64;
-    }
-
-    /// One line of the log: each place alone would be too many.
-    pub fn log(&self, path: &Path) {
-        let Self { header, index, changed: _, excess, places, bytes, first } = self;
-        let path = path.display();
-        tracing::error!(
-            %path, header, index, excess, places, bytes, first,
-            "segment is damaged, everything else in it is read, the file is kept"
-        );
-    }
 }
 
 /// What is known of a file before it is read.

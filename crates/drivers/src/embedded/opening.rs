@@ -9,9 +9,10 @@ use tacho_store::{Error, Result};
 
 use super::format::{BATCH_HEAD_BYTES, file_path};
 use super::index::Index;
-use super::load::{Damage, Loaded, Scanned, checksum};
+use super::load::{Loaded, checksum};
 use super::manifest::{Known, LOST, State};
 use super::quarantine;
+use super::scan::{Damage, Scanned};
 use super::segments::{Active, Handles, Purpose, Segments};
 use super::survey::Survey;
 

@@ -2,11 +2,12 @@
 //!
 //! Batch heads and rows have checksums of their own. Behind a damaged place reading goes on at the next sound one of either.
 
+use std::path::Path;
+
 use super::format::{
     BATCH_HEAD_BYTES, BATCH_MAGIC, Entry, HEADER_BYTES, IndexBuilder, ROW_HEAD_BYTES, RowRef, Taken,
     take_batch_head, take_row,
 };
-use super::load::{Damage, Scanned};
 
 /// Bytes that checksums of rows are tried on behind damaged places; a second or so. Then only batch heads are looked for:
 /// values may be full of bytes that look like the heads of rows.
@@ -14,6 +15,62 @@ const TRIED_BYTES_MAX: u64 = 4 << 30;
 
 /// What is shorter holds no row.
 const BATCH_WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
+
+/// A file that was read row by row.
+pub struct Scanned {
+    pub index: IndexBuilder,
+    /// Where the good part ends.
+    pub length: u64,
+    /// Bytes behind it of which nothing says that they were acknowledged.
+    pub torn: u64,
+    /// They may have been all the same: a copy is to be kept.
+    pub doubtful: bool,
+    /// A mark is the last before them.
+    pub marked: bool,
+    /// CRC-32C of the good part.
+    pub crc: u32,
+    pub damage: Damage,
+}
+
+/// What of a file cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    pub header: bool,
+    pub index: bool,
+    /// Its bytes are not those that the manifest has the checksum of.
+    pub changed: bool,
+    /// Bytes behind the end that the manifest knows.
+    pub excess: u64,
+    /// Damaged places among the rows, and their bytes. Rows of a sound index that are damaged are found when they are read.
+    pub places: u64,
+    pub bytes: u64,
+    /// Offset of the first place.
+    pub first: u64,
+}
+
+impl Damage {
+    pub const fn is_some(&self) -> bool {
+        self.header || self.index || self.changed || self.excess > 0 || self.places > 0
+    }
+
+    pub fn note(&mut self, from: usize, to: usize) {
+        if self.places == 0 {
+            self.first = from as u64;
+        }
+        self.places += 1;
+        self.bytes += (to - from) as u64;
+    }
+
+    /// One line of the log: each place alone would be too many.
+    pub fn log(&self, path: &Path) {
+        let Self { header, index, changed: _, excess, places, bytes, first } = self;
+        let path = path.display();
+        tracing::error!(
+            %path, header, index, excess, places, bytes, first,
+            "segment is damaged, everything else in it is read, the file is kept"
+        );
+    }
+}
 
 /// Goes through the rows of a file, of which so many bytes are known to have been acknowledged. Behind them a damaged batch is
 /// torn when no sound batch is behind it, and all of it is left out. A `put` ends with a sync, so a batch behind another proves

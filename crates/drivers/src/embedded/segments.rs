@@ -16,8 +16,8 @@ use super::format::{
     encode_header, file_path, mark, put_batch,
 };
 use super::health::health;
-use super::load::Damage;
 use super::manifest::{Known, Manifest, State};
+use super::scan::Damage;
 use super::scan::entry_of;
 
 /// This file is given up when a full disk keeps rows from being deleted. It has this part of a segment, 4 MiB of 256: enough for

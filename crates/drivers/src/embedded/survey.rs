@@ -14,9 +14,10 @@ use super::format::{
 };
 use super::health::health;
 use super::index::Index;
-use super::load::{Damage, Expected, Loaded, load};
+use super::load::{Expected, Loaded, load};
 use super::manifest::{BACKUP, FILE, Known, LOST, Manifest, State};
 use super::quarantine;
+use super::scan::{Damage, Scanned};
 use super::segments::Handles;
 
 /// Files that one message names.
@@ -142,7 +143,7 @@ impl Survey {
 impl Loaded {
     /// What of it cannot be read, if anything.
     pub fn damage(&self) -> Option<&Damage> {
-        let (Self::Sealed(damage) | Self::Scanned(super::load::Scanned { damage, .. })) = self else {
+        let (Self::Sealed(damage) | Self::Scanned(Scanned { damage, .. })) = self else {
             return None;
         };
         damage.is_some().then_some(damage)

@@ -1,7 +1,7 @@
 //! Where do the samples of a generation go? Every series has a home group before its chunks are written.
 //!
 //! ```text
-//!   newcomers -> form.rs -> series rows -> in the index -> shares of groups -> seal.rs
+//!   newcomers -> form.rs -> series rows -> in the index -> shares of groups -> seal/samples.rs
 //! ```
 //! The series rows decide: a flush that is repeated after a crash finds those groups that were written, and forms the others
 //! anew. No chunk was written before all of them were.
@@ -13,10 +13,17 @@ use tacho_model::{Kind, Labels, SeriesId};
 
 use super::form::{Newcomer, Print, form};
 use super::row::{group_id, series_row};
-use super::seal::Share;
 use crate::driver::Row;
 use crate::generation::Generation;
 use crate::index::Index;
+
+/// The members of a group that have samples in a generation.
+#[derive(Debug)]
+pub struct Share {
+    pub group: SeriesId,
+    /// Number in the group and in the index; in order of member.
+    pub members: Vec<(u16, u32)>,
+}
 
 /// A group that is in no series row yet.
 pub struct NewGroup {

@@ -3,12 +3,9 @@
 use tacho_chunk::{Times, ValueColumn};
 use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 
-use super::resent::{Moved, Timed, recognise};
+use super::resent::{Moved, Place, Timed, recognise};
 use crate::answer::Piece;
 use crate::memtable::{Column, latest};
-
-/// Where a part was written: of equal times the last wins. Generation, then number of the chunk in it.
-pub type Place = (u64, u32);
 
 /// Samples of one chunk, or of one open column; at least one.
 #[derive(Clone, Debug)]

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use tacho_chunk::{Aggregation, Chunk, Header, Summary};
 use tacho_model::{TimeRange, Windows};
 
-use super::piece::{Part, Place, merge, within};
+use super::piece::{Part, merge, within};
+use super::resent::Place;
 use super::resent::{Moved, Overhang};
 use crate::answer::{Piece, ReadReport, longest};
 use crate::upkeep::Mask;

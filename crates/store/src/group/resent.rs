@@ -21,7 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tacho_chunk::Times;
 use tacho_model::{TimeRange, Timestamp};
 
-use super::piece::Place;
+/// Where a part was written: of equal times the last wins. Generation, then number of the chunk in it.
+pub type Place = (u64, u32);
 
 /// How far outside of a row the originals of its first and its last time may lie, ns; 0 where that one was not moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use tacho_model::SeriesId;
 
-use super::SeriesNumber;
-use super::numbers::Numbers;
+use super::numbers::{Numbers, SeriesNumber};
 
 /// Place of a group in the index; rises from 0, of this process only.
 pub type GroupNumber = u32;

@@ -25,15 +25,12 @@ use tacho_model::{Kind, Labels, SeriesId};
 pub use admission::{Admission, Bounds, Refusal};
 pub use cardinality::{Cardinality, LabelCost};
 pub use groups::{Group, GroupNumber, Place};
-pub use numbers::Numbers;
+pub use numbers::{Numbers, SeriesNumber};
 pub use select::{find, select, select_any};
 
 use bitmap::Bitmap;
 use groups::Groups;
 use postings::Postings;
-
-/// Place of a series in the index; rises from 0, of this process only.
-pub type SeriesNumber = u32;
 
 /// A set of kinds of record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 
 use tacho_model::SeriesId;
 
+/// Place of a series in the index; rises from 0, of this process only.
+pub type SeriesNumber = u32;
+
 /// Open addressing with linear probing, at most three quarters full (Knuth, TAOCP 6.4, algorithm L): 5 to 11 bytes
 /// an id, where a `HashMap` of 128-bit keys takes 38 to 75.
 #[derive(Debug)]

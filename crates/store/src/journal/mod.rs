@@ -9,6 +9,7 @@ mod columns;
 mod decode;
 mod encode;
 pub mod format;
+mod front;
 mod lack;
 mod reader;
 mod search;
@@ -19,6 +20,7 @@ mod tests;
 mod writer;
 
 pub use encode::Encoder;
+pub use front::Front;
 pub use lack::Lack;
 #[cfg(fuzzing)]
 pub use reader::read_bytes;

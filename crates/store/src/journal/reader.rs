@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::decode::{Decoder, repeats};
 use super::format::{
-    Front, HEADERS_BYTES_MAX, Header, MARK_BYTES, RECORD_HEAD_BYTES, RECORD_MAGIC, VERSION_SINGLE,
-    claimed_bytes, file_generation, mark, take_mark, take_record,
+    HEADERS_BYTES_MAX, Header, MARK_BYTES, RECORD_HEAD_BYTES, RECORD_MAGIC, VERSION_SINGLE, claimed_bytes,
+    file_generation, mark, take_mark, take_record,
 };
+use super::front::Front;
 use super::search::{Search, Sound};
 use crate::arrival::Arrival;
 use crate::{Error, Result};

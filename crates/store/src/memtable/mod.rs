@@ -3,7 +3,7 @@
 //! Records stand in order of arrival; they are sorted when they are read or sealed, so late and backfilled data cost nothing
 //! here. Samples, of which there are millions, are packed as they come (`samples.rs`).
 //!
-//! Path of one record: before, `generation.rs` adds it; after, `group/seal.rs` (samples) or `seal.rs` encodes it.
+//! Path of one record: before, `generation.rs` adds it; after, `seal/` encodes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,70 +11,19 @@
 
 use std::ops::Range;
 
-use tacho_model::{TimeRange, Timestamp};
+use tacho_model::Timestamp;
 
+use super::facts::{Facts, Next, State};
 use super::joints::Joints;
-use crate::group::resent::Overhang;
-use crate::group::row::{GROUP_MEMBERS_MAX, Replacement};
-use crate::keys::ChunkKey;
+use crate::group::row::GROUP_MEMBERS_MAX;
 
 /// Numbers of a row that is written anew alone: the prefix of a row that a merge writes takes more than fewer could save.
 const LONE_VALUES_MIN: usize = 256;
 
-/// What is known of a row without decoding its records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
-    pub key: ChunkKey,
-    /// Its last moment.
-    pub end: Timestamp,
-    /// By how much its times may have been moved, ns; 0 of what is no row of samples.
-    pub error: u64,
-    pub overhang: Overhang,
-    /// Times, entries or calls: what a chunk is measured by.
-    pub records: usize,
-    /// Numbers to decode: records by members.
-    pub values: usize,
-    /// One bit for each member of the group that has values here; 1 for entries and executions.
-    pub members: u64,
-    /// Only rows of one bucket can share a chunk.
-    pub bucket: i64,
-    /// `None` for a row that no merge wrote.
-    pub replacement: Option<Replacement>,
-    pub state: State,
-}
-
-impl Facts {
-    /// In which what comes later may be what it holds, sent again.
-    pub const fn reach(&self) -> TimeRange {
-        self.overhang.around(TimeRange::new(self.key.start, self.end))
-    }
-
-    /// Would one of two values with the same time win?
-    pub const fn conflicts(&self, other: &Self) -> bool {
-        self.members & other.members != 0
-    }
-
-    /// Could the next row stand in the same chunk?
-    fn joins(&self, next: &Self, aim: &Aim) -> bool {
-        let near = next.end.abs_diff(self.key.start) <= aim.span_max || next.key.start <= self.end;
-        self.bucket == next.bucket && near
-    }
-
-    /// One merge wrote both: what was between them is settled.
-    pub fn is_sibling(&self, other: &Self) -> bool {
-        self.replacement.is_some() && self.replacement == other.replacement
-    }
-}
-
-/// What the rules say of a row as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    #[default]
-    Sound,
-    /// To be written anew: a deletion hides a part of it, some members have had their time, or it is too fine for its age.
-    Due,
-    /// All of it has had its time.
-    Expired,
+/// Could the next row stand in the same chunk?
+fn share_chunk(row: &Facts, next: &Facts, aim: &Aim) -> bool {
+    let near = next.end.abs_diff(row.key.start) <= aim.span_max || next.key.start <= row.end;
+    row.bucket == next.bucket && near
 }
 
 /// How eagerly to merge.
@@ -103,21 +52,6 @@ pub struct Aim {
     pub values_max: usize,
     /// Do rows that overlap in time depend on each other's order? (Executions do not.)
     pub ordered: bool,
-}
-
-/// The first row behind those that are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next {
-    pub start: Timestamp,
-    /// Where the reach begins of it and of all that are behind it.
-    pub reach: Timestamp,
-}
-
-impl Next {
-    /// What begins here and reaches no further back.
-    pub const fn at(start: Timestamp) -> Self {
-        Self { start, reach: start }
-    }
 }
 
 /// These rows become others, up to and with the moment `until`; what they hold after it stays as it is.
@@ -216,7 +150,7 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
         if row.state == State::Sound && levels[at] == 0 && !joints.is_bound(at) {
             continue;
         }
-        let joins = |run: &&mut Range<usize>| run.end == at && rows[at - 1].joins(row, aim);
+        let joins = |run: &&mut Range<usize>| run.end == at && share_chunk(&rows[at - 1], row, aim);
         match runs.last_mut().filter(joins) {
             Some(run) => run.end = at + 1,
             None => runs.push(at..at + 1),
@@ -330,8 +264,12 @@ fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize, joints: &Join
 #[cfg(test)]
 #[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is chosen")]
 mod tests {
+    use tacho_model::TimeRange;
+
     use super::*;
-    use crate::keys::Span;
+    use crate::group::resent::Overhang;
+    use crate::group::row::Replacement;
+    use crate::keys::{ChunkKey, Span};
 
     const AIM: Aim = Aim {
         mode: Mode::Tiered,

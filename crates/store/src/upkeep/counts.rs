@@ -1,6 +1,6 @@
 //! What has the upkeep done since the store was opened? Plain numbers.
 
-use crate::stats::{Count, counters};
+use crate::counters::{Count, counters};
 
 /// Numbers at one moment. Those that are not said to be "now" count since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use tacho_model::Timestamp;
 
-use super::choice::{Facts, Next};
+use super::facts::{Facts, Next};
 
 /// The lists have one item more than there are rows.
 pub struct Joints {

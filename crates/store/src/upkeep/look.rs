@@ -7,7 +7,8 @@ use tacho_chunk::semantic::Movement;
 use tacho_model::{Kind, SeriesId, Timestamp};
 
 use super::Upkeep;
-use super::choice::{self, Aim, Facts, Merge, Mode, Next, State};
+use super::choice::{self, Aim, Merge, Mode};
+use super::facts::{Facts, Next, State};
 use super::fresh::Tail;
 use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
 use super::replace::all_leave;

@@ -1,29 +1,31 @@
-//! Chunks are written small and early; who makes them large, and who takes away what is not wanted any more?
+//! Upkeep: merges small chunks into large ones and deletes what rules or deletions drop.
 //!
 //! ```text
-//!   fresh.rs   where chunks have come          sweep.rs   where rules or deletions ask for something
-//!        \_______________________  _______________________/
-//!                                \/
-//!   keeper.rs   one task, at its own pace (pace.rs): a batch of jobs after the other
-//!   look.rs     one window of one partition (window.rs): what is there, what is to be done
-//!   choice.rs   which rows to merge: a decision, as plain data; joints.rs  where one ends before the next begins
-//!   merge/      the new chunks; lives.rs  which series are known to be no counters
-//!   replacement.rs the new rows, and which ones they replace; sequence.rs  numbers for them
-//!   replace.rs  put, change over (snapshots.rs), delete
-//!   alive.rs    which rows count: what readers and a start after a crash rely on
-//!   masks.rs    what of them is not to be read any more
-//!   verify.rs   reads stored bytes again and reports rows that do not match their checksums
-//!   clock.rs    what time it is, as far as history may be deleted by it
+//!   fresh.rs   partitions with new chunks           sweep.rs   partitions with work for rules or deletions
+//!        \______________________  _______________________/
+//!                               \/
+//!   keeper.rs       the task: runs batches of jobs (batch.rs) at a limited pace (pace.rs)
+//!   look.rs         reads one window of one partition (window.rs), decides and merges
+//!   choice.rs       which rows to merge, as plain data, from facts.rs; joints.rs  clean boundaries between rows
+//!   merge/          encodes the new chunks; lives.rs  which series are known not to be counters
+//!   replacement.rs  the new rows, and which ones they replace; sequence.rs  their numbers
+//!   replace.rs      put, publish to readers (snapshots.rs), delete
+//!   alive.rs        which rows count, for readers and for a start after a crash
+//!   masks.rs        which records are masked, although their rows still exist
+//!   verify.rs       reads stored bytes again and reports rows that do not match their checksums
+//!   clock.rs        how far the clock is trusted to delete history
 //! ```
 //! Decisions and formats: `docs/adr/0003-upkeep.md`, `docs/format/keys.md`.
 //!
 //! Path of one record: before, `flush.rs` put its chunk into the driver; it may come here several times.
 
 mod alive;
+mod batch;
 mod choice;
 mod clock;
 mod counts;
 mod delete;
+mod facts;
 mod forget;
 mod fresh;
 mod joints;
@@ -36,6 +38,7 @@ mod orders;
 mod pace;
 mod replace;
 mod replacement;
+mod report;
 mod sequence;
 mod snapshots;
 mod sweep;
@@ -50,19 +53,19 @@ use tokio::sync::{Notify, RwLock, oneshot, watch};
 use crate::Result;
 use crate::damage::Unreadable;
 use crate::driver::{Driver, Row};
-use crate::flush::Progress;
 use crate::generation::Generations;
 use crate::index::Index;
 use crate::options::Options;
-use crate::shared::{Guarded, Metadata, RecordSpace};
+use crate::shared::{Guarded, Metadata, Progress, RecordSpace};
 
 pub use alive::alive;
 pub use clock::{ClockBounds, Jump, TrustedClock};
 pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
-pub use keeper::{MergeReport, run};
+pub use keeper::run;
 pub use masks::Masks;
 pub use orders::Order;
+pub use report::MergeReport;
 pub use sequence::{Sequence, row_sequence};
 pub use snapshots::{Snapshot, Snapshots};
 pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};

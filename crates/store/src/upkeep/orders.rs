@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::MergeReport;
+use super::report::MergeReport;
 use crate::{Error, ErrorKind, Result};
 
 /// Who may wait for one order.

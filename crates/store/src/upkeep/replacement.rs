@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tacho_chunk::semantic::Movement;
 use tacho_model::{Kind, SeriesId, TimeRange};
 
-use super::choice::State;
+use super::facts::State;
 use super::merge::{Made, Merged};
 use super::sequence::Sequence;
 use super::snapshots::Place;

@@ -7,9 +7,9 @@ use std::time::Instant;
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::Upkeep;
+use super::batch::{Tended, batch};
 use super::choice::Mode;
 use super::forget::holds_rows;
-use super::keeper::{Tended, batch};
 use super::look::Job;
 use super::merge::Treatment;
 use super::pace::Pace;

@@ -12,7 +12,7 @@ use tacho_chunk::{Chunk, Header};
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::alive::alive;
-use super::choice::{Facts, Next, State};
+use super::facts::{Facts, Next, State};
 use super::merge::{Source, Treatment};
 use super::snapshots::Place;
 use super::tombstones::Mask;

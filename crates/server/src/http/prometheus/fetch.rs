@@ -1,6 +1,6 @@
 //! Reads the samples that a query's plan asks for.
 //!
-//! Path of one record: before, `crates/store/src/group/read.rs` hands it over; after, `crates/query/src/promql/`
+//! Path of one record: before, `crates/store/src/read/samples.rs` hands it over; after, `crates/query/src/promql/`
 //! computes with it.
 
 use std::sync::Arc;

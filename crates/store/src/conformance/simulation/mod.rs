@@ -1,9 +1,11 @@
-//! Does a store on this driver keep its promises through faults, full disks and crashes?
+//! Simulates a store on a driver with faults, full disks and crashes, and compares what it returns with a model.
 //!
-//! A seed decides everything but the moments at which threads run: batches of four senders, repetitions, flushes, merges,
-//! deletions, records that have had their time, faults of the driver, a journal disk without space, crashes at any call of
-//! the driver and with garbage behind the last record. A model in plain maps (`model.rs`) says what must be read: every
-//! acknowledged record that was not deleted exactly once, of equal times the last one.
+//! A seed decides everything except thread scheduling: batches of four senders, repetitions, flushes, merges, deletions,
+//! expired records, driver faults, a full journal disk, crashes at any driver call and with garbage behind the last record.
+//! The model in plain maps (`model.rs`) defines the expected result: every acknowledged record that was not deleted, exactly
+//! once; of equal times the last one.
+//!
+//! This file and `conformance/mod.rs` use each other: it is one case of that suite and opens drivers with the suite's types.
 
 mod model;
 

@@ -9,7 +9,7 @@ use tacho_chunk::semantic;
 use tacho_chunk::{Encoding, GroupColumn, Loss, ValueColumn, encode_group_by};
 use tacho_model::{TimeRange, Timestamp};
 
-use super::samples::{Class, Column, Moving, Shifted, holds, within};
+use super::columns::{Class, Column, Moving, Shifted, holds, within};
 use super::{Cutting, Made, span_of};
 use crate::group::resent::{Moved, Overhang};
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;

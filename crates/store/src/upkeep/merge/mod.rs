@@ -8,6 +8,7 @@
 //! ```
 //! What a tombstone hides and what has had its time is left out on the way.
 
+mod columns;
 mod entries;
 mod executions;
 mod lossy;

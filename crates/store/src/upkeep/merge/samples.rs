@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tacho_chunk::semantic::{self, Movement, Semantic};
-use tacho_chunk::{Chunk, Encoding, Loss, Times, Tolerance, ValueColumn, Values};
+use tacho_chunk::{Chunk, Loss, Times, Tolerance, ValueColumn, Values};
 use tacho_model::{TimeRange, Timestamp, ValueType};
 
+use super::columns::{Class, Column, Moving, Shifted, holds, within};
 use super::lossy::encode;
 use super::picks::{Picks, Ranked, Run, pick};
 use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed};
@@ -27,51 +28,8 @@ struct Opened<'a> {
     is_fresh: bool,
 }
 
-/// Values of one member at the times of its class.
-pub struct Column {
-    pub member: u16,
-    pub values: ValueColumn,
-    pub loss: Option<Loss>,
-    /// Places of values that were not moved.
-    pub exact: Vec<Range<usize>>,
-    /// What may be given up once a chunk is full.
-    pub semantic: Semantic,
-    pub encoding: Encoding,
-}
-
 /// A column and its times, which others may have as well.
 type TimedColumn = (Arc<[Timestamp]>, Column);
-
-/// Columns that have the same times.
-pub struct Class {
-    pub at: Arc<[Timestamp]>,
-    pub times: Moving,
-    /// Of its rows: the largest of the sources, or of those that it is made of.
-    pub generation: u64,
-    pub columns: Vec<Column>,
-}
-
-/// What is known of the times of a class.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Moving {
-    /// Rows that had been moved, in order of time. What lies between them is exact.
-    pub moved: Arc<[Shifted]>,
-    /// They lie among moved ones: to move them, too, would mix them up.
-    pub stays: bool,
-}
-
-/// A row whose times had been moved, with all of them: those that are not to be in any new row as well.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shifted {
-    pub row: Moved,
-    pub times: Times,
-}
-
-impl Shifted {
-    pub fn has(&self, at: Timestamp) -> bool {
-        !self.times.slice(TimeRange::new(at, at)).is_empty()
-    }
-}
 
 pub fn merge(
     sources: &[Source],
@@ -465,21 +423,4 @@ fn exact_steps(at: &[Timestamp], thin: &[Timestamp], exact: &[Range<usize>]) -> 
         places.push((start..start + run.len(), run[0]));
     }
     places.into_iter().filter(|(_, exact)| *exact).map(|(run, _)| run).collect()
-}
-
-/// What of some ranges lies within `part`, counted from its start.
-pub fn within(ranges: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
-    let cut = |range: &Range<usize>| {
-        let range = range.start.clamp(part.start, part.end)..range.end.clamp(part.start, part.end);
-        range.start - part.start..range.end - part.start
-    };
-    let first = ranges.partition_point(|range| range.end <= part.start);
-    let here = ranges.iter().skip(first).take_while(|range| range.start < part.end);
-    here.map(cut).filter(|range| !range.is_empty()).collect()
-}
-
-/// Does one of the ranges, which ascend and do not touch, hold all of `part`?
-pub fn holds(ranges: &[Range<usize>], part: &Range<usize>) -> bool {
-    let first = ranges.partition_point(|range| range.end < part.end);
-    ranges.get(first).is_some_and(|range| range.start <= part.start)
 }

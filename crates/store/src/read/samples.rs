@@ -1,7 +1,7 @@
 //! Here are series and a range of time, give me their samples: each row is read once, each column of times decoded once.
 //!
 //! Series that lie in the same groups make a unit; many units share one trip to the driver. A generation is read from
-//! memory as long as it is there, from the driver afterwards (`read.rs`).
+//! memory as long as it is there, from the driver afterwards.
 //!
 //! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` hands it to `query`.
 
@@ -13,15 +13,16 @@ use std::sync::atomic::AtomicUsize;
 use tacho_chunk::Chunk;
 use tacho_model::{Kind, Labels, SeriesId, TimeRange, Windows};
 
-use super::piece::Part;
-use super::plan::{Asked, Done, Failed, Job, Plan, Question, Stored, is_wanted};
-use super::row::replacement_bytes;
+use super::rows::{Found, Lost, live, unreadable};
+use super::{Reader, read_memory, take_room};
 use crate::answer::{Piece, SampleAnswer};
 use crate::damage::Damages;
 use crate::driver::{Parts, Scan};
 use crate::generation::Generation;
+use crate::group::piece::Part;
+use crate::group::plan::{Asked, Done, Failed, Job, Plan, Question, Stored, is_wanted};
+use crate::group::row::replacement_bytes;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
-use crate::read::{Found, Lost, Reader, live, read_memory, take_room, unreadable};
 use crate::{Error, Result};
 
 /// Units that are read at a time, with one trip to the driver: of a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows of

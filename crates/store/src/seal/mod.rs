@@ -1,19 +1,24 @@
-//! Open entries and executions become chunks: sorted, cut, and named. Samples are sealed by group (`group/seal.rs`).
+//! Encodes the open records of a sealed generation as chunks: sorted, cut, with their keys.
 //!
-//! What comes out follows from the records and the generation alone: a seal that is repeated after a crash gives
-//! the same keys and values, so that a flush may be repeated without storing anything twice.
+//! ```text
+//!   samples.rs  samples of a group
+//!   series.rs   entries or executions of a series
+//! ```
+//! The result depends on the records and the generation only: a seal that is repeated after a crash gives the same keys and values,
+//! so a repeated flush stores nothing twice.
 //!
-//! Path of one record: before, it lay in an open chunk (`generation.rs`); after, `flush.rs` puts it into the driver.
+//! Path of one record: before, it was in an open chunk (`memtable/`); after, `flush.rs` puts its chunk into the driver.
+
+pub mod samples;
+pub mod series;
 
 use std::ops::Range;
 
 use bytes::Bytes;
-use tacho_chunk::{Encoding, encode_entries, encode_executions};
-use tacho_model::{Entry, Kind, SeriesId, TimeRange, Timestamp};
+use tacho_model::{Kind, SeriesId, Timestamp};
 
 use crate::driver::{Row, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span, chunk_partition};
-use crate::memtable::{OpenEntries, OpenExecutions};
 
 /// Samples of a series, or entries, in one chunk, when nothing else is set.
 pub const CHUNK_VALUES_MAX: usize = 8_192;
@@ -33,7 +38,7 @@ pub struct Sealed {
 }
 
 /// Gives the chunks of one partition their numbers.
-pub struct Sealer {
+struct Sealer {
     kind: Kind,
     /// Of samples their group's, of others their series'.
     id: SeriesId,
@@ -42,33 +47,15 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    pub const fn new(kind: Kind, id: SeriesId, generation: u64) -> Self {
+    const fn new(kind: Kind, id: SeriesId, generation: u64) -> Self {
         Self { kind, id, generation, sealed: Sealed { rows: Vec::new(), records: 0, replaced: 0 } }
     }
 
-    pub fn finish(self) -> Sealed {
+    fn finish(self) -> Sealed {
         self.sealed
     }
 
-    pub fn entries(mut self, open: &OpenEntries) -> Sealed {
-        let mut entries = open.read(TimeRange::ALL);
-        entries.sort_by_key(|entry| entry.at);
-        let at: Vec<Timestamp> = entries.iter().map(|entry| entry.at).collect();
-        for cut in cuts(&at, CHUNK_VALUES_MAX, |i| entries[i].body.as_bytes().len()) {
-            let chunk: &[Entry] = &entries[cut.clone()];
-            self.put(Span::Short, at[cut.start], cut.len(), encode_entries(chunk, &Encoding::default()));
-        }
-        self.sealed
-    }
-
-    pub fn executions(mut self, open: &OpenExecutions) -> Sealed {
-        for (bucket, block) in open.blocks() {
-            self.put(bucket.span, block.range().start, block.calls(), encode_executions(block));
-        }
-        self.sealed
-    }
-
-    pub fn put(&mut self, span: Span, start: Timestamp, records: usize, bytes: Vec<u8>) {
+    fn put(&mut self, span: Span, start: Timestamp, records: usize, bytes: Vec<u8>) {
         let number = u32::try_from(self.sealed.rows.len()).unwrap_or(u32::MAX);
         let key = ChunkKey { span, start, generation: self.generation, number };
         self.sealed.records += records as u64;
@@ -82,7 +69,7 @@ impl Sealer {
 }
 
 /// Where to cut sorted records: by number, by span, and by what `weight` says of each in bytes.
-pub fn cuts(at: &[Timestamp], count_max: usize, weight: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
+fn cuts(at: &[Timestamp], count_max: usize, weight: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for i in 0..at.len() {

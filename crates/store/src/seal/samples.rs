@@ -1,27 +1,15 @@
-//! Open samples of a group become chunks: sorted, those with the same times together, cut, named.
-//!
-//! What comes out follows from the samples, the group and the generation alone: a seal that is repeated after a crash gives
-//! the same keys and values.
-//!
-//! Path of one record: before, it lay in `memtable/samples.rs`; after, `flush.rs` puts it into the driver.
+//! Open samples of one group become chunks: columns with the same times share a chunk.
 
 use std::ops::Range;
 
 use tacho_chunk::{Encoding, GroupColumn, ValueColumn, Values, encode_group};
-use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
+use tacho_model::{Kind, TimeRange, Timestamp};
 
+use super::{Sealed, Sealer, cuts};
 use crate::generation::Generation;
+use crate::group::home::Share;
 use crate::keys::Span;
 use crate::memtable::Column;
-use crate::seal::{Sealed, Sealer, cuts};
-
-/// The members of a group that have samples in a generation.
-#[derive(Debug)]
-pub struct Share {
-    pub group: SeriesId,
-    /// Number in the group and in the index; in order of member.
-    pub members: Vec<(u16, u32)>,
-}
 
 /// Columns that have the same times.
 struct Class {

@@ -1,0 +1,50 @@
+//! Counters that only rise, and a macro for structs of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that only rises.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One counter for each kind of record.
+#[derive(Debug, Default)]
+pub struct CountByKind([Count; 3]);
+
+impl CountByKind {
+    pub fn add(&self, counts: [usize; 3]) {
+        self.0.iter().zip(counts).for_each(|(count, n)| count.add(n as u64));
+    }
+
+    pub fn get(&self) -> [u64; 3] {
+        self.0.each_ref().map(Count::get)
+    }
+}
+
+/// Defines the counters for some fields of a struct of numbers.
+macro_rules! counters {
+    ($(#[$about:meta])* $name:ident of $numbers:ident { $($field:ident: $count:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Default)]
+        pub struct $name {
+            $(pub $field: $count,)*
+        }
+
+        impl $name {
+            /// The counts; the caller fills in the fields marked "now".
+            pub fn snapshot(&self) -> $numbers {
+                $numbers { $($field: self.$field.get(),)* ..$numbers::default() }
+            }
+        }
+    };
+}
+pub(crate) use counters;

@@ -1,0 +1,73 @@
+//! The beginning of a journal file: two copies of its header, either of which may be damaged.
+
+use std::path::Path;
+
+use super::format::{
+    HEADER_BYTES, HEADERS_BYTES_MAX, Header, MAGIC, VERSION, VERSION_SINGLE, VERSION_WHOLE_LABELS,
+    decode_one, find, version_bytes,
+};
+use super::search::{Search, Sound};
+use crate::{Error, Result};
+
+/// What the beginning of a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// The process died while it made the file, which never held anything.
+    Unborn,
+    Sound {
+        header: Header,
+        version: u16,
+        /// Where the records begin.
+        bytes: usize,
+    },
+    /// One of two headers is damaged, and the other says this; or, with none, records are there all the same.
+    Damaged { header: Option<Header>, version: u16, bytes: usize, why: String },
+}
+
+impl Front {
+    pub const fn header(&self) -> Option<&Header> {
+        match self {
+            Self::Sound { header, .. } | Self::Damaged { header: Some(header), .. } => Some(header),
+            Self::Unborn | Self::Damaged { header: None, .. } => None,
+        }
+    }
+
+    /// # Errors
+    /// `Version` of a newer one, `Corrupt` where nothing says that this is a journal.
+    pub fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
+        let why = match decode_one(bytes, path)? {
+            Ok((header, version, one)) if version <= VERSION_SINGLE => {
+                return Ok(Self::Sound { header, version, bytes: one });
+            }
+            Ok((header, version, one)) => match decode_one(bytes.get(one..).unwrap_or_default(), path)? {
+                Ok((_, _, two)) => return Ok(Self::Sound { header, version, bytes: one + two }),
+                Err(_) if bytes.len() <= 2 * one => return Ok(Self::Unborn),
+                Err(why) => return Ok(Self::Damaged { header: Some(header), version, bytes: 2 * one, why }),
+            },
+            Err(why) => why,
+        };
+        if bytes.len() < HEADER_BYTES || bytes.iter().all(|byte| *byte == 0) {
+            return Ok(Self::Unborn);
+        }
+        let second = find(bytes, &MAGIC, 1).filter(|at| *at <= HEADERS_BYTES_MAX / 2);
+        if let Some(at) = second
+            && let Ok((header, version, two)) = decode_one(&bytes[at..], path)?
+        {
+            return Ok(Self::Damaged { header: Some(header), version, bytes: at + two, why });
+        }
+        let Some(Sound { at, .. }) = Search::new(bytes).next(0) else {
+            // Nothing is acknowledged before the header is on disk: half of one, and nothing behind it.
+            if second.is_some() || bytes.starts_with(&MAGIC) {
+                return Ok(Self::Unborn);
+            }
+            return Err(Error::corrupt(format!(
+                "{why}, and no record can be read: move the file away to go on without it"
+            ))
+            .with("path", path.display()));
+        };
+        // Of the older versions only the first one's number is told apart: 3 reads what 2 wrote.
+        let version =
+            if version_bytes(bytes) == VERSION_WHOLE_LABELS { VERSION_WHOLE_LABELS } else { VERSION };
+        Ok(Self::Damaged { header: None, version, bytes: at, why })
+    }
+}

@@ -1,0 +1,83 @@
+//! Returns the records of series in a time range.
+//!
+//! ```text
+//!   samples.rs  samples of many series, by group
+//!   series.rs   entries or executions of one series
+//!   chunks.rs   all stored chunks of one series, for `tacho inspect`
+//!   rows.rs     rows of one partition: visible to the reader's snapshot, not replaced, damaged ones reported
+//! ```
+//! A generation is read from memory while it is there, from the driver afterwards. A read looks at memory first; then it ignores
+//! chunks of those generations in the driver, however far their flush has come.
+
+mod chunks;
+mod rows;
+pub mod samples;
+pub mod series;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tacho_model::{Labels, SeriesId};
+
+use crate::damage::Unreadable;
+use crate::driver::Driver;
+use crate::generation::{Generation, Generations};
+use crate::index::Index;
+use crate::options::Options;
+use crate::shared::Guarded;
+use crate::upkeep::{Mask, Masks, Snapshots};
+use crate::{Error, ErrorKind, Result};
+
+pub use chunks::{ChunkInfo, chunks};
+
+/// The parts of the store that a read uses. It changes none of them but for the count of unreadable rows.
+pub struct Reader {
+    pub driver: Arc<dyn Driver>,
+    pub options: Arc<Options>,
+    pub generations: Arc<Guarded<Generations>>,
+    pub index: Arc<Guarded<Index>>,
+    pub masks: Masks,
+    pub snapshots: Arc<Snapshots>,
+    pub unreadable: Arc<Unreadable>,
+}
+
+impl Reader {
+    fn labels_of(&self, id: SeriesId) -> Option<Arc<Labels>> {
+        self.index.read().labels(id).cloned()
+    }
+
+    fn masks_of(&self, id: SeriesId) -> Vec<Mask> {
+        let Some(masks) = self.masks.by_labels() else { return Vec::new() };
+        // Patterns are not tried under the lock of the index.
+        let labels = self.labels_of(id);
+        labels.map_or_else(Vec::new, |labels| masks(&labels))
+    }
+}
+
+/// What memory holds of one series at one moment.
+pub struct InMemory<T> {
+    /// Chunks of this and later generations are in `parts`.
+    pub oldest: u64,
+    /// In order of generation.
+    pub parts: Vec<T>,
+}
+
+/// `read` is called under the lock for the active generation only; sealed ones do not change any more.
+pub fn read_memory<T>(reader: &Reader, read: impl Fn(&Generation) -> Option<T>) -> InMemory<T> {
+    let generations = reader.generations.read();
+    let oldest = generations.oldest();
+    let Generations { active, sealed, .. } = &*generations;
+    let sealed: Vec<Arc<Generation>> = sealed.iter().cloned().collect();
+    let open = active.as_ref().and_then(&read);
+    drop(generations);
+    let parts = sealed.iter().filter_map(|generation| read(generation)).chain(open).collect();
+    InMemory { oldest, parts }
+}
+
+pub fn take_room(room: &AtomicUsize, amount: usize, unit: &str) -> Result<()> {
+    let taken = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount));
+    taken.map(drop).map_err(|left| {
+        let message = format!("{amount} {unit} do not fit into the {left} that are left");
+        Error::new(ErrorKind::Limit, message)
+    })
+}

@@ -1,0 +1,191 @@
+//! The rows of one partition that count: visible to the snapshot, replaced by no other row. Damaged rows are among them, to be
+//! reported.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use tacho_chunk::Chunk;
+use tacho_model::{Kind, Labels, SeriesId, TimeRange};
+
+use super::Reader;
+use crate::damage::{Damage, Damages};
+use crate::driver::{Cut, Damaged, Row, Scanned};
+use crate::group::resent::Overhang;
+use crate::group::row::{Remains, Replacement, Split, remains, split_value};
+use crate::keys::{ChunkKey, Span, chunk_scan, spans};
+use crate::upkeep::{Mask, Snapshot, alive};
+use crate::{Error, ErrorKind, Result};
+
+/// A row of a partition that counts.
+pub struct Found {
+    pub key: ChunkKey,
+    /// Of the times of its samples.
+    pub overhang: Overhang,
+    /// Whole, or its parts; of a damaged row what is left of it. It has checksums of its own.
+    pub chunk: Bytes,
+    /// Bytes of the whole chunk.
+    pub whole: usize,
+    /// Why the row cannot be read, where it is damaged.
+    pub damaged: Option<Box<str>>,
+    /// Of key and value.
+    pub row_bytes: usize,
+}
+
+impl Found {
+    /// `None` when the snapshot does not see the row.
+    fn of(row: Scanned<Cut>, snapshot: &Snapshot) -> Result<Option<(Self, Option<Replacement>, u64)>> {
+        let (Ok(Cut { row: Row { partition, clustering, value, .. }, .. })
+        | Err(Damaged { partition, clustering, value, .. })) = &row;
+        if !snapshot.sees(partition, clustering) {
+            return Ok(None);
+        }
+        let key = ChunkKey::decode(clustering)?;
+        let row_bytes = partition.len() + clustering.len() + value.len();
+        let split = match split_value(value) {
+            // A damaged row says nothing about versions.
+            Err(error) if row.is_ok() && error.kind() == ErrorKind::Version => {
+                return Err(error.with("start", key.start));
+            }
+            split => split,
+        };
+        let (replacement, merge, overhang, chunk) = match &split {
+            Ok(Split { replacement, overhang, chunk }) if row.is_ok() => {
+                let merge = replacement.map_or(0, |replacement| replacement.merge);
+                (*replacement, merge, *overhang, chunk.clone())
+            }
+            // What a damaged row says of others is not believed: it must not hide any of them. And nothing hides it of which it
+            // is not certain that it is older.
+            _ => {
+                let Remains { merge, chunk } = remains(value);
+                (None, merge.unwrap_or(u64::MAX), Overhang::default(), chunk)
+            }
+        };
+        let mut found = Self { key, overhang, whole: chunk.len(), chunk, row_bytes, damaged: None };
+        match (row, split) {
+            (Ok(Cut { row, whole }), Ok(_)) => found.whole += whole - row.value.len(),
+            (Ok(_), Err(error)) => found.damaged = Some(error.to_string().into()),
+            (Err(damaged), _) => found.damaged = Some(damaged.reason),
+        }
+        Ok(Some((found, replacement, merge)))
+    }
+
+    /// Is there anything in it that should be read?
+    fn counts(&self) -> bool {
+        !self.chunk.is_empty() || self.damaged.is_some()
+    }
+
+    /// In which its records lie, as far as the row can say.
+    pub fn range(&self) -> TimeRange {
+        let start = self.key.start;
+        let longest = TimeRange::new(start, start.saturating_add_unsigned(self.key.span.span_max_ns()));
+        let header = Chunk::open(&self.chunk);
+        header.map_or(longest, |chunk| TimeRange::new(chunk.header().start, chunk.header().end))
+    }
+
+    /// Why it cannot be read. A chunk of a newer version is an error.
+    pub fn reason(&self, (kind, partition): (Kind, SeriesId), error: tacho_chunk::Error) -> Result<Arc<str>> {
+        if let Some(reason) = &self.damaged {
+            return Ok(Arc::from(&**reason));
+        }
+        if let tacho_chunk::Error::Version { .. } = error {
+            let (start, generation) = (self.key.start, self.key.generation);
+            let error = unreadable(error).with("kind", kind.name()).with("partition", partition);
+            return Err(error.with("start", start).with("generation", generation));
+        }
+        Ok(error.to_string().into())
+    }
+}
+
+/// A row, or a column of it, that cannot be read.
+pub struct Lost {
+    pub key: ChunkKey,
+    pub range: TimeRange,
+    pub reason: Arc<str>,
+}
+
+impl Lost {
+    /// What of it a reader of one series misses: nothing where it is hidden from him, or outside of what he asked for.
+    pub fn of(&self, kind: Kind, labels: Option<Arc<Labels>>, asked: TimeRange, masks: &[Mask]) -> Damages {
+        let range = TimeRange::new(self.range.start.max(asked.start), self.range.end.min(asked.end));
+        let hides = |mask: &Mask| {
+            mask.hides(self.key.generation, range.start) && mask.hides(self.key.generation, range.end)
+        };
+        let mut damages = Damages::default();
+        if !range.is_empty() && !masks.iter().any(hides) {
+            damages.add(Damage { kind, labels, range, reason: self.reason.clone() });
+        }
+        damages
+    }
+}
+
+/// Of the rows of one partition those that the snapshot sees and that no other replaces.
+pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Result<Vec<Found>> {
+    let (mut keys, mut found) = (Vec::new(), Vec::new());
+    for row in rows {
+        if let Some((row, replacement, merge)) = Found::of(row, snapshot)? {
+            keys.push((row.key, replacement, merge));
+            found.push(row);
+        }
+    }
+    let alive = alive(&keys).into_iter().zip(found).filter(|(alive, found)| *alive && found.counts());
+    Ok(alive.map(|(_, found)| found).collect())
+}
+
+/// As [`live`], for partitions that need not fit into memory: rows are handed out as soon as the scan is past their end, for
+/// what replaces a row begins before it. Rows of the rarer span classes come last.
+pub async fn each_live(
+    reader: &Reader,
+    (kind, partition): (Kind, SeriesId),
+    range: TimeRange,
+    snapshot: &Snapshot,
+    mut each: impl FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    let (mut replacements, mut held, mut last) = (Vec::new(), VecDeque::new(), Vec::new());
+    for span in spans(kind).iter().rev() {
+        let mut rows = reader.driver.scan(chunk_scan(kind, partition, *span, range)).await?;
+        while let Some(row) = rows.try_next().await? {
+            let Some((row, replacement, merge)) = Found::of(row.map(Cut::from), snapshot)? else { continue };
+            let start = row.key.start;
+            replacements.extend(replacement);
+            if *span != Span::Short {
+                last.push((row, merge));
+                continue;
+            }
+            // One that cannot be read is handed out to be reported.
+            let end = Chunk::open(&row.chunk).map_or(start, |chunk| chunk.header().end);
+            held.push_back((end, row, merge));
+            while held.front().is_some_and(|(end, ..)| *end < start)
+                && let Some((_, row, merge)) = held.pop_front()
+            {
+                hand_out(row, merge, &replacements, &mut each)?;
+                // A chunk takes milliseconds: others want their turn between two.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    for (row, merge) in held.into_iter().map(|(_, row, merge)| (row, merge)).chain(last) {
+        hand_out(row, merge, &replacements, &mut each)?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+fn hand_out(
+    row: Found,
+    merge: u64,
+    replacements: &[Replacement],
+    each: &mut impl FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    let dead = replacements.iter().any(|replacement| replacement.replaces(&row.key, merge));
+    if dead || !row.counts() { Ok(()) } else { each(row) }
+}
+
+pub fn unreadable(error: tacho_chunk::Error) -> Error {
+    let kind = match error {
+        tacho_chunk::Error::Version { .. } => ErrorKind::Version,
+        _ => ErrorKind::Corrupt,
+    };
+    Error::new(kind, "cannot read chunk").caused_by(error)
+}

@@ -1,0 +1,143 @@
+//! Reads the entries or executions of one series in a time range: from the driver and from memory, each record once.
+//!
+//! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` passes it to `query`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use bytes::Bytes;
+use tacho_chunk::{Chunk, ExecutionBlock};
+use tacho_model::{Entry, Kind, SeriesId, TimeRange};
+
+use super::rows::{Found, Lost, each_live};
+use super::{Reader, read_memory, take_room};
+use crate::Result;
+use crate::damage::{Damages, Read};
+use crate::generation::Generation;
+use crate::memtable::{OpenEntries, OpenExecutions};
+use crate::upkeep::{Mask, Snapshot};
+
+pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
+    let snapshot = reader.snapshots.open();
+    let read = |open: &OpenEntries, generation: &Generation| (generation.number, open.read(range));
+    let memory = read_memory(reader, |generation| Some(read(generation.entries.get(&id)?, generation)));
+    let decode = |chunk: Chunk<'_>| {
+        let mut entries = chunk.entries()?;
+        entries.retain(|entry| range.contains(entry.at));
+        Ok(entries)
+    };
+    let masks = reader.masks_of(id);
+    let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, snapshot, masks: &masks };
+    let Read { records: mut parts, damages } = stored(reader, &wanted, decode, |part| Ok(Some(part))).await?;
+    parts.extend(memory.parts);
+    for (generation, entries) in &mut parts {
+        entries.retain(|entry| !masks.iter().any(|mask| mask.hides(*generation, entry.at)));
+    }
+    let mut all: Vec<Entry> = parts.into_iter().flat_map(|(_, entries)| entries).collect();
+    all.sort_by_key(|entry| entry.at);
+    Ok(Read { records: all, damages })
+}
+
+/// A block without the segments that begin where something was deleted; `None` when none is left.
+fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Option<Arc<ExecutionBlock>> {
+    let is_masked = |i: usize| masks.iter().any(|mask| mask.hides(generation, block.row(i).start()));
+    if masks.is_empty() || !(0..block.len()).any(is_masked) {
+        return Some(block);
+    }
+    let mut rest = ExecutionBlock::new();
+    (0..block.len())
+        .filter(|i| !is_masked(*i))
+        .for_each(|i| rest.push(&block.segment(i), block.operations()));
+    (!rest.is_empty()).then(|| Arc::new(rest))
+}
+
+/// `room`: bytes that blocks may still take, over all reads that share it. A block that `keep` refuses takes none: it is
+/// let go before the next one is decoded.
+pub async fn executions(
+    reader: &Reader,
+    id: SeriesId,
+    range: TimeRange,
+    room: &AtomicUsize,
+    keep: impl Fn(&ExecutionBlock) -> bool,
+) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
+    let snapshot = reader.snapshots.open();
+    let read = |open: &OpenExecutions, generation: &Generation| (generation.number, open.read(range));
+    let memory = read_memory(reader, |generation| Some(read(generation.executions.get(&id)?, generation)));
+    let masks = reader.masks_of(id);
+    let admit = |(generation, block): (u64, Arc<ExecutionBlock>)| {
+        let block = mask_block(block, &masks, generation).filter(|block| keep(block));
+        if let Some(block) = &block {
+            take_room(room, block.bytes(), "bytes of a block")?;
+        }
+        Ok(block)
+    };
+    let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, snapshot, masks: &masks };
+    let mut read = stored(reader, &wanted, |chunk| chunk.executions().map(Arc::new), admit).await?;
+    for (generation, open) in memory.parts {
+        for block in open {
+            read.records.extend(admit((generation, block))?);
+        }
+    }
+    Ok(read)
+}
+
+/// What is read of one series of entries or executions.
+struct Wanted<'a> {
+    kind: Kind,
+    id: SeriesId,
+    range: TimeRange,
+    /// Generations from this one on are in memory.
+    oldest: u64,
+    snapshot: Snapshot,
+    masks: &'a [Mask],
+}
+
+/// Decoded chunks of generations before the oldest in memory that overlap the range, in order of generation and number, with
+/// their generation. What `admit` does not want is let go, and its first error ends the read, before more is decoded.
+async fn stored<T, U>(
+    reader: &Reader,
+    wanted: &Wanted<'_>,
+    decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
+    admit: impl Fn((u64, T)) -> Result<Option<U>>,
+) -> Result<Read<Vec<U>>> {
+    let mut found: Vec<((u64, u32), U)> = Vec::new();
+    let mut damages = Damages::default();
+    let Wanted { kind, id, range, masks, .. } = *wanted;
+    if range.is_empty() {
+        return Ok(Read { records: Vec::new(), damages });
+    }
+    let each = |row: Found| {
+        let key = &row.key;
+        if key.generation >= wanted.oldest {
+            return Ok(());
+        }
+        match read_chunk(&row.chunk, range, &decode) {
+            Ok(Some(part)) => {
+                let admitted = admit((key.generation, part))?;
+                found.extend(admitted.map(|part| ((key.generation, key.number), part)));
+            }
+            Ok(None) => {}
+            // One bad chunk must not hide all the good ones.
+            Err(error) => {
+                let reason = row.reason((kind, id), error)?;
+                reader.unreadable.note((kind, id), key, &reason);
+                let lost = Lost { key: *key, range: row.range(), reason };
+                damages.extend(lost.of(kind, reader.labels_of(id), range, masks));
+            }
+        }
+        Ok(())
+    };
+    each_live(reader, (kind, id), range, &wanted.snapshot, each).await?;
+    found.sort_by_key(|(place, _)| *place);
+    Ok(Read { records: found.into_iter().map(|(_, part)| part).collect(), damages })
+}
+
+fn read_chunk<T>(
+    chunk: &Bytes,
+    range: TimeRange,
+    decode: impl Fn(Chunk<'_>) -> Result<T, tacho_chunk::Error>,
+) -> Result<Option<T>, tacho_chunk::Error> {
+    let chunk = Chunk::open(chunk)?;
+    let header = chunk.header();
+    if TimeRange::new(header.start, header.end).overlaps(&range) { decode(chunk).map(Some) } else { Ok(None) }
+}

@@ -1,0 +1,38 @@
+//! Open entries or executions of one series become chunks.
+
+use tacho_chunk::{Encoding, encode_entries, encode_executions};
+use tacho_model::{Entry, Kind, SeriesId, TimeRange, Timestamp};
+
+use super::{CHUNK_VALUES_MAX, Sealed, Sealer, cuts};
+use crate::generation::Generation;
+use crate::keys::Span;
+use crate::memtable::{OpenEntries, OpenExecutions};
+
+/// The chunks of one series of entries or executions in one generation.
+pub fn seal(generation: &Generation, kind: Kind, id: SeriesId) -> Sealed {
+    let mut sealer = Sealer::new(kind, id, generation.number);
+    match kind {
+        Kind::Sample => {}
+        Kind::Entry => generation.entries.get(&id).into_iter().for_each(|open| entries(&mut sealer, open)),
+        Kind::Execution => {
+            generation.executions.get(&id).into_iter().for_each(|open| executions(&mut sealer, open));
+        }
+    }
+    sealer.finish()
+}
+
+fn entries(sealer: &mut Sealer, open: &OpenEntries) {
+    let mut entries = open.read(TimeRange::ALL);
+    entries.sort_by_key(|entry| entry.at);
+    let at: Vec<Timestamp> = entries.iter().map(|entry| entry.at).collect();
+    for cut in cuts(&at, CHUNK_VALUES_MAX, |i| entries[i].body.as_bytes().len()) {
+        let chunk: &[Entry] = &entries[cut.clone()];
+        sealer.put(Span::Short, at[cut.start], cut.len(), encode_entries(chunk, &Encoding::default()));
+    }
+}
+
+fn executions(sealer: &mut Sealer, open: &OpenExecutions) {
+    for (bucket, block) in open.blocks() {
+        sealer.put(bucket.span, block.range().start, block.calls(), encode_executions(block));
+    }
+}

@@ -1,0 +1,160 @@
+//! One batch of jobs: looks at some partitions side by side, replaces rows in one `put`, and says what follows.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tacho_model::{TimeRange, Timestamp};
+
+use super::forget::forget;
+use super::fresh::Tail;
+use super::look::{Job, Seen, look};
+use super::replace::{replace, report};
+use super::replacement::RowReplacement;
+use super::report::MergeReport;
+use super::window::{Partition, Stretch};
+use super::{Inbox, Upkeep};
+use crate::Error;
+use crate::keys::ChunkKey;
+
+/// Bytes of new chunks, and jobs, of one batch: one `put` and one sync for many small partitions.
+const BATCH_BYTES: u64 = 8 << 20;
+const BATCH_JOBS: usize = 256;
+/// How long a batch goes on looking: a deletion waits for its end.
+const BATCH_TIME: Duration = Duration::from_millis(500);
+/// How a list of jobs ended.
+#[derive(Debug, Default)]
+pub struct Tended {
+    pub report: MergeReport,
+    /// The first failure; its job was not done.
+    pub failure: Option<Error>,
+    /// Where rows were met that cannot be read or changed, and where their records lie at most.
+    pub walled: HashMap<Partition, TimeRange>,
+}
+
+/// Does all jobs and what follows from them, `width` side by side.
+pub async fn tend(upkeep: &Arc<Upkeep>, jobs: VecDeque<Job>, width: usize) -> Tended {
+    let (mut jobs, mut tended) = (jobs, Tended::default());
+    tended.report.partitions = jobs.len() as u64;
+    while !jobs.is_empty() {
+        batch(upkeep, &mut jobs, width, &mut tended).await;
+    }
+    tended
+}
+
+/// Looks at some partitions and carries out what is to be done there; what follows from it goes back to `jobs`.
+pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize, tended: &mut Tended) {
+    let gate = upkeep.gate.read().await;
+    let tombstone = upkeep.store.tombstones.read().last_id();
+    let (begun, mut bytes) = (Instant::now(), 0);
+    // Each partition once: what a second look saw would be replaced already.
+    let mut looked: HashSet<Partition> = HashSet::new();
+    let mut seen: Vec<Seen> = Vec::new();
+    let mut looks = FuturesUnordered::new();
+    loop {
+        let early = looked.is_empty() || begun.elapsed() < BATCH_TIME;
+        let room = bytes < BATCH_BYTES && looked.len() < BATCH_JOBS && early;
+        while room
+            && looks.len() < width
+            && jobs.front().is_some_and(|job| looked.insert(job.partition))
+            && let Some(job) = jobs.pop_front()
+        {
+            let job = current(upkeep, job);
+            looks.push(async move { (job, look(upkeep, job).await) });
+        }
+        let Some((job, result)) = looks.next().await else { break };
+        match result {
+            Ok(new) => {
+                bytes += new.replacements.iter().map(|replacement| replacement.after.bytes).sum::<u64>();
+                seen.push(new);
+            }
+            Err(error) => {
+                report(upkeep, &error, "partition was not looked at");
+                fail(upkeep, &job, error, tended);
+            }
+        }
+    }
+    drop(looks);
+    let replacements: Vec<RowReplacement> =
+        seen.iter_mut().flat_map(|seen| std::mem::take(&mut seen.replacements)).collect();
+    let done = replace(upkeep, &replacements, tombstone, gate).await;
+    if done.is_ok() {
+        replacements.iter().for_each(|replacement| tended.report.add(replacement));
+    }
+    for seen in seen {
+        account(upkeep, &seen, tended);
+        match &done {
+            Ok(()) => follow(upkeep, seen, jobs).await,
+            Err(error) => fail(upkeep, &seen.job, error.clone(), tended),
+        }
+    }
+}
+
+/// The job with all that is flushed by now, and with what is known of it by now: chunks that came since the job was made
+/// may reach over what was a clean boundary then.
+fn current(upkeep: &Upkeep, job: Job) -> Job {
+    if job.through.is_some() {
+        return job;
+    }
+    // In this order: what is flushed was noted before.
+    let through = Some(upkeep.store.progress.borrow().flushed);
+    let Some(noted) = upkeep.store.inbox.fresh.take_one(&job.partition) else {
+        return Job { through, ..job };
+    };
+    let tail = job.tail.map_or(noted, |tail| tail.and(noted));
+    let stretch = match job.stretch {
+        Stretch::From(from) if from > Timestamp::MIN => tail.stretch(),
+        Stretch::Around(from) if tail.from < from => tail.stretch(),
+        stretch => stretch,
+    };
+    Job { through, stretch, tail: Some(tail), ..job }
+}
+
+/// What was taken for the job counts as fresh again. No boundary that was clean before is known to be so still.
+pub fn give_back(inbox: &Inbox, job: &Job) {
+    if let Some(tail) = job.tail {
+        inbox.fresh.give_back(&job.partition, Tail { clean: false, ..tail });
+    }
+}
+
+/// The job is not repeated now; its chunks count as fresh again.
+fn fail(upkeep: &Upkeep, job: &Job, error: Error, tended: &mut Tended) {
+    give_back(&upkeep.store.inbox, job);
+    tended.failure.get_or_insert(error);
+}
+
+fn account(upkeep: &Upkeep, seen: &Seen, tended: &mut Tended) {
+    let counts = &upkeep.counts;
+    counts.bytes_read.add(seen.bytes_read);
+    counts.rows_dead.add(seen.rows_dead);
+    counts.busy_ns.add(u64::try_from(seen.busy.as_nanos()).unwrap_or(u64::MAX));
+    tended.report.bytes_read += seen.bytes_read;
+    tended.report.busy += seen.busy;
+    let reach =
+        |key: &ChunkKey| TimeRange::new(key.start, key.start.saturating_add_unsigned(key.span.span_max_ns()));
+    let walls = seen.walls.iter().map(reach).chain(seen.undone.then_some(TimeRange::ALL));
+    let joined = walls.reduce(|a, b| TimeRange::new(a.start.min(b.start), a.end.max(b.end)));
+    if let Some(range) = joined {
+        let known = tended.walled.entry(seen.job.partition).or_insert(range);
+        *known = TimeRange::new(known.start.min(range.start), known.end.max(range.end));
+    }
+}
+
+async fn follow(upkeep: &Arc<Upkeep>, seen: Seen, jobs: &mut VecDeque<Job>) {
+    let Job { partition, .. } = seen.job;
+    if let Some(rest) = seen.rest {
+        let job = Job { stretch: rest, young: seen.young, ..seen.job };
+        return jobs.push_front(job);
+    }
+    if let Some(tail) = seen.tail {
+        upkeep.store.inbox.fresh.give_back(&partition, tail);
+    }
+    // Rows that are not wholly flushed were counted, and not looked at: they may reach over any boundary.
+    if seen.young || seen.job.end < Timestamp::MAX {
+        give_back(&upkeep.store.inbox, &seen.job);
+    }
+    if seen.empty && seen.job.stretch == Stretch::From(Timestamp::MIN) {
+        forget(upkeep, partition).await;
+    }
+}
