@@ -89,7 +89,7 @@ fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::O
     places.into_iter().map(|place| (window.at[place], window.values[place])).collect()
 }
 
-/// A minimal set of samples such that the line segments between them are within a tolerance of all others, in the unit of
+/// A small set of samples such that the line segments between them are within a tolerance of all others, in the unit of
 /// the value: starting with the ends, adds the sample furthest from the current segment until none is further than the
 /// tolerance. Distances are vertical (at the time of the sample), as time has another unit. U. Ramer, "An Iterative
 /// Procedure for the Polygonal Approximation of Plane Curves" (1972); D. Douglas, T. Peucker, "Algorithms for the Reduction
