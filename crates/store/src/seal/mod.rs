@@ -4,8 +4,8 @@
 //!   samples.rs  samples of a group
 //!   series.rs   entries or executions of a series
 //! ```
-//! The result depends on the records and the generation only: a seal that is repeated after a crash gives the same keys and values,
-//! so a repeated flush stores nothing twice.
+//! The result depends on the records and the generation only: a seal that is repeated after a crash gives the same keys and
+//! values, so a repeated flush stores nothing twice.
 //!
 //! Path of one record: before, it was in an open chunk (`memtable/`); after, `flush.rs` puts its chunk into the driver.
 

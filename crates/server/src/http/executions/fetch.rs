@@ -1,6 +1,7 @@
 //! Reads the execution blocks that a question is about.
 //!
-//! Path of one record: before, `crates/store/src/read/series.rs` hands it over; after, `crates/query/src/executions/` computes with it.
+//! Path of one record: before, `crates/store/src/read/series.rs` returns it; after, `crates/query/src/executions/` computes with
+//! it.
 
 use std::sync::atomic::AtomicUsize;
 
