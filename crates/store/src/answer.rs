@@ -1,4 +1,4 @@
-//! What a read of samples answers: pieces of series, and what it took to find them.
+//! Answer of a read of samples: pieces of series, and the cost of the read.
 
 use std::ops::AddAssign;
 
@@ -10,15 +10,15 @@ use crate::damage::Damages;
 /// Samples of several series.
 #[derive(Clone, Debug, Default)]
 pub struct SampleAnswer {
-    /// In the order in which they were asked for. Pieces of a series ascend and do not overlap.
+    /// In the order of the request. Pieces of a series ascend and do not overlap.
     pub series: Vec<Vec<Piece>>,
     pub report: ReadReport,
-    /// Samples that should be among them and could not be read.
+    /// Samples that are missing because they cannot be read.
     pub damages: Damages,
 }
 
 impl SampleAnswer {
-    /// The samples of all series one after the other; none of those that are summarised.
+    /// The samples of all series one after the other; none of summarised chunks.
     pub fn samples(&self) -> Vec<Sample> {
         self.series.iter().flatten().flat_map(Piece::samples).collect()
     }
@@ -27,9 +27,9 @@ impl SampleAnswer {
 /// Some samples of one series.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// Cut to the range that was asked for.
+    /// Cut to the requested range.
     Samples { times: Times, values: ValueColumn },
-    /// Of a chunk that no window of the query cuts, without NaN, and with no other samples of the series among its own.
+    /// Statistics of a chunk without NaN that lies in one window of the query and overlaps no other samples of its series.
     Summary(Summary),
 }
 
@@ -44,22 +44,22 @@ impl Piece {
     }
 }
 
-/// What a read cost. A chunk is a row of the driver, whatever number of series it holds.
+/// Cost of a read. A chunk is one row of the driver, however many series it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadReport {
-    /// Seen, and then skipped, answered from their statistics alone, or decoded.
+    /// Chunks found; of these skipped, answered from their statistics alone, or decoded.
     pub chunks_seen: u64,
     pub chunks_skipped: u64,
     pub chunks_summarised: u64,
     pub chunks_decoded: u64,
     pub values_decoded: u64,
     pub bytes_read: u64,
-    /// By how much a time may differ from the one that was recorded, ns: the largest of all that was used.
+    /// Largest difference between a returned time and the recorded one, ns.
     pub time_error_max: u64,
-    /// By how much a value may differ, in the unit of its series: the largest of all that was used. Where values stand for
-    /// several that were recorded, from what they say of these.
+    /// Largest difference between a returned value and the recorded one, in the unit of its series. For aggregated values: as
+    /// their losses state it.
     pub value_error_max: f64,
-    /// Values that stand for all of a step of time: the longest step of all that was used.
+    /// Longest aggregation step of all values used.
     pub thinned: Option<Aggregation>,
 }
 

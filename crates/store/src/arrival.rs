@@ -1,7 +1,7 @@
-//! Is this batch fit to be kept, whose is it, is there room for its series, and what does it weigh?
+//! Checks a batch: limits of records, limits on new series, origin, memory.
 //!
-//! Path of one record: `ingest` made the [`Batch`]; here it is checked in the caller's task; `commit.rs` writes it
-//! to the journal and adds it to the open chunks.
+//! Path of one record: before, `ingest` made the [`Batch`]; here it is checked in the caller's task; after, `commit.rs`
+//! writes it to the journal and adds it to the memtable.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,45 +15,45 @@ use tacho_model::{
 use crate::index::{Admission, Bounds, Index, Refusal};
 use crate::{Error, Result};
 
-/// Which sender's which batch this is: a number that was taken once is not taken again.
+/// Identifies a batch of a sender: a number that was taken once is not taken again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Drawn at random by the sender for the life of its process.
+    /// Random number that the sender draws when its process starts.
     pub session: u128,
-    /// Of the first frame in the batch; 0 where an older version did not say it.
+    /// Number of the first frame in the batch; 0 from older versions, which do not send it.
     pub first: u64,
-    /// Of the last one. Rises from 1; gaps are allowed.
+    /// Number of the last frame. Rises from 1; gaps are allowed.
     pub seq: u64,
 }
 
 impl Origin {
-    /// Of a batch that is one frame.
+    /// Origin of a batch of one frame.
     pub const fn one(session: u128, seq: u64) -> Self {
         Self { session, first: seq, seq }
     }
 
-    /// Has the other a frame of this one?
+    /// Whether the two have a frame in common.
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.first <= other.seq && other.first <= self.seq
     }
 
-    /// Has this one all frames of the other?
+    /// Whether this one has all frames of the other.
     pub const fn contains(&self, other: &Self) -> bool {
         self.first <= other.first && other.seq <= self.seq
     }
 }
 
-/// What became of a batch. What of it was kept is on disk.
+/// Result of an append. Everything kept is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
     Stored,
-    /// All but these series.
+    /// All was kept except these series.
     Partly(Refused),
-    /// Its origin was taken before: nothing was added.
+    /// The origin was taken before: nothing was added.
     Repeated,
 }
 
-/// New series that there was no room for. Known ones beside them are kept.
+/// New series refused by a limit. Known series of the same batch are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub series: usize,
@@ -63,17 +63,17 @@ pub struct Refused {
     pub named: Vec<RefusedSeries>,
 }
 
-/// One series of a batch that was not kept.
+/// One refused series of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSeries {
     pub kind: Kind,
-    /// Where it stands in the batch's list of its kind.
+    /// Index in the batch's list of its kind.
     pub position: usize,
-    /// Names the series, too.
+    /// Includes the labels of the series.
     pub reason: String,
 }
 
-/// Refused series of one batch that are named; the others are only counted.
+/// Limit on refused series listed per batch; the others are only counted.
 pub const REFUSED_NAMED_MAX: usize = 16;
 
 impl Refused {
@@ -87,7 +87,7 @@ impl Refused {
     }
 }
 
-/// Characters of a series' labels that a message shows: an answer stays short.
+/// Characters of a series' labels in a message: bounds the length of the answer.
 const SHOWN_CHARS_MAX: usize = 500;
 
 fn shortened(mut text: String) -> String {
@@ -98,7 +98,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Leaves out the new series that there is no room for.
+/// Removes the new series that a limit refuses.
 pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, Refused) {
     let mut refused = Refused::default();
     let mut out = HashSet::new();
@@ -123,7 +123,7 @@ pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, R
     (Arc::new(kept), refused)
 }
 
-/// How many records one series of a batch has. Counted where it is refused: of calls it is a walk over all events.
+/// Records of one series of a batch. Counted only for refused series: for calls it walks over all events.
 fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
     match kind {
         Kind::Sample => batch.samples.get(position).map_or(0, |s| s.samples.len()),
@@ -135,7 +135,7 @@ fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
     }
 }
 
-/// A batch that passed all checks. Shared with the sender, who may have to send it again.
+/// A batch that passed all checks. Shared with the sender, which may have to send it again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arrival {
     pub origin: Option<Origin>,
@@ -143,14 +143,14 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Checks what later steps rely on.
+    /// Checks the limits that later steps rely on.
     pub fn check(batch: Arc<Batch>, origin: Option<Origin>) -> Result<Self> {
         batch.entries.iter().try_for_each(check_entries)?;
         batch.executions.iter().try_for_each(check_executions)?;
         Ok(Self::new(batch, origin))
     }
 
-    /// Of a batch that was checked before: by [`Arrival::check`], or by the journal's decoder.
+    /// For a batch that was checked before, by [`Arrival::check`] or by the journal's decoder.
     pub fn new(batch: Arc<Batch>, origin: Option<Origin>) -> Self {
         Self { origin, batch }
     }
@@ -178,7 +178,7 @@ impl Arrival {
         samples.chain(entries).chain(executions)
     }
 
-    /// Memory of the records while they wait, bytes; also about what they will take when open.
+    /// Memory of the records while they wait, bytes; about the same in the memtable.
     pub fn bytes(&self) -> usize {
         let samples: usize = self.samples().map(|(_, s)| 64 + 16 * s.samples.len()).sum();
         let bodies = self.entries().flat_map(|(_, s)| &s.entries);

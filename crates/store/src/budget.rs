@@ -1,9 +1,9 @@
-//! How much memory do records take that are not in the driver yet, and is there room for more?
+//! Memory budget for records that are not in the driver yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of waiting batches and of open chunks, against one bound.
+/// Bytes of waiting batches and of open chunks, and their limit.
 #[derive(Debug)]
 pub struct Budget {
     used: AtomicUsize,
@@ -31,7 +31,7 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Room for a batch while it waits; `None` when there is none.
+    /// Reserves memory for a batch; `None` above the limit.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.max);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
@@ -39,7 +39,7 @@ impl Budget {
     }
 }
 
-/// Gives the room back when it is dropped.
+/// Memory reserved for a batch; released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,

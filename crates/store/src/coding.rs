@@ -19,7 +19,7 @@ pub fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Why bytes could not be read: what was expected, and where from the end.
+/// Why bytes could not be read: the expected item, and its distance from the end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}, {left} bytes before the end")]
 pub struct Malformed {
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// What is left.
+    /// The bytes not read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -108,7 +108,7 @@ impl<'a> Cursor<'a> {
         if count > max { Err(self.malformed(what)) } else { Ok(count) }
     }
 
-    /// A number of items of which each takes at least `item_bytes`: never more than the bytes left can hold.
+    /// A number of items of at least `item_bytes` each: never more than the remaining bytes can hold.
     pub fn count(&mut self, item_bytes: usize, what: &'static str) -> Result<usize, Malformed> {
         let count = usize::try_from(self.varint(what)?).map_err(|_| self.malformed(what))?;
         if count > self.rest.len() / item_bytes { Err(self.malformed(what)) } else { Ok(count) }

@@ -1,8 +1,8 @@
-//! The one thread that writes: takes all batches that wait, syncs once for all of them, adds them to the open
-//! chunks, answers. Decides when a generation is full or old enough.
+//! The one thread that writes the journal: takes all waiting batches, syncs once for all of them, adds them to the memtable,
+//! answers. Decides when a generation is full or old enough.
 //!
-//! Path of one record: before, `arrival.rs` checked it; here `journal/encode.rs` and `journal/writer.rs` make it
-//! durable, then `generation.rs` makes it readable.
+//! Path of one record: before, `arrival.rs` checked it; here `journal/encode.rs` and `journal/writer.rs` make it durable,
+//! then `generation.rs` makes it readable.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,7 +26,7 @@ use crate::shared::{FlushSignals, Guarded};
 use crate::stats::Counters;
 use crate::{Error, Result};
 
-/// What callers ask of the thread.
+/// Commands to the thread.
 pub enum Command {
     Append(Append),
     /// Seals the active generation; answers with the last sealed one.
@@ -44,17 +44,17 @@ pub struct Append {
 pub enum Seal {
     Size,
     Age,
-    /// Somebody asked: a flush or a shutdown.
+    /// Requested by a flush, a deletion or a shutdown.
     Close,
-    /// Its journal file cannot be written any more.
+    /// Its journal file cannot be written.
     Failure,
 }
 
-/// Bytes of records that one sync waits for at most: bounds how long the first of them waits.
+/// Limit on the bytes that one sync commits: bounds the wait of the first batch.
 const GROUP_BYTES_MAX: usize = 8 << 20;
-/// Samples of one series in one generation: bounds what its seal unpacks, and makes chunks no shorter.
+/// Samples of one series in one generation: bounds the memory of its seal; chunks do not get shorter by it.
 const SERIES_VALUES_MAX: usize = 1 << 18;
-/// How long to sleep when no generation is open: only a command ends it.
+/// Sleep while no generation is open: only a command ends it.
 const IDLE: Duration = Duration::from_secs(3_600);
 
 /// Batches that are made durable together.
@@ -62,9 +62,9 @@ const IDLE: Duration = Duration::from_secs(3_600);
 struct Group {
     records: Vec<u8>,
     batches: Vec<Append>,
-    /// Repetitions of a batch in this very group: answered with it.
+    /// Repetitions of a batch of this group: answered with it.
     echoes: Vec<Append>,
-    /// Of the batches, by session.
+    /// Origins of the batches, by session.
     origins: HashMap<u128, Vec<Origin>>,
 }
 
@@ -83,13 +83,13 @@ pub struct StoreParts {
     pub signals: Arc<FlushSignals>,
 }
 
-/// State of the thread: the open journal file and what it has defined.
+/// State of the thread: the open journal file and the definitions in it.
 pub struct Committer {
     store: StoreParts,
     receiver: Receiver<Command>,
     writer: Option<Writer>,
     encoder: Encoder,
-    /// A file whose last write failed, and where it must be cut.
+    /// A file whose last write failed, and the length that it must be cut to.
     broken: Option<(PathBuf, u64)>,
 }
 
@@ -168,10 +168,10 @@ impl Committer {
             return Ok(());
         }
         let store = &self.store;
-        // What a broken file may hold of a refused batch must be gone before its sender's next batch is taken.
+        // Rests of a refused batch in a broken file must be gone before the sender's next batch is taken.
         if let Some((path, length)) = &self.broken {
             match store.options.disk.cut(path, *length) {
-                // Cut, flushed and removed by the flusher meanwhile.
+                // The flusher has cut, flushed and removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 cut => {
                     let failed = |e| Error::io("cut journal after a failed write", path, e);
@@ -234,7 +234,7 @@ impl Committer {
                     let mut sessions = store.sessions.write();
                     let forgotten = sessions.take(origin, active.number);
                     store.counters.session_gaps_forgotten.add(forgotten as u64);
-                    // A frame that was overtaken must not take the session's row back.
+                    // A late frame must not lower the number in the session's row.
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
@@ -250,14 +250,14 @@ impl Committer {
         }
     }
 
-    /// Nothing of the group is kept; every sender learns why.
+    /// Keeps nothing of the group; every sender gets the error.
     fn fail(&mut self, group: Group, failure: Failure) {
         self.store.counters.journal_failures.add(1);
         let (Failure::Undone(error) | Failure::Broken(error)) = &failure;
         tracing::error!(%error, batches = group.batches.len(), "journal write failed, batches refused");
         let error = error.clone();
         match failure {
-            // What the lost records defined must be defined again.
+            // Definitions in the lost records must be written again.
             Failure::Undone(_) => self.encoder.rollback(),
             Failure::Broken(_) => {
                 self.broken = self.writer.as_ref().map(|w| (w.path().to_owned(), w.length()));
@@ -279,7 +279,7 @@ impl Committer {
         }
     }
 
-    /// Is the active generation to be sealed?
+    /// Whether to seal the active generation.
     fn due(&self) -> Option<Seal> {
         let generations = self.store.generations.read();
         let (active, options) = (generations.active.as_ref()?, &self.store.options);
@@ -319,7 +319,7 @@ impl Committer {
     }
 }
 
-/// What a batch is answered whose frames were taken before.
+/// The answer to a batch whose frames were taken before; `None` for a new batch.
 pub fn repeated(counters: &Counters, standing: Standing, origin: Origin) -> Option<Result<Appended>> {
     match standing {
         Standing::New => None,
@@ -335,7 +335,7 @@ fn torn(Origin { first, seq, .. }: Origin) -> Error {
     Error::invalid(format!("frames {first} to {seq} were partly stored before: send them one by one"))
 }
 
-/// Adds to the index what it does not know. Returns the numbers of the series of samples, in their order.
+/// Adds unknown series to the index. Returns the numbers of the series of samples, in their order.
 pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
     let known = |index: &Index| -> Option<Vec<u32>> {
         let others_known = arrival.entries().all(|(id, _)| index.has(Kind::Entry, id))
@@ -358,11 +358,11 @@ pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
 
 fn answer(append: Append, result: Result<Appended>) {
     drop(append.reservation);
-    // The caller may have gone; its batch is kept or refused all the same.
+    // The caller may have gone; its batch is kept or refused regardless.
     let _ = append.reply.send(result);
 }
 
-/// What to say when the thread is gone.
+/// The error after the thread has ended.
 pub fn closed() -> Error {
     Error::new(crate::ErrorKind::Closed, "store is closed")
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Something that goes up.
+/// A number that only rises.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
@@ -16,7 +16,7 @@ impl Count {
     }
 }
 
-/// One for each kind of record.
+/// One counter for each kind of record.
 #[derive(Debug, Default)]
 pub struct CountByKind([Count; 3]);
 
@@ -30,7 +30,7 @@ impl CountByKind {
     }
 }
 
-/// Makes the counting side of a struct of numbers, for the fields that are named.
+/// Defines the counters for some fields of a struct of numbers.
 macro_rules! counters {
     ($(#[$about:meta])* $name:ident of $numbers:ident { $($field:ident: $count:ty,)* }) => {
         $(#[$about])*
@@ -40,7 +40,7 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// The counts; what is "now" is filled in by the caller.
+            /// The counts; the caller fills in the fields marked "now".
             pub fn snapshot(&self) -> $numbers {
                 $numbers { $($field: self.$field.get(),)* ..$numbers::default() }
             }

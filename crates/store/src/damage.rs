@@ -1,7 +1,8 @@
-//! What is missing in an answer because it cannot be read? Series, time and reason of each part, bounded, and how many more.
+//! Damages: what an answer lacks because it cannot be read. Series, time and reason of each part up to a limit, and the
+//! number of further parts.
 //!
-//! A row that cannot be read never fails an answer by itself and is never left out silently: the answer comes with its damages
-//! ([`Read`]); who needs all records gets an error ([`Read::whole`]).
+//! An unreadable row never fails an answer by itself and is never omitted silently: the answer comes with its damages
+//! ([`Read`]). Callers that need all records get an error ([`Read::whole`]).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +15,23 @@ use crate::keys::{ChunkKey, chunk_partition};
 use crate::shared::Guarded;
 use crate::{Error, Result};
 
-/// Parts of one answer that are named; more are counted.
+/// Limit on the parts listed per answer; more are counted.
 pub const DAMAGES_NAMED_MAX: usize = 32;
-/// Unreadable rows that are remembered (16 bytes each) so that each is counted once; further rows are not
-/// counted.
+/// Limit on unreadable rows remembered (16 bytes each) so that each is counted once; further rows are not counted.
 const ROWS_KNOWN_MAX: usize = 1 << 16;
 
-/// Records that are there and cannot be read.
+/// Records that exist and cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     pub kind: Kind,
-    /// `None` where the labels cannot be read either: any series may be meant.
+    /// `None` where the labels cannot be read either: it may be any series.
     pub labels: Option<Arc<Labels>>,
-    /// No record outside of it is missing.
+    /// All missing records are in this range.
     pub range: TimeRange,
     pub reason: Arc<str>,
 }
 
-/// All that is missing in one answer.
+/// Everything that one answer lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
     named: Vec<Damage>,
@@ -40,7 +40,7 @@ pub struct Damages {
 
 impl Damages {
     pub fn add(&mut self, damage: Damage) {
-        // A query may ask for the same series several times, a reader for one part of a row after the other.
+        // A query may request the same series several times, and read the parts of a row one after the other.
         let touches = |known: &&mut Damage| {
             known.range.start <= damage.range.end.saturating_add(1)
                 && damage.range.start <= known.range.end.saturating_add(1)
@@ -67,13 +67,13 @@ impl Damages {
         &self.named
     }
 
-    /// How many are not named.
+    /// Number of parts that are not listed.
     pub const fn more(&self) -> u64 {
         self.more
     }
 
     /// # Errors
-    /// `Corrupt` when anything is missing; names the first.
+    /// `Corrupt` when anything is missing; the message has the first part.
     pub fn check(&self) -> Result<()> {
         let Some(first) = self.named.first() else { return Ok(()) };
         let labels = first.labels.as_ref().map_or_else(|| "any series".to_owned(), |l| format!("series {l}"));
@@ -84,7 +84,7 @@ impl Damages {
     }
 }
 
-/// What was read, and what could not be.
+/// The records read, and the damages.
 #[derive(Clone, Debug, Default)]
 pub struct Read<T> {
     pub records: T,
@@ -100,20 +100,20 @@ impl<T> Read<T> {
     }
 }
 
-/// Rows that were found to be unreadable since the store was opened.
+/// Rows found to be unreadable since the store was opened.
 #[derive(Debug, Default)]
 pub struct Unreadable {
     rows: Mutex<HashSet<u128>>,
     /// Rows noted, each once.
     count: Count,
-    /// Partitions whose series row cannot be read: nobody knows what their series are.
+    /// Partitions whose series row cannot be read: their series are unknown.
     nameless: Guarded<BTreeSet<(Kind, SeriesId)>>,
-    /// What any answer may lack since the start: what some deletions hide is not known, or what lay in some files or journals.
+    /// Reasons why any answer may lack records since the start: unreadable deletions, damaged files or journals.
     everywhere: Vec<Arc<str>>,
 }
 
 impl Unreadable {
-    /// What a start has found of the rows that tell about others, of the journals, and of the back end's files.
+    /// From what a start found in the Series and Meta tables, the journals, and the back end's files.
     pub fn new(
         nameless: BTreeSet<(Kind, SeriesId)>,
         deletions: Vec<Damaged>,
@@ -140,7 +140,7 @@ impl Unreadable {
         Self { rows: Mutex::default(), count: Count::default(), nameless: Guarded::new(nameless), everywhere }
     }
 
-    /// Of a row of the table of chunks that was found to be unreadable. Counts and tells it the first time.
+    /// Counts and logs an unreadable row of the table of chunks, the first time.
     pub fn note(&self, (kind, partition): (Kind, SeriesId), key: &ChunkKey, reason: &str) {
         let mut place = chunk_partition(kind, partition);
         place.extend(key.encode());
@@ -158,19 +158,19 @@ impl Unreadable {
         self.count.get()
     }
 
-    /// The row that names the series of a partition was written again.
+    /// The series row of a partition was written again.
     pub fn named(&self, kind: Kind, partition: SeriesId) {
         if !self.nameless.read().is_empty() {
             self.nameless.write().remove(&(kind, partition));
         }
     }
 
-    /// Partitions of which nobody knows whose records they hold.
+    /// Partitions whose series are unknown.
     pub fn nameless(&self) -> Vec<(Kind, SeriesId)> {
         self.nameless.read().iter().copied().collect()
     }
 
-    /// What every answer about a kind lacks, whatever it is about.
+    /// Damages of every answer about a kind.
     pub fn of_all(&self, kind: Kind) -> Damages {
         let mut damages = Damages::default();
         let mut add =

@@ -1,5 +1,5 @@
-//! The few things the journal and the embedded driver ask of a disk, so that a test can take them away; and who may read
-//! what they write: nobody but the user that runs the server.
+//! Disk operations of the journal and the embedded driver, so that tests can make them fail, and file permissions: only the
+//! user that runs the server may read the data.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -19,12 +19,12 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens for appending; makes the file if it is not there.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Makes the file this long and syncs it.
+    /// Cuts the file to this length and syncs it.
     fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives a file another name in the same file system; replaces what has that name.
+    /// Renames a file within its file system; replaces a file of the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
     }
@@ -32,12 +32,12 @@ pub trait Disk: Send + Sync + 'static {
     /// Makes creations and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes a file that takes up so many bytes, for others to be written in their place when the disk is full.
+    /// Makes a file that occupies `bytes`, to be removed when the disk is full and other files need the space.
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
         let file = private_file().write(true).create(true).truncate(true).open(path)?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
             Ok(()) => Ok(()),
-            // A file system that cannot do that; zeros take up as much where they are not compressed.
+            // Not supported by the file system: zeros occupy the same space where they are not compressed.
             Err(rustix::io::Errno::NOTSUP) => {
                 io::copy(&mut io::repeat(0).take(bytes), &mut &file)?;
                 file.sync_all()
@@ -49,7 +49,7 @@ pub trait Disk: Send + Sync + 'static {
         }
     }
 
-    /// Bytes that this user may still write to the file system of `path`.
+    /// Bytes that this user may still write to the file system that holds `path`.
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
         let found = rustix::fs::statvfs(path)?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
@@ -57,21 +57,22 @@ pub trait Disk: Send + Sync + 'static {
 }
 
 pub trait DiskFile: Send {
-    /// Appends all of it, or fails having appended any part.
+    /// Appends all of it, or fails after it has appended any part.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// All that was appended is on disk when this returns.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// Options for a file that only its owner reads and writes; what is opened is up to the caller.
+/// Options for a file that only its owner can access; the caller adds how to open it.
 pub fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(FILE_MODE);
     options
 }
 
-/// Makes a directory that only its owner enters, and those above it. What is in it is on disk only when the way to it is.
+/// Makes a directory that only its owner can enter, and its parents. Syncs the parents: a file is durable only when its path
+/// is.
 pub fn make_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -84,7 +85,7 @@ pub fn make_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// A path in a directory, which is made, that nothing has yet: this name, or with a number behind it.
+/// An unused path in a directory, which is made: this name, or with a number behind it.
 pub fn free_path(directory: &Path, name: &str) -> io::Result<PathBuf> {
     make_directory(directory)?;
     let mut path = directory.join(name);
@@ -96,8 +97,8 @@ pub fn free_path(directory: &Path, name: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Takes a directory that belongs to the store alone, and the files in it, away from other users: older versions left that to
-/// the umask. What cannot be changed is logged.
+/// Removes the rights of other users from a directory that belongs to the store alone, and from its files: older versions
+/// left them to the umask. Failures are logged.
 pub fn make_private(directory: &Path) {
     restrict(directory, DIRECTORY_MODE);
     let Ok(entries) = std::fs::read_dir(directory) else { return };
@@ -108,7 +109,7 @@ pub fn make_private(directory: &Path) {
     }
 }
 
-/// Logs when other users may enter a directory. It is not changed: it may be shared with other programs.
+/// Logs when other users may enter a directory. Does not change it: other programs may use it.
 pub fn warn_if_shared(directory: &Path) {
     let mode = std::fs::metadata(directory).map_or(0, |found| found.permissions().mode() & 0o7777);
     if mode & 0o077 != 0 {
@@ -117,7 +118,7 @@ pub fn warn_if_shared(directory: &Path) {
     }
 }
 
-/// Takes the rights of group and others from one file or directory.
+/// Removes the rights of group and others from one file or directory.
 pub fn restrict(path: &Path, mode: u32) {
     let change = || {
         let found = std::fs::symlink_metadata(path)?.permissions().mode();
@@ -131,7 +132,7 @@ pub fn restrict(path: &Path, mode: u32) {
     }
 }
 
-/// Space that is kept free so that deletion and expiry still work on a disk that is otherwise full.
+/// Space kept free so that deletion and expiry still work when the disk is full.
 #[derive(Clone)]
 pub struct Space {
     disk: Arc<dyn Disk>,
@@ -140,16 +141,15 @@ pub struct Space {
 }
 
 impl Space {
-    /// Of the file system that holds `path`.
+    /// For the file system that holds `path`.
     pub fn new(disk: Arc<dyn Disk>, path: &Path, reserve_bytes: u64) -> Self {
         Self { disk, path: path.into(), reserve_bytes }
     }
 
-    /// May records that are not there yet take `bytes` more? One system call, without access to the disk itself.
+    /// Whether new records may take `bytes` more. One system call, without disk access.
     ///
     /// # Errors
-    /// `StorageFull` when less than the reserve would be left. A file system that does not say how much is free is taken to
-    /// have room.
+    /// `StorageFull` when less than the reserve would be left. A file system that does not report its free space passes.
     pub fn check(&self, bytes: u64) -> Result<()> {
         let Ok(free) = self.disk.free_bytes(&self.path) else { return Ok(()) };
         if free >= self.reserve_bytes.saturating_add(bytes) {
@@ -197,7 +197,7 @@ impl DiskFile for File {
     }
 }
 
-/// A disk with faults that a test switches: little space, operations that fail. Space comes back when files are cut or removed.
+/// A disk with faults for tests: little space, operations that fail. Cutting or removing files frees space.
 #[derive(Clone, Debug, Default)]
 pub struct FaultyDisk(Arc<Switches>);
 
@@ -211,7 +211,7 @@ struct Switches {
     sync_skipped: AtomicBool,
     operations: AtomicU64,
     half_done: AtomicBool,
-    /// Bytes of each file that were synced.
+    /// Synced bytes of each file.
     synced: Mutex<HashMap<PathBuf, u64>>,
 }
 
@@ -255,12 +255,12 @@ impl FaultyDisk {
         self.0.rename_fails.store(fails, Ordering::SeqCst);
     }
 
-    /// Nothing is brought to the medium: for tests that end processes, not machines.
+    /// Syncs do nothing: for tests that end processes, not machines.
     pub fn set_sync_skipped(&self, skipped: bool) {
         self.0.sync_skipped.store(skipped, Ordering::SeqCst);
     }
 
-    /// Takes from all files what was appended and not synced, as if the machine had lost its power.
+    /// Cuts off what was appended and not synced in all files, as a power failure would.
     pub fn lose_unsynced(&self) -> io::Result<()> {
         let synced = self.0.synced();
         for (path, bytes) in synced.iter().filter(|(path, bytes)| length(path) > **bytes) {
@@ -269,7 +269,7 @@ impl FaultyDisk {
         Ok(())
     }
 
-    /// So many more operations are done, as if the process ended then. The next append is done by half.
+    /// Number of operations before the disk fails, as if the process ended then. The next append writes half of its bytes.
     pub fn set_operations(&self, operations: u64) {
         self.0.half_done.store(false, Ordering::SeqCst);
         self.0.operations.store(operations, Ordering::SeqCst);
@@ -281,7 +281,7 @@ impl Switches {
         self.synced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Is there an operation left?
+    /// Counts an operation, or fails when none is left.
     fn operation(&self) -> io::Result<()> {
         let less = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
         match self.operations.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
@@ -290,7 +290,7 @@ impl Switches {
         }
     }
 
-    /// Takes up to `wanted` bytes of the space; says how many.
+    /// Takes up to `wanted` bytes of the space; returns how many.
     fn take(&self, wanted: u64) -> u64 {
         let left = |space: u64| Some(if space == u64::MAX { space } else { space.saturating_sub(wanted) });
         let before = self.space.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
@@ -447,7 +447,7 @@ mod tests {
             error.to_string().starts_with("1100 bytes are free on the disk, 1000 are reserved"),
             "{error}"
         );
-        // What is removed can be written again.
+        // Removing a file frees its space.
         let path = place.path().join("x");
         let mut file = disk.open(&path).unwrap();
         file.append(&[0; 600]).unwrap();

@@ -1,7 +1,7 @@
-//! The narrow waist: what must a back end be able to do?
+//! The narrow waist: what a back end must be able to do.
 //!
-//! A driver keeps rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a
-//! partition. It never sees a label or a sample. What a back end lacks is done above this trait.
+//! A driver keeps rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a partition. It
+//! never sees a label or a sample. Whatever a back end lacks is implemented above this trait.
 //!
 //! Path of one record: `flush.rs` puts encoded chunks here; `read/` scans them.
 
@@ -16,15 +16,15 @@ use futures_util::stream::BoxStream;
 
 use crate::{Error, Result};
 
-/// The named tables. The discriminants are on disk (`docs/format/keys.md`).
+/// The tables. The discriminants are on disk (`docs/format/keys.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Table {
-    /// Encoded chunks, one partition a series and kind.
+    /// Encoded chunks, one partition per group or series, and kind.
     Chunks = 1,
     /// Labels of every series.
     Series = 2,
-    /// What the store remembers about itself.
+    /// Metadata of the store.
     Meta = 3,
 }
 
@@ -61,7 +61,7 @@ pub struct Row {
 pub enum Order {
     #[default]
     Ascending,
-    /// Only where [`Capabilities::reverse`] says so.
+    /// Only with [`Capabilities::reverse`].
     Descending,
 }
 
@@ -73,7 +73,7 @@ pub struct Scan {
     pub from: Bound<Vec<u8>>,
     pub to: Bound<Vec<u8>>,
     pub order: Order,
-    /// At most this many rows.
+    /// Limit on rows.
     pub limit: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ impl Scan {
         Self { table, partition: partition.into(), from, to, order: Order::Ascending, limit: None }
     }
 
-    /// Can no key lie between the bounds? (`BTreeMap::range` panics on some of these.)
+    /// Whether no key can lie between the bounds. (`BTreeMap::range` panics on some of these.)
     pub fn is_empty(&self) -> bool {
         range_is_empty(&self.from, &self.to)
     }
@@ -100,7 +100,7 @@ fn range_is_empty(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
     }
 }
 
-/// What to remove: one row (both bounds include it) or a range of one partition.
+/// Rows to remove: one row (both bounds include it) or a range of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delete {
     pub table: Table,
@@ -120,44 +120,44 @@ impl Delete {
         Self { table, partition: partition.into(), from: Bound::Unbounded, to: Bound::Unbounded }
     }
 
-    /// Can no key lie between the bounds?
+    /// Whether no key can lie between the bounds.
     pub fn is_empty(&self) -> bool {
         range_is_empty(&self.from, &self.to)
     }
 }
 
-/// Who this driver is, for logs and the status page.
+/// Name of the driver, for logs and the status page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     pub name: &'static str,
-    /// Of the format or of the server behind it.
+    /// Version of the format or of the server behind it.
     pub version: String,
     /// Directory or address, without secrets.
     pub location: String,
 }
 
-/// What of a back end's data is known to be damaged or lost, since it was opened. Names are those of its own files.
+/// Data of a back end that was found damaged or lost since it was opened. Names are those of its own files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Files with damage that stay in use: everything else in them is read.
+    /// Damaged files that stay in use: everything else in them is read.
     pub damaged: Vec<String>,
     /// Damaged places among their rows, and bytes of these. A damaged row behind a sound index is found when it is read.
     pub damaged_places: u64,
     pub damaged_bytes: u64,
-    /// Those of the damaged files that they are in.
+    /// The damaged files that have these places.
     pub places_in: Vec<String>,
-    /// Files in which nothing can be read; they were moved out of the way, not removed.
+    /// Unreadable files; they were moved aside, not removed.
     pub set_aside: Vec<String>,
-    /// Copies of what was cut off the ends of files and may have been acknowledged.
+    /// Copies of bytes that were cut off the ends of files and may have been acknowledged.
     pub torn_ends: Vec<String>,
-    /// Bytes at the end of a file, cut off because nothing says that they were acknowledged.
+    /// Bytes cut off the ends of files because nothing shows that they were acknowledged.
     pub torn_bytes: u64,
 }
 
-/// What a back end offers, as data.
+/// Capabilities of a back end, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// A row is on disk when `put` returns, and there after a restart.
+    /// A row is on disk when `put` returns, and is there after a restart.
     pub durable: bool,
     /// After a failure or a crash either all rows of a `put` are there or none.
     pub atomic_put: bool,
@@ -169,16 +169,16 @@ pub struct Capabilities {
     pub put_rows_hint: usize,
 }
 
-/// A row that is there and cannot be read: its key is known, its value is not what was put.
+/// An existing row that cannot be read: its key is known, its value is not what was put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     pub table: Table,
     pub partition: Vec<u8>,
     pub clustering: Vec<u8>,
-    /// The bytes stored at the value's place, in full length, so that a reader with checksums of its own can use the sound parts;
-    /// empty if nothing could be read.
+    /// The bytes stored at the value's place, in full length, so that a reader with its own checksums can use the sound
+    /// parts; empty if nothing could be read.
     pub value: Bytes,
-    /// Why, with the place in the back end.
+    /// The reason, with the place in the back end.
     pub reason: Box<str>,
 }
 
@@ -200,19 +200,19 @@ impl From<Damaged> for Error {
     }
 }
 
-/// What is found at a key. A damaged row is told and never left out: who reads decides what follows from it.
+/// A row, or a damaged row. Damaged rows are reported and never omitted: the reader decides what to do.
 pub type Scanned<T = Row> = Result<T, Damaged>;
 
 pub type RowStream = BoxStream<'static, Result<Scanned>>;
 
-/// Which parts of a row's value are wanted, in their order, by the number of its scan and the first bytes of the value. `None`:
-/// all of it.
+/// Selects parts of a row's value, in their order, by the number of its scan and the first bytes of the value. `None`: all of
+/// it.
 pub type Parts = Arc<dyn Fn(usize, &[u8]) -> Option<Vec<Range<usize>>> + Send + Sync>;
 
 /// Takes partition and clustering of a row.
 pub type EachKey<'a> = &'a mut (dyn FnMut(&[u8], &[u8]) + Send);
 
-/// A row whose value may be cut down to the parts that are wanted, one right after the other.
+/// A row whose value may be cut down to the selected parts, one right after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub row: Row,
@@ -226,39 +226,38 @@ impl From<Row> for Cut {
     }
 }
 
-/// What reading some of the stored bytes again has found.
+/// Result of reading some stored bytes again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// That were read.
+    /// Bytes read.
     pub bytes: u64,
     /// Rows that cannot be read, without their values.
     pub damaged: Vec<Damaged>,
-    /// All was read; the next call begins anew.
+    /// Everything was read; the next call starts from the beginning.
     pub done: bool,
 }
 
-/// A back end. Every one passes [`crate::conformance`].
+/// A back end. Every implementation passes [`crate::conformance`].
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
     fn info(&self) -> Info;
 
     fn capabilities(&self) -> &Capabilities;
 
-    /// What is damaged. A back end that looks after that itself has nothing to say.
+    /// Known damage. Nothing from a back end that handles damage itself.
     fn health(&self) -> Health {
         Health::default()
     }
 
-    /// Writes rows; one with the key of an older row replaces it. Durable on return where capabilities say so.
-    /// A failed `put` may be repeated: it leaves old rows, new rows, or (not atomic) a mixture.
+    /// Writes rows; one with the key of an older row replaces it. Durable on return if the capabilities say so. A failed
+    /// `put` may be repeated: it leaves old rows, new rows, or (not atomic) a mixture.
     async fn put(&self, rows: Vec<Row>) -> Result<()>;
 
-    /// Streams a range with bounded memory. Rows put meanwhile may or may not be seen; others are seen once, those that cannot
-    /// be read as [`Damaged`].
+    /// Streams a range with bounded memory. Rows put during the scan may or may not be seen; all others are seen once,
+    /// unreadable ones as [`Damaged`].
     async fn scan(&self, scan: Scan) -> Result<RowStream>;
 
-    /// All rows of some ranges, in their order: for ranges that fit into memory. One after the other, where a back end knows
-    /// nothing better.
+    /// All rows of some ranges that fit into memory, in the order of the scans. The default scans one range after the other.
     async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
         let mut all = Vec::with_capacity(scans.len());
         for scan in scans {
@@ -267,31 +266,31 @@ pub trait Driver: Send + Sync + 'static {
         Ok(all)
     }
 
-    /// As [`Driver::read`], without those parts of long values that nobody wants. A value is whole, or cut to its parts; what is
-    /// cut was not checked, so it must hold checksums of its own. A back end that cannot read parts reads everything.
+    /// As [`Driver::read`], without the parts of long values that are not selected. A value is whole, or cut to its parts; a
+    /// cut value was not checked, so its parts need their own checksums. A back end that cannot read parts reads everything.
     async fn read_parts(&self, scans: Vec<Scan>, _: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
         let rows = self.read(scans).await?;
         let cut = |row: Scanned| row.map(Cut::from);
         Ok(rows.into_iter().map(|rows| rows.into_iter().map(cut).collect()).collect())
     }
 
-    /// Hands out the keys of all rows of a table, in any order, where they can be had without reading values: for a start
-    /// that must know what is there. `false`, and none handed out, where they cannot.
+    /// Hands out the keys of all rows of a table, in any order, if that needs no reads of values; a start uses it to find
+    /// existing generations. `false`, and no keys, otherwise.
     async fn keys(&self, _: Table, _: EachKey<'_>) -> Result<bool> {
         Ok(false)
     }
 
-    /// Removes rows, damaged ones too; what is not there is no error. Durable like `put`.
+    /// Removes rows, damaged ones too; a missing row is no error. Durable like `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 
-    /// Reads a little of what was written long ago, only to see whether it is still what was written. A file in which it is not
-    /// is told by [`Driver::health`], too. A back end that looks after that itself has nothing to do here.
+    /// Reads a small part of the older data again and compares it with its checksums. Damaged files are also in
+    /// [`Driver::health`]. Nothing to do for a back end that verifies its data itself.
     async fn verify(&self) -> Result<Verified> {
         Ok(Verified { done: true, ..Verified::default() })
     }
 
-    /// Gives back the space of rows that were replaced or deleted, as far as it can be had at once. A back end that does so
-    /// in its own time has nothing to do here.
+    /// Frees the space of replaced and deleted rows, as far as possible immediately. Nothing to do for a back end that does
+    /// so in its own time.
     async fn settle(&self) -> Result<()> {
         Ok(())
     }

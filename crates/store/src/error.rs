@@ -1,4 +1,4 @@
-//! What went wrong below the waist or in the store, where, and may a retry help?
+//! Errors of the store and its drivers: kind, place, and whether a retry may help.
 
 use std::fmt;
 use std::io;
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What sort of failure; decides what a caller does next.
+/// Kind of failure; decides what a caller does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// What was handed in breaks a rule; the same bytes will be refused again.
+    /// The input breaks a rule; the same bytes will be refused again.
     Invalid,
-    /// A configured limit on something that lasts (the number of series) is reached.
+    /// A configured limit on something permanent (the number of series) is reached.
     Limit,
-    /// The memory bound is reached: the sender should wait this long and send again.
+    /// The memory limit is reached: the sender should wait this long and send again.
     Full { retry_after: Duration },
-    /// The disk or the back end has no space left. Service resumes by itself when it has.
+    /// The disk or the back end has no space left. Service resumes when there is space again.
     StorageFull,
-    /// The back end or the disk did not do it this time.
+    /// The back end or the disk failed this time.
     Unavailable,
-    /// Bytes are not what was written.
+    /// Stored bytes differ from the written ones.
     Corrupt,
     /// The data was written by a newer version.
     Version,
@@ -34,7 +34,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// May the same request succeed later without anybody changing it?
+    /// Whether the same request may succeed later without any change to it.
     pub const fn retryable(self) -> bool {
         matches!(self, Self::Full { .. } | Self::StorageFull | Self::Unavailable)
     }
@@ -76,7 +76,7 @@ impl Error {
         Self::new(kind, format!("cannot {doing}")).with("path", path.display()).caused_by(error)
     }
 
-    /// Adds a fact about the place: `(series 00ff.., start 12)`.
+    /// Adds context: `(series 00ff.., start 12)`.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.context.push((key, value.to_string().into()));
@@ -120,7 +120,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The source is part of the message already, so a chain printer does not say it twice.
+/// The message includes the source, so a chain printer does not print it twice.
 impl std::error::Error for Error {}
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Which generations were there ever, and is everything there that must be?
+//! Finds all generation numbers ever used, and checks that all required files and facts exist.
 //!
-//! A number that is given twice hides or overwrites what has it. So the next one is above all that are seen anywhere, whatever a
-//! single row says. What is missing (a file, a fact) is told before anything is changed, with a way to go on without it.
+//! A number used twice would mask or overwrite existing data. So the next number is above all numbers seen anywhere, whatever
+//! a single row says. A missing file or fact is reported before anything is changed, with a way to open the store without it.
 //!
-//! Path after a crash: `recover.rs` asks this first, then reads the journal.
+//! Path after a crash: `recover.rs` calls this first, then reads the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ use crate::keys::{ChunkKey, Journals};
 use crate::upkeep::row_sequence;
 use crate::{Error, Result};
 
-/// An empty file of this name in the journal's directory: the store may be opened under a new identity.
+/// An empty file of this name in the journal's directory permits opening the store under a new identity.
 const IDENTITY_LOST: &str = "identity.lost";
 
-/// What the keys of all chunks say.
+/// Facts from the keys of all chunks.
 #[derive(Debug, Default)]
 pub struct Keys {
-    /// Of their chunks.
+    /// Generations of the chunks.
     pub generations: BTreeSet<u64>,
-    /// The highest number that a merge has given to a row.
+    /// The highest sequence number of a row that a merge wrote.
     pub last_sequence: u64,
 }
 
 impl Keys {
-    /// Of a driver that has them in memory; of another one nothing is known.
+    /// Reads the keys if the driver can list them without values; otherwise nothing is known.
     pub async fn read(driver: &dyn Driver) -> Result<Self> {
         let mut keys = Self::default();
         let mut each = |_: &[u8], clustering: &[u8]| {
-            // What no reader understands is no chunk of this store.
+            // An undecodable key is not a chunk of this store.
             let Ok(key) = ChunkKey::decode(clustering) else { return };
             keys.generations.insert(key.generation);
             keys.last_sequence = keys.last_sequence.max(row_sequence(key.number));
@@ -42,11 +42,11 @@ impl Keys {
     }
 }
 
-/// Files of the journal's directory and what they say of generations.
+/// Files of the journal's directory and the generations in them.
 pub struct Files {
     directory: PathBuf,
     pub journals: Vec<Found>,
-    /// The highest generation that a file is about.
+    /// The highest generation of any file.
     pub highest: u64,
     /// Bytes of each journal.
     lengths: BTreeMap<u64, u64>,
@@ -57,7 +57,7 @@ impl Files {
     pub fn read(directory: &Path) -> Result<Self> {
         let mut files = Self {
             directory: directory.to_owned(),
-            // To be read, a directory may lack the journal.
+            // A store opened read-only may have no journal directory.
             journals: if directory.is_dir() { journal::list(directory)? } else { Vec::new() },
             highest: 0,
             lengths: BTreeMap::new(),
@@ -88,7 +88,7 @@ impl Files {
         self.headers.first().map(|header| header.store)
     }
 
-    /// Has somebody said that the store shall open without it?
+    /// Whether an operator permitted opening the store without it.
     fn is_accepted(&self, name: &str) -> bool {
         let path = self.directory.join(name);
         let accepted = path.exists();
@@ -98,7 +98,7 @@ impl Files {
         accepted
     }
 
-    /// What to do about something that is missing.
+    /// The error about something missing, with its remedy.
     fn missing(&self, what: &str, name: &str) -> Error {
         let path = self.directory.join(name);
         let message = format!(
@@ -109,8 +109,7 @@ impl Files {
         Error::corrupt(message)
     }
 
-    /// Every generation that was not in the driver has its journal, of its whole length, and so have those that are there in
-    /// part.
+    /// Checks that every generation that is not in the driver, or only in part, has its journal in full length.
     ///
     /// # Errors
     /// `Corrupt`; nothing was changed.
@@ -146,11 +145,11 @@ impl Files {
         Ok(())
     }
 
-    /// The identity of a store whose own row is missing, or none for a new store. `forgets`: the driver loses everything when its
-    /// process ends.
+    /// The identity of a store whose identity row is missing, or none for a new store. `forgets`: the driver loses everything
+    /// when its process ends.
     ///
     /// # Errors
-    /// `Corrupt` when something is there that it should stand beside.
+    /// `Corrupt` when there is data that the identity is missing for.
     pub fn identity(
         &self,
         journals: Option<&Journals>,
@@ -158,7 +157,8 @@ impl Files {
         forgets: bool,
     ) -> Result<Option<u128>> {
         let id = journals.map(|journals| journals.store).or(self.store());
-        // It is written before the first journal begins, and those before the second one are in the driver.
+        // The identity is written before the first journal begins, and generation 1 is in the driver before the second
+        // journal begins.
         let emptied = is_empty && !forgets && self.journals.iter().any(|found| found.generation > 1);
         if id.is_some() && !emptied {
             if !is_empty {

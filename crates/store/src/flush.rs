@@ -1,14 +1,13 @@
-//! Sealed generations go into the driver, in order, until it has taken them.
+//! Puts sealed generations into the driver, in order, and retries until the driver has taken them.
 //!
 //! ```text
 //!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> put "journals"
 //!     -> drop from memory -> delete journal
 //! ```
-//! A crash between any two steps is repaired by doing all of them again: keys follow from the records. A failing
-//! step is repeated with growing waits; nothing is given up.
+//! After a crash between any two steps all steps are repeated: keys depend on the records only. A failed step is retried with
+//! growing waits, without end.
 //!
-//! Path of one record: before, `seal/` encoded its chunk; after, `Driver::put` has it, and
-//! `read/` finds it there.
+//! Path of one record: before, `seal/` encoded its chunk; after, `Driver::put` has it, and `read/` finds it there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,9 +35,9 @@ use crate::stats::{Counters, Stored};
 use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of chunks in one `put`: bounds memory, and makes one sync worth while.
+/// Bytes of chunks per `put`: bounds memory, and amortises one sync.
 const PUT_BYTES: usize = 4 << 20;
-/// Rows of series in one `put`.
+/// Rows of series per `put`.
 const SERIES_ROWS: usize = 10_000;
 
 /// The task, and the parts of the store that it works on.
@@ -79,8 +78,8 @@ pub async fn run(flusher: Arc<Flusher>) {
     }
 }
 
-/// Says in the driver which journals must be there, if there is one after `told`. Nothing waits for it; after a failure the end
-/// of the next flush tells it. Returns the last one that the driver knows.
+/// Writes to the driver which journals must exist, if there is one after `told`. Nothing waits for it; after a failure the
+/// end of the next flush writes it. Returns the last journal that the driver knows.
 async fn tell_journals(flusher: &Flusher, told: u64) -> u64 {
     let flushed = flusher.progress.borrow().flushed;
     let journals = journals(flusher, flushed);
@@ -106,7 +105,7 @@ fn journals(flusher: &Flusher, flushed: u64) -> Journals {
     Journals { store: flusher.id, flushed, sequence: flusher.sequence.last(), live }
 }
 
-/// Tells those who wait, however the task ends.
+/// Reports the end of the task to waiting callers, however it ends.
 struct Ended(Arc<Flusher>);
 
 impl Drop for Ended {
@@ -119,7 +118,7 @@ fn oldest_sealed(flusher: &Flusher) -> Option<Arc<Generation>> {
     flusher.generations.read().sealed.front().cloned()
 }
 
-/// Returns the last generation of which the driver knows.
+/// Returns the last generation that the driver knows.
 async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     insist(flusher, || cut_journal(flusher, generation)).await;
     put_series(flusher, generation).await;
@@ -143,7 +142,7 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     journals.last()
 }
 
-/// Returns what has come into the driver.
+/// Returns the counts of the chunks put into the driver.
 async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored; 3] {
     let groups = home::shares(&flusher.index.read(), generation).into_iter().map(Work::Group);
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
@@ -152,7 +151,7 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     let mut next = Some(encode_some(generation.clone(), groups.chain(others).collect(), chunk_values));
     while let Some(encoding) = next {
         let some = join(encoding).await;
-        // The next are encoded while these are written.
+        // The next chunks are encoded while these are written.
         next = (!some.left.is_empty()).then(|| encode_some(generation.clone(), some.left, chunk_values));
         for (sum, new) in added.iter_mut().zip(some.stored) {
             *sum += new;
@@ -166,7 +165,7 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     added
 }
 
-/// What makes the chunks of one partition.
+/// One partition to encode.
 enum Work {
     Group(Share),
     /// Entries or executions.
@@ -182,7 +181,7 @@ struct Encoded {
     left: Vec<Work>,
 }
 
-/// Encodes until a `put` is full. It takes long: not on the threads that serve others.
+/// Encodes until a `put` is full. Runs long: not on async worker threads.
 fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize) -> JoinHandle<Encoded> {
     tokio::task::spawn_blocking(move || {
         let (mut some, mut bytes) = (Encoded { left, ..Encoded::default() }, 0);
@@ -212,7 +211,7 @@ async fn join<T>(task: JoinHandle<T>) -> T {
     }
 }
 
-/// Series of entries and executions: each is a group of its own.
+/// Puts the series rows of new series of entries and executions: each is its own group.
 async fn put_series(flusher: &Flusher, generation: &Generation) {
     let _locked = flusher.metadata.lock.lock().await;
     let series = generation.series();
@@ -232,7 +231,7 @@ async fn put_series(flusher: &Flusher, generation: &Generation) {
     new.iter().for_each(|(kind, id, _)| flusher.unreadable.named(*kind, *id));
 }
 
-/// Groups of the series of samples that are sealed for the first time.
+/// Puts the series rows of groups whose series of samples are sealed for the first time.
 async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
     let _locked = flusher.metadata.lock.lock().await;
     let newcomers = home::newcomers(&flusher.index.read(), generation);
@@ -257,7 +256,7 @@ async fn put(flusher: &Flusher, rows: Vec<Row>) {
     }
 }
 
-/// Tries until it is done. Every failure is counted, told, and seen by those who wait for a flush.
+/// Retries until it succeeds. Every failure is counted, logged, and reported to callers that wait for a flush.
 async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
     let options = &flusher.options;
     let mut backoff = Backoff::new(options.flush_wait_first, options.flush_wait_max, flusher.id as u64);
@@ -273,7 +272,7 @@ async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: imp
     }
 }
 
-/// A recovery must read exactly what is flushed here: no rest of a write that failed.
+/// A recovery must read exactly the flushed records: no rest of a failed write.
 async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
     if !journal.cut {
@@ -309,7 +308,7 @@ async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.progress.send_modify(|progress| progress.flushed = generation.number);
 }
 
-/// A file that stays is no harm: the next start sees that its generation was flushed.
+/// A remaining file does no harm: the next start sees that its generation was flushed.
 fn remove_journal(flusher: &Flusher, generation: &Generation) {
     let path = &generation.journal.path;
     let (disk, directory) = (&*flusher.options.disk, &flusher.directory);
@@ -324,7 +323,7 @@ fn remove_journal(flusher: &Flusher, generation: &Generation) {
     }
 }
 
-/// Waits until all generations up to `through` are flushed; a failure on the way is reported and ends the wait.
+/// Waits until all generations up to `through` are flushed; a failure in the meantime ends the wait with its error.
 pub async fn wait_for(mut progress: watch::Receiver<Progress>, through: u64) -> Result<()> {
     let failures = progress.borrow().failures;
     let moved = |p: &Progress| p.flushed >= through || p.failures > failures || p.ended;

@@ -1,7 +1,7 @@
-//! One journal file and the open chunks that are made of it.
+//! A generation: one journal file and its memtable.
 //!
-//! Path of one record: before, `commit.rs` wrote it to the journal; here it can be read (`read/`) and is what
-//! `flush.rs` seals.
+//! Path of one record: before, `commit.rs` wrote it to the journal; here it can be read (`read/`); after, `flush.rs` seals
+//! it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const SERIES_BYTES: usize = 160;
 /// Memory of one remembered session, bytes.
 const SESSION_BYTES: usize = 64;
 
-/// What is left to do with a journal file when its generation is flushed.
+/// A journal file, and what the flush of its generation has to do with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalFile {
     pub path: PathBuf,
@@ -27,7 +27,7 @@ pub struct JournalFile {
     pub length: u64,
     /// A write failed and could not be undone: the file must be cut to `length` before the generation is flushed.
     pub cut: bool,
-    /// Damaged records were stepped over: keep the file, which lacks this, for people to look at.
+    /// Damaged records were skipped: keep the file for inspection.
     pub damaged: Option<Lack>,
 }
 
@@ -38,11 +38,11 @@ pub struct Generation {
     pub samples: OpenSeries,
     pub entries: HashMap<SeriesId, OpenEntries>,
     pub executions: HashMap<SeriesId, OpenExecutions>,
-    /// The last number of each session that this generation took.
+    /// The last number of each session in this generation.
     pub sessions: HashMap<u128, u64>,
-    /// Memory of all of it, estimated.
+    /// Memory of the generation, bytes, estimated.
     pub bytes: usize,
-    /// When it began. Monotonic, for a clock that jumps must not seal early or late.
+    /// Start of the generation. Monotonic: a clock that jumps must not seal early or late.
     pub since: Instant,
     pub journal: JournalFile,
 }
@@ -61,7 +61,7 @@ impl Generation {
         }
     }
 
-    /// Adds records; they are on disk already. `numbers`: of the series of samples, in their order.
+    /// Adds records that are on disk. `numbers`: of the series of samples, in their order.
     pub fn apply(&mut self, arrival: &Arrival, numbers: &[u32]) {
         if let Some(origin) = arrival.origin
             && self.sessions.insert(origin.session, origin.seq).is_none()
@@ -90,7 +90,7 @@ impl Generation {
         entries.chain(executions).collect()
     }
 
-    /// Has the series records of this kind here? `number` is its place in the index.
+    /// Whether the series has records of this kind here. `number` is its place in the index.
     pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
         match kind {
             Kind::Sample => self.samples.get(number).is_some(),
@@ -100,7 +100,7 @@ impl Generation {
     }
 }
 
-/// Changes the open chunk of a series and keeps account of its memory.
+/// Changes the open chunk of a series and updates the memory total.
 fn grow<T: Default>(
     open: &mut HashMap<SeriesId, T>,
     total: &mut usize,
@@ -117,7 +117,7 @@ fn grow<T: Default>(
     *total = (*total + bytes(series)).saturating_sub(before);
 }
 
-/// The generations that are in memory: at most one that grows, and those that wait for their flush.
+/// The generations in memory: at most one active, and those that wait for their flush.
 #[derive(Debug)]
 pub struct Generations {
     pub active: Option<Generation>,
@@ -128,13 +128,13 @@ pub struct Generations {
 }
 
 impl Generations {
-    /// Chunks of this and later generations are read here, of earlier ones from the driver.
+    /// Chunks of this and later generations are read from memory, of earlier ones from the driver.
     pub fn oldest(&self) -> u64 {
         let active = self.active.as_ref().map(|active| active.number);
         self.sealed.front().map(|sealed| sealed.number).or(active).unwrap_or(self.next)
     }
 
-    /// Has the series records of this kind in memory?
+    /// Whether the series has records of this kind in memory.
     pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
         let sealed = self.sealed.iter().map(|sealed| &**sealed);
         sealed.chain(&self.active).any(|generation| generation.holds(kind, id, number))

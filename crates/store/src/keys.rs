@@ -1,4 +1,4 @@
-//! Where does a chunk, a series, a fact about the store lie? (`docs/format/keys.md`)
+//! Keys of chunks, series and facts about the store (`docs/format/keys.md`).
 
 use std::ops::Bound;
 
@@ -15,7 +15,7 @@ pub const VERSION: u8 = 1;
 /// Version of the whole store: of keys, rows and their meaning.
 pub const STORE_VERSION: u16 = 2;
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
-/// The longest time a chunk of span class `Short` covers, ns: two days. A read looks back so far.
+/// The longest time a chunk of span class `Short` covers, ns: two days. A read starts its scan this much earlier.
 pub const CHUNK_SPAN_MAX_NS: u64 = 2 * DAY_NS;
 /// The longest time a chunk of span class `Wide` covers, ns.
 pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
@@ -28,7 +28,7 @@ pub enum Span {
     Short = 0,
     /// Longer; only executions, and few of them.
     Long = 1,
-    /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]; only samples and entries, and only merges write it.
+    /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]; only samples and entries, written by merges only.
     Wide = 2,
 }
 
@@ -42,7 +42,7 @@ impl Span {
         }
     }
 
-    /// The longest time from first to last moment, ns.
+    /// The longest time from first to last record, ns.
     pub const fn span_max_ns(self) -> u64 {
         match self {
             Self::Short => CHUNK_SPAN_MAX_NS,
@@ -102,7 +102,7 @@ fn start_prefix(span: Span, start: Timestamp) -> Vec<u8> {
     key
 }
 
-/// Of samples: `group` is the id of their group; of others: of their series.
+/// For samples `group` is the id of their group, for others of their series.
 pub fn chunk_partition(kind: Kind, group: SeriesId) -> Vec<u8> {
     let mut partition = Vec::with_capacity(17);
     partition.push(kind as u8);
@@ -110,7 +110,7 @@ pub fn chunk_partition(kind: Kind, group: SeriesId) -> Vec<u8> {
     partition
 }
 
-/// Kind and group of a partition; `None` where it is no chunk's.
+/// Kind and group of a partition; `None` if it is not a partition of chunks.
 pub fn chunk_place(partition: &[u8]) -> Option<(Kind, SeriesId)> {
     let (kind, group) = partition.split_first()?;
     Some((Kind::from_byte(*kind)?, SeriesId(u128::from_be_bytes(group.try_into().ok()?))))
@@ -127,7 +127,7 @@ pub fn chunk_scan(kind: Kind, group: SeriesId, span: Span, range: TimeRange) -> 
     Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
 }
 
-/// Span classes a kind uses: only calls last long.
+/// Span classes that a kind uses: only calls last long.
 pub const fn spans(kind: Kind) -> &'static [Span] {
     match kind {
         Kind::Sample | Kind::Entry => &[Span::Short, Span::Wide],
@@ -175,24 +175,24 @@ pub fn stored_row(stored: &[Stored; 3]) -> Row {
     meta(STORE, STORED, value)
 }
 
-/// The last number that a merge has given (`upkeep/names.rs`).
+/// The last sequence number of a merge (`upkeep/sequence.rs`).
 pub fn sequence_row(last: u64) -> Row {
     meta(STORE, SEQUENCE, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
 }
 
-/// Which journal files must be there, and once more what the facts beside it say: it is put by itself, so no damage of one
-/// `put` takes both.
+/// The journal files that must exist, and a second copy of other facts: it has its own `put`, so damage of one `put` does not
+/// take both copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journals {
     pub store: u128,
     pub flushed: u64,
     pub sequence: u64,
-    /// The one that grows has no length.
+    /// The active one has no length.
     pub live: Vec<Older>,
 }
 
 impl Journals {
-    /// The last generation that it tells of.
+    /// The last generation listed.
     pub fn last(&self) -> u64 {
         self.live.last().map_or(self.flushed, |last| last.generation.max(self.flushed))
     }
@@ -223,7 +223,7 @@ impl Journals {
     }
 }
 
-/// When the clock was believed last.
+/// When the clock was trusted last.
 pub fn clock_row(at: Timestamp) -> Row {
     meta(STORE, CLOCK, [&[VERSION][..], &at.to_be_bytes()[..]].concat())
 }
@@ -251,7 +251,7 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
 pub enum StoreFact {
     Identity {
         id: u128,
-        /// Of an older version: to be written anew before anything else is.
+        /// Of an older version: to be rewritten before anything else is.
         old: bool,
     },
     Flushed(u64),
@@ -259,7 +259,7 @@ pub enum StoreFact {
     Sequence(u64),
     Journals(Journals),
     Clock(Timestamp),
-    /// Written by a newer version, which must not mind that it is ignored.
+    /// Written by a newer version that permits ignoring it.
     Unknown,
 }
 

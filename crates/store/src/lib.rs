@@ -1,4 +1,4 @@
-//! Here is a batch, keep it; here is a range, give me records: journal, open chunks, drivers' waist.
+//! The store keeps batches and returns records of a time range: journal, memtable, drivers.
 //!
 //! ```text
 //!            append                                      read
@@ -14,8 +14,9 @@
 //!    layer/* -- driver.rs        Driver::put           Driver::scan
 //! ```
 //!
-//! `recover.rs` does the way down again after a crash; `index/` knows the series; `keys.rs` says where rows lie.
-//! Path of one record: before, `tacho_ingest` decoded its batch; after, `tacho_drivers` keeps its chunk.
+//! `recover.rs` repeats the way down after a crash; `index/` knows the series; `keys.rs` defines the keys of rows.
+//! `shared.rs` lists the parts and the lock order. Path of one record: before, `tacho_ingest` decoded its batch; after,
+//! `tacho_drivers` keeps its chunk.
 
 mod answer;
 mod arrival;
@@ -38,7 +39,7 @@ pub mod group;
 mod group;
 mod index;
 mod intake;
-// What the fuzz targets call; nobody else has a use for it.
+// Public for the fuzz targets only.
 #[cfg(fuzzing)]
 pub mod journal;
 #[cfg(not(fuzzing))]

@@ -1,4 +1,4 @@
-//! One process, one directory: a second one gets an error that names the first.
+//! One process per directory: a second process gets an error with the id of the first.
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -9,18 +9,18 @@ use crate::{Error, Result};
 
 const FILE: &str = "LOCK";
 
-/// Is a process with this number there? Where nobody can tell, it is.
+/// Whether a process with this id exists. `true` where that is unknown.
 fn is_running(process: &str) -> bool {
     let all = Path::new("/proc");
     !all.join("self").exists() || all.join(process).exists()
 }
 
-/// Holds a directory as long as it lives; the operating system lets go when the process dies, however it dies.
+/// Lock of a directory; the operating system releases it when the process dies.
 #[derive(Debug)]
 pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the open file")] File);
 
 impl DirectoryLock {
-    /// Locks `directory`, which is made if it is not there.
+    /// Locks `directory`, which is made if it is missing.
     pub fn acquire(directory: &Path) -> Result<Self> {
         make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
@@ -36,15 +36,15 @@ impl DirectoryLock {
             file.rewind()?;
             writeln!(file, "{}", std::process::id())
         };
-        // The number only helps people; on a full disk the lock itself still holds.
+        // The process id only helps operators; on a full disk the lock itself still holds.
         if let Err(error) = write(&mut file) {
             tracing::warn!(path = %path.display(), %error, "process id not written to lock file");
         }
         Ok(Self(file))
     }
 
-    /// Keeps others from writing to `directory` while it is read. Changes nothing in it: without a lock file, nobody has written
-    /// to it yet, and there is nothing to hold.
+    /// Prevents other processes from writing to `directory` while it is read. Changes nothing in it: without a lock file no
+    /// process has written to it yet, and there is nothing to lock.
     ///
     /// # Errors
     /// `Locked` when a process writes to it.
@@ -94,7 +94,7 @@ mod tests {
         let pid = std::process::id();
         assert!(error.to_string().contains(&format!("in use by process {pid} (path ")), "{error}");
         drop(first);
-        // Readers do not keep each other out, only writers, and are not in the file.
+        // Readers do not exclude each other, only writers, and do not write their id.
         let readers = [(); 2].map(|()| DirectoryLock::share(&directory).unwrap().unwrap());
         std::fs::write(directory.join("LOCK"), "4000000000\n").unwrap();
         let error = DirectoryLock::acquire(&directory).unwrap_err();

@@ -1,4 +1,4 @@
-//! The memory driver: an ordered map, no set-up, for tests and for trying things out (S1-11).
+//! The memory driver: an ordered map without configuration, for tests and trials (S1-11).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 type Partition = BTreeMap<Vec<u8>, Bytes>;
 
-/// Keeps rows as long as the process lives.
+/// Keeps rows as long as the process runs.
 #[derive(Debug)]
 pub struct MemoryDriver {
     capabilities: Capabilities,
@@ -27,7 +27,7 @@ impl Default for MemoryDriver {
 }
 
 impl MemoryDriver {
-    /// Longest value, bytes: no reason but that a runaway caller is found.
+    /// Longest value, bytes: detects a runaway caller.
     pub const VALUE_BYTES_MAX: usize = 64 << 20;
 
     pub fn new() -> Self {
@@ -41,7 +41,7 @@ impl MemoryDriver {
         Self { capabilities, partitions: Mutex::default() }
     }
 
-    /// Every row, ordered: what a test compares and what [`MemoryDriver::restore`] takes back.
+    /// Every row in order: tests compare it, and [`MemoryDriver::restore`] takes it back.
     pub fn dump(&self) -> Vec<Row> {
         let row = |table: Table, partition: &[u8], (clustering, value): (&Vec<u8>, &Bytes)| Row {
             table,

@@ -1,4 +1,4 @@
-//! What may be set, with its unit and its default.
+//! Options of a store, with units and defaults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,63 +11,63 @@ use crate::upkeep::ClockBounds;
 
 #[derive(Clone)]
 pub struct Options {
-    /// A generation is sealed when its open chunks take this much memory, bytes.
+    /// A generation is sealed when its memtable takes this much memory, bytes.
     pub seal_bytes: usize,
-    /// A generation is sealed when its journal takes this many bytes: what a start after a crash has to read.
+    /// A generation is sealed when its journal takes this many bytes: a start after a crash has to read them.
     pub journal_bytes: u64,
     /// Samples of one series in one chunk; 1 to 65,536.
     pub chunk_values: usize,
     /// A generation is sealed when its first record is this old, by a clock that does not jump.
     pub seal_age: Duration,
-    /// Memory for records that are not in the driver yet, bytes; past it senders are told to wait.
-    /// At least twice `seal_bytes` is used.
+    /// Memory budget for records that are not in the driver yet, bytes; above it senders have to wait. At least twice
+    /// `seal_bytes` is used.
     pub open_bytes_max: usize,
-    /// How long a sender is told to wait.
+    /// Retry delay for senders above the memory budget.
     pub retry_after: Duration,
-    /// Series of all kinds, about 500 bytes of memory each. A new one past this or one of the next three is refused, the
-    /// known ones of its batch are kept. Batches that are under way together may pass them by a little.
+    /// Limit on series of all kinds, about 500 bytes of memory each. A new series above this or one of the next three limits
+    /// is refused, the known series of its batch are kept. Concurrent batches may exceed them by a little.
     pub series_max: usize,
-    /// Memory of the index of all series with their labels, bytes, estimated. A new series past it is refused as one past
-    /// `series_max` is. What is in the driver already is opened whatever it takes.
+    /// Limit on the memory of the index of all series with their labels, bytes, estimated. A new series above it is refused
+    /// as above `series_max`. Series in the driver are loaded even above it.
     pub index_bytes_max: usize,
-    /// Distinct names of labels: far above any schema, far below a name made of a value.
+    /// Limit on distinct label names: far above any schema, far below names generated from values.
     pub label_names_max: usize,
-    /// Distinct values of one label: a request id in a label is found out before it takes the memory.
+    /// Limit on distinct values of one label: detects a request id in a label before it takes the memory.
     pub label_values_max: usize,
-    /// A session that is silent for so long is forgotten.
+    /// A session is forgotten after this time without a batch.
     pub session_age_max: Duration,
-    /// Sessions remembered at most.
+    /// Limit on remembered sessions.
     pub sessions_max: usize,
-    /// First and longest wait after a flush that failed.
+    /// First and longest wait after a failed flush.
     pub flush_wait_first: Duration,
     pub flush_wait_max: Duration,
-    /// Nothing is written, neither to the driver nor to the journal: the store is closed from the start, and can be read.
+    /// Opens the store for reading only: writes neither to the driver nor to the journal.
     pub read_only: bool,
-    /// Where the journal lies.
+    /// The disk of the journal.
     pub disk: Arc<dyn Disk>,
-    /// Space that is kept free on that disk, bytes, beside what the records in the journal will take as chunks: new records are
-    /// refused before it is touched, and deletion, expiry and sealing go on. 0: until the disk is full.
+    /// Space kept free on that disk, bytes, in addition to the space for flushing the journal's records: new records are
+    /// refused before it is used; deletion, expiry and sealing go on. 0: until the disk is full.
     pub disk_reserve_bytes: u64,
-    /// How far the clock may be ahead of what is expected before history is deleted by it; `None`: it is believed always.
+    /// How far the clock may be ahead of the expected time before history is no longer deleted by it; `None`: always trusted.
     pub clock_bounds: Option<ClockBounds>,
-    /// What is to become of a series' history.
+    /// Rules on retention, resolution and precision.
     pub policies: Arc<Policies>,
-    /// Is there upkeep while nobody asks for it?
+    /// Whether background compaction runs.
     pub merge_in_background: bool,
-    /// Chunks side by side and of like size that are worth a merge: a record is written again once for each power of it that is
-    /// between a flush and a full chunk.
+    /// Adjacent chunks of similar size that are worth a merge: a record is rewritten once for each power of it between a
+    /// flush and a full chunk.
     pub merge_rows: usize,
-    /// Numbers that one merge decodes at most, about: 8 bytes each, as much again for what it writes, and for the rows that
-    /// it chooses from.
+    /// Limit on the values that one merge decodes, about: 8 bytes each, as much again for its output, and for the rows it
+    /// chooses from.
     pub merge_values: usize,
-    /// What the upkeep may read and write a second, bytes, and take of one processor, percent.
+    /// Limits on upkeep: bytes read and written per second, and CPU time in percent of one core.
     pub merge_bytes_per_second: u64,
     pub merge_cpu_percent: u32,
-    /// The first look at all partitions after a start, and how often rules on age are followed.
+    /// First sweep of all partitions after a start, and the sweep interval for rules on age.
     pub sweep_first: Duration,
     pub sweep_every: Duration,
-    /// When, after a start and after the last time, all stored bytes are read again to see whether they are sound: of a back
-    /// end that does not look after that itself.
+    /// Delay after a start, and interval, of reading all stored bytes again to verify them, for a back end that does not do
+    /// so itself.
     pub verify_first: Duration,
     pub verify_every: Duration,
 }

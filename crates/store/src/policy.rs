@@ -1,7 +1,7 @@
-//! What is to become of a series' history: how long is it kept, how fine, how exact, in what chunks?
+//! Policies on a series' history: how long it is kept, at which resolution and precision, in what chunks.
 //!
-//! Rules are tried in their order, each sort for itself; the first whose matchers accept the series counts. A series that
-//! no rule accepts is kept for ever, as it came.
+//! Rules are tried in their order, separately for each sort; the first whose matchers accept the series counts. A series that
+//! no rule accepts is kept for ever, unchanged.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tacho_chunk::semantic::{Semantic, is_counter_name};
 use tacho_chunk::{Aggregation, CodecSet, Compression, Encoding};
 use tacho_model::{Labels, Matcher, Timestamp};
 
-/// What holds for the series that all matchers accept.
+/// A setting for the series that all matchers accept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule<T> {
     pub matchers: Vec<Matcher>,
@@ -28,12 +28,12 @@ pub struct Policies {
     /// How long records are kept, ns.
     pub retention: Vec<Rule<u64>>,
     pub downsampling: Vec<Rule<Downsampling>>,
-    /// What may be given up in chunks that are full; its aggregation is not used.
+    /// Permitted loss of precision in full chunks; its aggregation is not used.
     pub semantic: Vec<Rule<Semantic>>,
     pub chunks: Vec<Rule<ChunkSettings>>,
 }
 
-/// Old samples are thinned out to one a step, whose time is that of the last sample of the step.
+/// Old samples are reduced to one per step, with the time of the last sample of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Downsampling {
     /// Samples older than this, ns.
@@ -45,9 +45,9 @@ pub struct Downsampling {
 /// How chunks are cut and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkSettings {
-    /// Samples of a series in one merged chunk, about; `None`: as the store is set.
+    /// Samples of a series in one merged chunk, about; `None`: the store's default.
     pub values: Option<usize>,
-    /// Of numbers.
+    /// For values.
     pub codecs: CodecSet,
     pub compression: Compression,
 }
@@ -59,7 +59,7 @@ impl ChunkSettings {
     }
 }
 
-/// What the rules say of one series.
+/// The settings of one series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Policy {
     /// `None`: for ever.
@@ -70,7 +70,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Records before this moment have had their time.
+    /// Records before this time are expired.
     pub fn expired_before(&self, now: Timestamp) -> Timestamp {
         self.keep.map_or(Timestamp::MIN, |keep| now.saturating_sub_unsigned(keep))
     }
@@ -90,29 +90,28 @@ impl Policies {
         }
     }
 
-    /// How long its records are kept, ns; `None`: for ever.
+    /// Retention of its records, ns; `None`: for ever.
     pub fn keep(&self, labels: &Labels) -> Option<u64> {
         first(&self.retention, labels).copied()
     }
 
-    /// Samples of each series in a chunk of series that are cut together: the first rule that says it and accepts one of
-    /// them counts.
+    /// Samples of each series in a chunk of a group: from the first rule that sets it and accepts one of the series.
     pub fn chunk_values(&self, group: &[Arc<Labels>]) -> Option<usize> {
         let accepts = |rule: &&Rule<ChunkSettings>| group.iter().any(|labels| rule.accepts(labels));
         self.chunks.iter().filter(|rule| rule.then.values.is_some()).find(accepts)?.then.values
     }
 
-    /// Does any rule let values be moved?
+    /// Whether any rule permits inexact values or times.
     pub fn moves_values(&self) -> bool {
         self.semantic.iter().any(|rule| rule.then.value.is_some())
     }
 
-    /// The furthest that any rule lets a time be moved, ns.
+    /// The largest change of a time that any rule permits, ns.
     pub fn time_max(&self) -> u64 {
         self.semantic.iter().map(|rule| rule.then.time).max().unwrap_or(0)
     }
 
-    /// Does any rule take records away or thin them out as they grow old?
+    /// Whether any rule deletes or reduces records with age.
     pub fn age(&self) -> bool {
         !self.retention.is_empty() || !self.downsampling.is_empty()
     }

@@ -1,8 +1,8 @@
-//! What did the process before this one leave behind?
+//! Recovers the state that the previous process left.
 //!
 //! Reads the store's identity, its sessions, its series and their groups from the driver, then every journal file whose
-//! generation did not get into the driver: those become sealed generations again, with the same numbers. What must be there is
-//! checked before (`evidence.rs`).
+//! generation is not in the driver: those become sealed generations again, with the same numbers. `evidence.rs` checks before
+//! that all required files exist.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::stats::{Counters, Stored};
 use crate::upkeep::{Tombstone, Tombstones, tombstones_scan};
 use crate::{Error, Result};
 
-/// Everything a store begins with.
+/// The state that a store starts with.
 pub struct Recovered {
     pub id: u128,
     pub index: Guarded<Index>,
@@ -39,12 +39,12 @@ pub struct Recovered {
     pub tombstones: Tombstones,
     pub unreadable: Unreadable,
     pub generations: Generations,
-    /// The last generation that lies in the driver.
+    /// The last generation in the driver.
     pub flushed: u64,
     pub stored: [Stored; 3],
-    /// The last number that a merge has given.
+    /// The last sequence number of a merge.
     pub last_sequence: u64,
-    /// The latest moment that an earlier process has known.
+    /// The latest time that an earlier process trusted.
     pub clock_last: Option<Timestamp>,
     pub counters: Counters,
 }
@@ -65,7 +65,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     };
     let live = facts.journals.as_ref().map_or(&[][..], |journals| &journals.live);
     files.check(flushed, live, &keys.generations)?;
-    // What is written from now on must have a number of its own, and not be hidden by what was deleted before.
+    // New data must have a number of its own, above those that older deletions mask.
     let seen = keys.generations.last().copied().into_iter().chain(live.iter().map(|older| older.generation));
     let highest = seen.chain([files.highest, flushed, tombstones.through()]).fold(0, u64::max);
     let exhausted = || Error::corrupt(format!("generation {highest} is the last number that there is"));
@@ -80,14 +80,14 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         replayed: Sessions::default(),
         generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
-        // What this start sets aside is found here, too, by later ones.
+        // Later starts find here what this start sets aside.
         lacks: journal::lost_in(directory),
     };
     for found in &files.journals {
         recovery.file(found)?;
     }
     let id = recovery.id.unwrap_or_else(draw_id);
-    // A row of the version that is written now says who may read what follows.
+    // A row of the current version tells older programs that they cannot read what follows.
     if (facts.id.is_none() || facts.old) && !options.read_only {
         driver.put(vec![identity_row(id)]).await?;
     }
@@ -99,7 +99,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let stored = facts.stored.unwrap_or_default();
     if facts.clock.is_none() && !is_empty {
-        // Its chunks do not say it: the newest may be much older, or of a sender whose clock is ahead.
+        // Chunks do not say it: the newest may be much older, or of a sender whose clock is ahead.
         tracing::warn!(
             "store does not say when its clock was believed last, it is of an older version: the clock is believed"
         );
@@ -120,7 +120,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     })
 }
 
-/// What the store has written about itself.
+/// Facts that the store has written about itself.
 #[derive(Default)]
 struct Facts {
     /// None in a new store.
@@ -131,12 +131,12 @@ struct Facts {
     stored: Option<[Stored; 3]>,
     last_sequence: u64,
     journals: Option<Journals>,
-    /// When the clock was believed last.
+    /// When the clock was trusted last.
     clock: Option<Timestamp>,
 }
 
 impl Facts {
-    /// Each is written twice: what is higher is true.
+    /// Written twice: the higher one is true.
     fn flushed(&self) -> u64 {
         self.journals.as_ref().map_or(0, |journals| journals.flushed).max(self.flushed)
     }
@@ -150,7 +150,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
-        // What is missing then is looked for elsewhere, or refuses to open.
+        // A missing fact is taken from elsewhere, or the store refuses to open.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         match decode_store_fact(&row).map_err(|e| e.with("store", &location))? {
             StoreFact::Identity { id, old } => (facts.id, facts.old) = (Some(id), old),
@@ -167,12 +167,12 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     Ok(facts)
 }
 
-/// Sessions, and the last generation that any of them was seen in.
+/// Sessions, and the last generation that has one.
 async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
-        // Without it a batch of the session may be taken twice: no reason to take none.
+        // Without it a batch of the session may be taken twice: no reason to refuse all.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         let (id, session) = decode_session(&row)?;
         last_session = last_session.max(session.generation);
@@ -183,7 +183,7 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     Ok((sessions, last_session))
 }
 
-/// Deletions, and the rows of those of which nobody knows what they hide.
+/// Deletions, and the unreadable rows of deletions.
 async fn load_tombstones(driver: &dyn Driver) -> Result<(Tombstones, Vec<Damaged>)> {
     let (mut tombstones, mut damaged) = (Tombstones::default(), Vec::new());
     each_row(driver, tombstones_scan(), |row| {
@@ -197,7 +197,7 @@ async fn load_tombstones(driver: &dyn Driver) -> Result<(Tombstones, Vec<Damaged
     Ok((tombstones, damaged))
 }
 
-/// With the partitions whose series cannot be known.
+/// Also returns the partitions whose series are unknown.
 async fn load_index(driver: &dyn Driver) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
     let (mut index, mut nameless) = (Index::default(), BTreeSet::new());
     let mut families = Families::default();
@@ -256,7 +256,7 @@ struct Recovery<'a> {
     flushed: u64,
     index: Guarded<Index>,
     sessions: Sessions,
-    /// Of the journals alone.
+    /// Sessions in the journals alone.
     replayed: Sessions,
     generations: Generations,
     counters: Counters,
@@ -283,7 +283,8 @@ impl Recovery<'_> {
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
         if !self.options.read_only {
-            // The process before may have ended ahead of a sync. What its senders are told is here must not go with the power.
+            // The previous process may have ended before a sync. Records acknowledged from now on must survive a power
+            // failure.
             let synced = self.options.disk.open(&found.path).and_then(|mut file| file.sync());
             synced.map_err(|e| Error::io("sync journal", &found.path, e))?;
         }
@@ -294,7 +295,7 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// A file whose header is lost has its name, and lies where those of this store do.
+    /// A file without a readable header has its name, and is in the directory of this store's journals.
     fn check_header(&mut self, found: &Found, contents: &Contents) -> Result<()> {
         let Some(header) = &contents.header else { return Ok(()) };
         let path = found.path.display();
@@ -335,8 +336,8 @@ impl Recovery<'_> {
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
         if let Some(origin) = arrival.origin {
-            // What the journal holds twice. What was flushed is in no journal that is replayed, and a frame that was overtaken
-            // has a lower number than its session's row.
+            // Batches that the journal holds twice. Flushed batches are in no journal that is replayed, and a late frame has
+            // a lower number than its session's row.
             if self.replayed.is_repeated(origin) {
                 return;
             }

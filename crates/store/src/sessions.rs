@@ -1,11 +1,11 @@
-//! Which batch of which sender was taken last? Makes a resent batch harmless.
+//! Remembers the last batch of each sender: a resent batch is not stored twice.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::arrival::Origin;
 
-/// Gaps that are remembered of one session: a sender that leaves out numbers for good has some, too.
+/// Limit on gaps remembered per session: a sender that skips numbers for ever has gaps, too.
 const GAPS_MAX: usize = 8;
 
 /// What is remembered of one session.
@@ -15,10 +15,10 @@ pub struct Session {
     pub seq: u64,
     /// The generation that took it.
     pub generation: u64,
-    /// When it was taken, or read at start. Monotonic: a clock that jumps forgets nobody.
+    /// When it was taken, or read at start. Monotonic: a clock that jumps forgets no session.
     pub seen: Instant,
-    /// Numbers before it that nobody has brought, first and last: a frame that was overtaken is taken when it comes. They are
-    /// known as long as the process lives, and after a crash from the journal.
+    /// Missing numbers before it, first and last: a late frame of a gap is taken. Gaps are known as long as the process runs,
+    /// and after a crash from the journal.
     pub gaps: Vec<(u64, u64)>,
 }
 
@@ -28,7 +28,7 @@ impl Session {
     }
 }
 
-/// What a batch's origin means.
+/// Relation of a batch to its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     New,
@@ -51,7 +51,7 @@ impl Sessions {
             return if origin.seq == 0 { Standing::Repeated } else { Standing::New };
         };
         if origin.seq > session.seq {
-            // An older version did not say which frame was the first.
+            // An older version did not send the number of the first frame.
             let is_taken = origin.first > 0 && origin.first <= session.seq;
             return if is_taken { Standing::Torn } else { Standing::New };
         }
@@ -66,14 +66,13 @@ impl Sessions {
         self.standing(origin) == Standing::Repeated
     }
 
-    /// Notes the numbers of a batch as taken. Returns how many gaps are not remembered any more: their frames would be
-    /// taken for repetitions.
+    /// Notes the numbers of a batch as taken. Returns how many gaps were forgotten: their frames would count as repetitions.
     pub fn take(&mut self, origin: Origin, generation: u64) -> usize {
         let Origin { first, seq, .. } = origin;
         let session = self.0.entry(origin.session).or_insert_with(|| Session::new(0, generation));
         let gaps = std::mem::take(&mut session.gaps);
         let around = |(f, l): (u64, u64)| {
-            // What is left of a gap before the batch, and behind it.
+            // The rest of a gap before and behind the batch.
             [(f, l.min(first.saturating_sub(1))), (f.max(seq.saturating_add(1)), l)]
         };
         session.gaps = gaps.into_iter().flat_map(around).filter(|(f, l)| f <= l).collect();
@@ -89,7 +88,7 @@ impl Sessions {
         surplus
     }
 
-    /// Puts what was read from the driver.
+    /// Adds a session read from the driver.
     pub fn restore(&mut self, id: u128, session: Session) {
         self.0.insert(id, session);
     }
@@ -98,8 +97,8 @@ impl Sessions {
         self.0.len()
     }
 
-    /// Forgets sessions that were silent for `age`, and of more than `count` the longest silent ones; those that
-    /// were seen in a generation after `flushed` stay. Returns the forgotten.
+    /// Forgets sessions without a batch for `age`, and of more than `count` the longest silent ones; sessions seen in a
+    /// generation after `flushed` stay. Returns the forgotten sessions.
     pub fn expire(&mut self, flushed: u64, age: Duration, count: usize) -> Vec<u128> {
         let mut silent: Vec<(u64, Instant, u128)> = self
             .0
@@ -159,7 +158,7 @@ mod tests {
         sessions.take(origin(1, 1), 1);
         sessions.take(origin(3, 3), 1);
         assert_eq!(standings(&sessions, &asked[..5]), [Repeated; 5]);
-        // One of an older version stands for everything up to it.
+        // A batch of an older version counts as all numbers up to it.
         sessions.take(origin(0, 9), 1);
         assert_eq!(standings(&sessions, &[(8, 8)]), [Repeated]);
         let forgotten: usize = (6..60).map(|n| sessions.take(origin(2 * n, 2 * n), 1)).sum();

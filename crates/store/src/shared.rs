@@ -20,7 +20,7 @@ use crate::generation::Generations;
 use crate::stats::Stored;
 use crate::{Error, Result};
 
-/// A lock that a panic elsewhere does not close: every change under it is complete in itself.
+/// A lock that stays usable after a panic elsewhere: every change under it is complete in itself.
 #[derive(Debug, Default)]
 pub struct Guarded<T>(RwLock<T>);
 

@@ -1,9 +1,9 @@
-//! What has the store done since it was opened, and what does it hold now? Plain numbers.
+//! Counters and gauges of the store. Plain numbers.
 
 use crate::counters::{Count, CountByKind, counters};
 use crate::upkeep::UpkeepStats;
 
-/// What lies in the driver of one kind.
+/// Contents of the driver of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     pub chunks: u64,
@@ -21,46 +21,46 @@ impl std::ops::AddAssign for Stored {
     }
 }
 
-/// Numbers at one moment. Those that are not said to be "now" count since the store was opened.
+/// Numbers at one moment. Those not marked "now" count since the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Now: series by kind, in the order of `Kind::ALL`.
     pub series: [usize; 3],
-    /// Now: what lies in the driver by kind; kept over restarts.
+    /// Now: contents of the driver by kind; kept over restarts.
     pub stored: [Stored; 3],
     /// Now: series of all kinds; one with samples and entries counts once.
     pub series_total: usize,
-    /// Now: memory of the index of all series with their labels, bytes, estimated, and its bound.
+    /// Now: memory of the index of all series with their labels, bytes, estimated, and its limit.
     pub index_bytes: usize,
     pub index_bytes_max: usize,
-    /// Now: memory of records that are not in the driver yet, bytes, and its bound.
+    /// Now: memory of records that are not in the driver yet, bytes, and its limit.
     pub open_bytes: usize,
     pub open_bytes_max: usize,
     /// Now: generations that wait for their flush.
     pub sealed: usize,
     /// Now: bytes of all journal files.
     pub journal_bytes: u64,
-    /// Now: sessions that are remembered.
+    /// Now: remembered sessions.
     pub sessions: usize,
-    /// Merges, deletions, what has had its time.
+    /// Merges, deletions, expiry.
     pub upkeep: UpkeepStats,
     /// Records taken by kind: samples, entries, completed calls.
     pub records: [u64; 3],
-    /// Samples that were written again with the same time before they were sealed: the later one is kept.
+    /// Samples written again with the same time before they were sealed: the later one is kept.
     pub samples_replaced: u64,
     pub batches: u64,
     pub batches_repeated: u64,
-    /// Gaps in the numbers of sessions that there was no room to remember: a frame of one, if it came, would count as repeated.
+    /// Forgotten gaps in the numbers of sessions: a late frame of one would count as repeated.
     pub session_gaps_forgotten: u64,
-    /// Batches refused because memory was full: senders were told to wait.
+    /// Batches refused because the memory budget was used up: senders have to wait.
     pub batches_full: u64,
-    /// Batches refused because the disk was full but for its reserve.
+    /// Batches refused because only the reserve of the disk was left.
     pub batches_disk_full: u64,
-    /// Now: are they refused?
+    /// Now: whether they are refused.
     pub disk_full: bool,
-    /// Now: is the clock too far ahead to delete history by it?
+    /// Now: whether the clock is too far ahead to delete history by it.
     pub clock_doubted: bool,
-    /// New series for which there was no room; one counts as often as it comes.
+    /// New series refused by a limit; each counts as often as it is sent.
     pub series_refused: u64,
     pub journal_syncs: u64,
     pub journal_failures: u64,
@@ -72,18 +72,18 @@ pub struct Stats {
     pub flush_failures: u64,
     pub chunks_written: u64,
     pub chunk_bytes_written: u64,
-    /// Stored rows that were found to be unreadable, each once; some 65,000 are told apart.
+    /// Unreadable stored rows, each counted once, up to some 65,000.
     pub chunks_unreadable: u64,
-    /// When the store was opened: batches read back, bytes of torn ends cut off, damaged records stepped over.
+    /// When the store was opened: batches replayed, bytes of torn ends cut off, damaged records skipped.
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,
-    /// Journal files, and ends of them, that were set aside for people to look at, those of earlier starts included.
+    /// Journal files, and ends of them, set aside for inspection, those of earlier starts included.
     pub journals_quarantined: u64,
 }
 
 counters! {
-    /// The counting side of [`Stats`].
+    /// Counters of [`Stats`].
     Counters of Stats {
         records: CountByKind,
         samples_replaced: Count,

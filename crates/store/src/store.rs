@@ -1,7 +1,7 @@
-//! The store as others see it: append batches, find series, read records.
+//! The public interface of the store: append batches, find series, read records.
 //!
-//! Path of one record: before, `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch; after,
-//! `arrival.rs` checks it and `commit.rs` writes it to the journal.
+//! Path of one record: before, `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch; after, `intake.rs`
+//! checks it and `commit.rs` writes it to the journal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::stats::Stats;
 use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, TrustedClock, Upkeep};
 use crate::{Error, ErrorKind, Result, disk, keys};
 
-/// Keeps what it has acknowledged. One process, one directory; any number of callers.
+/// A store. Everything acknowledged is durable. One process per directory; any number of callers.
 pub struct Store {
     driver: Arc<dyn Driver>,
     clock: Arc<TrustedClock>,
@@ -40,24 +40,24 @@ pub struct Store {
     metadata: Arc<Metadata>,
     upkeep: Arc<Upkeep>,
     progress: watch::Receiver<Progress>,
-    /// `None` while the store is being dropped, and like the tasks where it is opened to be read.
+    /// `None` while the store is being dropped, and, like the tasks, in a store opened read-only.
     commands: Option<Sender<Command>>,
     committer: Option<JoinHandle<()>>,
     flusher: Option<tokio::task::JoinHandle<()>>,
     keeper: Option<tokio::task::JoinHandle<()>>,
     closed: AtomicBool,
-    /// Declared last: the directory is free when everything above has ended.
+    /// Declared last: the directory is unlocked when everything above has ended.
     _lock: Option<DirectoryLock>,
 }
 
 impl Store {
-    /// Opens a store, or makes one. Records that an earlier process had acknowledged and that did not get into the
-    /// driver are read from the journal and flushed in the background.
+    /// Opens a store, or makes one. Acknowledged records of an earlier process that are not in the driver are read from the
+    /// journal and flushed in the background.
     ///
     /// # Errors
-    /// `Locked` when another process has the directory, `Version` when a newer version wrote it, `Invalid` when the
-    /// journal belongs to another store, `Corrupt` when a journal or a fact is missing beside what is there (the error says how
-    /// to go on), `Corrupt` and `Io` for files that cannot be read.
+    /// `Locked` when another process has the directory, `Version` when a newer version wrote it, `Invalid` when the journal
+    /// belongs to another store, `Corrupt` when a required journal or fact is missing (the error names the remedy), `Corrupt`
+    /// and `Io` for files that cannot be read.
     pub async fn open(
         driver: Arc<dyn Driver>,
         journal_dir: &Path,
@@ -106,13 +106,13 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps a batch: it is on disk when this returns `Ok`, but for new series past a bound, which the answer names; none
-    /// of it is kept on an error. A sender that may have to repeat it hands over an `Arc`. An empty batch with an origin
-    /// is remembered as taken. Frames of one session may come in any order: one that later ones have overtaken is kept when it
-    /// comes, as long as the process lives that took the later ones, and a frame that was taken is answered `Repeated`.
+    /// Stores a batch: it is on disk when this returns `Ok`, except new series above a limit, which the answer lists; nothing
+    /// of it is stored on an error. Pass an `Arc` to keep a copy for a repetition. An empty batch with an origin is
+    /// remembered as taken. Frames of one session may arrive in any order: a late frame is stored as long as the process runs
+    /// that took the later ones, and a frame that was taken before is answered `Repeated`.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory bound, `Full` when the sender
+    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory budget, `Full` when the sender
     /// should wait, `StorageFull` when the disk is full, `Io` when the journal cannot be written, `Closed`.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
@@ -160,7 +160,7 @@ impl Store {
         self.find_while(kind, matchers, &|| true).unwrap_or_default()
     }
 
-    /// As [`Store::find`], as long as somebody `waits`; else `None`. Patterns may be tried for seconds.
+    /// As [`Store::find`], as long as `waits` returns true; else `None`. Patterns may take seconds.
     pub fn find_while(
         &self,
         kind: Kind,
@@ -170,8 +170,8 @@ impl Store {
         index::find(&self.intake.index, kind, matchers, waits)
     }
 
-    /// Names of the labels of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
-    /// `None` when nobody `waits` any more.
+    /// Label names of the series of a kind that any of the selectors accepts, sorted; of all series without a selector.
+    /// `None` when `waits` returns false.
     pub fn label_names(
         &self,
         kind: Kind,
@@ -182,8 +182,8 @@ impl Store {
         Some(self.intake.index.read().label_names(kind, selected.numbers()))
     }
 
-    /// Values of one label of the series of a kind that any of the selectors accepts, sorted; of all when there is none.
-    /// `None` when nobody `waits` any more.
+    /// Values of one label of the series of a kind that any of the selectors accepts, sorted; of all series without a
+    /// selector. `None` when `waits` returns false.
     pub fn label_values(
         &self,
         kind: Kind,
@@ -195,7 +195,7 @@ impl Store {
         Some(self.intake.index.read().label_values(kind, name, selected.numbers()))
     }
 
-    /// Which label costs what: `top` bounds the lists of names and of values.
+    /// Cost of labels: `top` limits the lists of names and of values.
     pub fn cardinality(&self, top: usize) -> Cardinality {
         self.intake.index.read().cardinality(top, self.intake.options.series_max)
     }
@@ -205,13 +205,13 @@ impl Store {
         self.intake.index.read().counts()
     }
 
-    /// Samples of several series, in columns. Rows that hold several of the series are read once, and their times decoded once.
-    /// With `windows`, chunks that no window cuts are answered by their statistics. `room`: samples that may still be read, over
-    /// all reads that share it.
+    /// Samples of several series, in columns. Rows that hold several of the series are read once, and their times decoded
+    /// once. With `windows`, a chunk inside one window is answered by its statistics. `room`: limit on samples, shared by
+    /// several reads.
     ///
     /// # Errors
     /// `Limit` when there are more samples than `room`, before they are decoded; `Version` for a chunk of a newer version.
-    /// What cannot be read is left out and told.
+    /// Unreadable samples are reported as damages.
     pub async fn read_samples(
         &self,
         series: &[SeriesId],
@@ -232,10 +232,10 @@ impl Store {
         Ok(answer.samples())
     }
 
-    /// Entries in order of time; those of one time in the order in which they came.
+    /// Entries in order of time; entries with the same time in their order of arrival.
     ///
     /// # Errors
-    /// `Version` for a chunk of a newer version. What cannot be read is left out and told.
+    /// `Version` for a chunk of a newer version. Unreadable entries are reported as damages.
     pub async fn read_entries(&self, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
         read::series::entries(&self.reader, id, range).await
     }
@@ -249,18 +249,15 @@ impl Store {
     }
 
     /// Blocks that overlap the range, ages of carried calls included; single rows may lie outside of it.
-    ///
-    /// # Errors
-    /// `Corrupt` when some of them cannot be read.
     pub async fn executions(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
         self.executions_within(id, range, &AtomicUsize::new(usize::MAX), |_| true).await?.whole()
     }
 
-    /// As [`Store::executions`], of the blocks that `keep` wants; what they take in memory, bytes, is taken off `room`,
-    /// which several reads may share. The others are decoded one at a time and let go.
+    /// As [`Store::executions`], of the blocks that `keep` accepts; their memory, bytes, is taken off `room`, which several
+    /// reads may share. The others are decoded one at a time and freed.
     ///
     /// # Errors
-    /// `Limit` as soon as `room` is used up. What cannot be read is left out and told.
+    /// `Limit` as soon as `room` is used up. Unreadable blocks are reported as damages.
     pub async fn executions_within(
         &self,
         id: SeriesId,
@@ -271,7 +268,7 @@ impl Store {
         read::series::executions(&self.reader, id, range, room, keep).await
     }
 
-    /// The chunks of a series that lie in the driver; what cannot be read is left out and told.
+    /// The chunks of a series in the driver; unreadable ones are reported as damages.
     pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
         read::chunks(&self.reader, kind, id).await
     }
@@ -284,22 +281,22 @@ impl Store {
         self.read_chunks(kind, id).await?.whole()
     }
 
-    /// What every answer about a kind lacks, whatever was asked for: series that nobody knows because the row with their labels
-    /// cannot be read, what deletions hid that cannot be read, and what lay in the damaged parts of files.
+    /// Damages of every answer about a kind: series whose row with the labels cannot be read, unreadable deletions, and
+    /// damaged parts of files.
     pub fn lacks(&self, kind: Kind) -> Damages {
         self.reader.unreadable.of_all(kind)
     }
 
-    /// Puts everything that was taken so far into the driver.
+    /// Puts everything taken so far into the driver.
     ///
     /// # Errors
-    /// The driver's, when an attempt fails meanwhile. Nothing is lost: attempts go on in the background.
+    /// The driver's, when an attempt fails. Nothing is lost: retries go on in the background.
     pub async fn flush(&self) -> Result<()> {
         let through = self.seal().await?;
         flush::wait_for(self.progress.clone(), through).await
     }
 
-    /// Ends the generation that grows; returns the last one that waits for its flush.
+    /// Seals the active generation; returns the last one that waits for its flush.
     async fn seal(&self) -> Result<u64> {
         let (reply, answer) = oneshot::channel();
         let commands = self.commands.as_ref().ok_or_else(closed)?;
@@ -307,12 +304,12 @@ impl Store {
         answer.await.map_err(|_| closed())
     }
 
-    /// Deletes what the series that all matchers accept have in the range, of all kinds, as far as it was taken before. It is
-    /// durable and in force when this returns; the space is freed in time. Executions go by when their segment begins.
+    /// Deletes the records taken so far of the series that all matchers accept, in the range, of all kinds. Durable and in
+    /// force on return; merges free the space later. An execution counts by the start of its segment.
     ///
     /// # Errors
-    /// `Invalid` without a matcher that selects, `Limit` when too many deletions are under way, the driver's: then it may
-    /// come into force after a restart all the same.
+    /// `Invalid` without a matcher that selects, `Limit` when too many deletions are pending, the driver's: then it may still
+    /// come into force after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -321,15 +318,15 @@ impl Store {
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
 
-    /// Merges everything that is flushed into chunks of full size, as fast as it goes, and waits for it.
+    /// Merges everything flushed into full chunks, without a pause, and waits for the end.
     ///
     /// # Errors
-    /// `Invalid` when the driver cannot put rows all at once; the driver's: what was merged so far stays.
+    /// `Invalid` when the driver cannot put rows atomically; the driver's: finished merges stay.
     pub async fn merge_all(&self) -> Result<MergeReport> {
         self.order(Order::MergeAll).await
     }
 
-    /// Follows all rules and carries out all deletions that are flushed, and waits for it.
+    /// Applies all rules and all flushed deletions, and waits for the end.
     ///
     /// # Errors
     /// As [`Store::merge_all`].
@@ -344,16 +341,13 @@ impl Store {
         self.upkeep.order(order)?.await.map_err(|_| closed())?
     }
 
-    /// Takes no more batches and flushes. After an error the journal holds what the driver did not take.
+    /// Stops taking batches and flushes. After an error the journal holds what the driver did not take.
     pub async fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.flush().await
     }
 
-    /// Whether a batch would be taken, memory permitting.
-    ///
-    /// # Errors
-    /// `Closed`, and why; `StorageFull` when only the reserve of the disk is left.
+    /// Whether a batch would be taken, apart from memory.
     pub fn ready(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -365,8 +359,7 @@ impl Store {
         self.intake.space.check()
     }
 
-    /// The clock is right, however far it is ahead of what was expected: history may be deleted by it. Returns the jump that was
-    /// not believed. Known to later starts when it returns.
+    /// Confirms the clock: from now on history is deleted by it. Returns the jump that was not trusted. Durable on return.
     ///
     /// # Errors
     /// The driver's; then nothing is confirmed.
@@ -379,7 +372,7 @@ impl Store {
         Ok(jump)
     }
 
-    /// A jump of the clock that is not believed: nothing is deleted by it.
+    /// A jump of the clock that is not trusted: nothing is deleted by it.
     pub fn clock_jump(&self) -> Option<Jump> {
         self.clock.jump()
     }
@@ -408,16 +401,16 @@ impl Store {
         stats
     }
 
-    /// Reads all that the driver has written long ago, and tells what of it is not what was written any more.
+    /// Reads all older data of the driver again and reports rows that do not match their checksums.
     ///
     /// # Errors
-    /// The driver's, where another try may end otherwise.
+    /// The driver's, where a retry may help.
     pub async fn verify(&self) -> Result<()> {
         while !upkeep::verify(&self.upkeep).await?.1 {}
         Ok(())
     }
 
-    /// What of the driver's data is damaged.
+    /// Known damage of the driver's data.
     pub fn driver_health(&self) -> Health {
         self.driver.health()
     }
@@ -438,7 +431,7 @@ impl Store {
     }
 }
 
-/// Of a directory that is read only there may be none.
+/// A directory opened read-only may have no lock file.
 fn lock(journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
     if read_only {
         return DirectoryLock::share(journal_dir);
@@ -448,7 +441,7 @@ fn lock(journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
     Ok(Some(lock))
 }
 
-/// What there is stays readable, whatever it takes: only new series are refused.
+/// Existing series stay readable above the limit: only new series are refused.
 fn tell_size(index_bytes: usize, options: &Options) {
     if index_bytes > options.index_bytes_max {
         tracing::warn!(
@@ -459,7 +452,7 @@ fn tell_size(index_bytes: usize, options: &Options) {
     }
 }
 
-/// Ends without flushing, as a crash would: what was acknowledged is in the journal.
+/// Ends without flushing, as a crash would: acknowledged records are in the journal.
 impl Drop for Store {
     fn drop(&mut self) {
         for task in self.flusher.iter().chain(&self.keeper) {
@@ -467,7 +460,7 @@ impl Drop for Store {
         }
         self.commands = None;
         if let Some(committer) = self.committer.take() {
-            // It ends when its channel does; a panic there has been reported already.
+            // It ends with its channel; a panic there was reported already.
             let _ = committer.join();
         }
     }

@@ -1,13 +1,13 @@
-//! Does anybody still wait for what another thread works on?
+//! Tells work on another thread whether its caller still waits.
 
 use std::sync::Arc;
 
-/// Held by who waits: dropped with the future that does.
+/// Held by the waiting future: dropped with it.
 #[derive(Debug, Default)]
 pub struct Waiter(Arc<()>);
 
 impl Waiter {
-    /// Says, wherever it is asked, whether this is still held.
+    /// A function that says, on any thread, whether this is still held.
     pub fn waits(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let held = Arc::downgrade(&self.0);
         move || held.strong_count() > 0
