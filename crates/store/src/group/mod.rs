@@ -1,5 +1,4 @@
-//! Series that are written together: who belongs together, where do their samples lie, and how are they read back?
-//! (`docs/format/keys.md`)
+//! Groups: series that are written together (`docs/format/keys.md`).
 //!
 //! ```text
 //!   home.rs   which group is each series of a generation in?
