@@ -1,7 +1,7 @@
 //! Assigns the series of samples of a generation to groups. Every series has a home group before its chunks are written.
 //!
 //! ```text
-//!   newcomers -> form.rs -> series rows -> in the index -> shares of groups -> seal/samples.rs
+//!   newcomers -> form.rs -> series rows -> index -> shares of groups -> seal/samples.rs
 //! ```
 //! The series rows decide: a flush repeated after a crash finds the groups that were written, and forms the others again. No
 //! chunk is written before all of these rows.

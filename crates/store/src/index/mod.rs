@@ -3,8 +3,8 @@
 //! ```text
 //!   numbers.rs    id -> number                      groups.rs       series -> its groups -> their members
 //!   postings.rs   label, value -> numbers           select.rs       matchers -> numbers
-//!   bitmap.rs     sets of numbers in a question     cardinality.rs  which label costs what
-//!   admission.rs  is there room for this series?
+//!   bitmap.rs     sets of numbers in a selection    cardinality.rs  cost of labels
+//!   admission.rs  limits on new series
 //! ```
 //! In memory. Loaded from the Series table when a store is opened (`recover.rs`), extended when a batch has a new series
 //! (`commit.rs`).

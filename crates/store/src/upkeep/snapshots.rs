@@ -5,8 +5,8 @@
 //!
 //! ```text
 //!   merge    announce new rows -> put -> publish -> wait for older snapshots -> delete replaced rows -> forget
-//!   new      nobody sees them           snapshots from here on see them
-//!   replaced everybody sees them        snapshots from here on do not
+//!   new      no snapshot sees them      later snapshots see them
+//!   replaced all snapshots see them     later snapshots do not
 //! ```
 //! Only the delete waits. After a crash there are no snapshots, and visibility depends on the rows alone (`alive.rs`).
 

@@ -1,10 +1,10 @@
 //! Merges rows of one partition into fewer rows with the same records: pure functions, one file for each kind of record.
 //!
 //! ```text
-//!   samples.rs      columns of members: which values count (picks.rs), thinned out when old
-//!   lossy.rs        these cut anew, and what may be given up
-//!   entries.rs      sorted by time, those of one time in the order in which they came
-//!   executions.rs   segments pushed into larger blocks of their day
+//!   samples.rs      columns of members: which values count (picks.rs), downsampled when old
+//!   lossy.rs        cuts columns into chunks, reduces precision as rules permit
+//!   entries.rs      sorted by time, those of one time in order of arrival
+//!   executions.rs   segments in larger blocks of their day
 //! ```
 //! Masked and expired records are dropped.
 
