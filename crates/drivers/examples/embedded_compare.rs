@@ -1,9 +1,9 @@
-//! The figures of ADR 0001: the embedded driver beside fjall, on rows shaped like chunks.
+//! The figures of ADR 0001: the embedded driver compared with fjall, on rows shaped like chunks.
 //!
 //! `cargo run --release -p tacho-drivers --features fjall --example embedded_compare [ROWS] [DIRECTORY]`
 //!
-//! Every step runs in a process of its own, so that memory and open files are those of the step. Values are random
-//! bytes (chunks are compressed already), 1 to 8 KB; a `put` has 1,000 rows, as a flush has.
+//! Every step runs in its own process, so that memory and open files are those of the step. Values are random bytes (chunks
+//! are compressed), 1 to 8 KB; a `put` has 1,000 rows, as a flush has.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -67,7 +67,7 @@ fn step(arguments: &[&str]) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(format!("step {arguments:?} failed").into()) }
 }
 
-/// Lets a process write, kills it, and returns how many rows it had acknowledged.
+/// Starts a process that writes, kills it, and returns how many rows it had acknowledged.
 fn kill_while_writing(url: &str, after: Duration) -> Result<u64, Failure> {
     let mut child = itself()?.args(["endless", url]).stdout(Stdio::piped()).spawn()?;
     std::thread::sleep(after);
@@ -141,7 +141,7 @@ async fn read(url: &str, count: u64) -> Result<(), Failure> {
     short_scans(&*driver, count).await
 }
 
-/// Ten rows from a random place: what a chart of one series asks for.
+/// Ten rows from a random place: the read of a chart of one series.
 async fn short_scans(driver: &dyn Driver, count: u64) -> Result<(), Failure> {
     let mut random = Random::new(1);
     let mut waits = Vec::new();
@@ -160,7 +160,7 @@ async fn short_scans(driver: &dyn Driver, count: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes until it is killed; says after every `put` how many rows are acknowledged.
+/// Writes until it is killed; prints the number of acknowledged rows after every `put`.
 async fn endless(url: &str) -> Result<(), Failure> {
     let driver = tacho_drivers::open(url).await?;
     let mut from = 0;

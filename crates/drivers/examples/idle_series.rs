@@ -1,7 +1,7 @@
-//! What memory do a million series take, of which each has had one sample since the last seal?
+//! Memory of a million series with one sample each since the last seal.
 //!
-//! `cargo run --release -p tacho-drivers --example idle_series [SERIES]`. Compares the resident memory of the process before and
-//! after, and with a store whose series are known but have nothing open.
+//! `cargo run --release -p tacho-drivers --example idle_series [SERIES]`. Compares the resident memory of the process before
+//! and after, and with a store whose series are known but have no open samples.
 
 use std::sync::Arc;
 

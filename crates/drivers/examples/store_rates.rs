@@ -1,7 +1,7 @@
-//! How fast is the path of a record, and what does it cost? Append, crash, recover, seal, read; on the embedded driver.
+//! Rate and cost of the path of a record: append, crash, recover, seal, read; on the embedded driver.
 //!
-//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Every line has wall time and CPU time of the whole
-//! process: 10 million samples of 1,000 series (100 hosts, 10 fields that wander between 0 and 100), then calls.
+//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Every line has wall time and CPU time of the
+//! whole process: 10 million samples of 1,000 series (100 hosts, 10 fields between 0 and 100), then calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ type Failure = Box<dyn std::error::Error>;
 const HOSTS: usize = 100;
 const FIELDS: usize = 10;
 const SAMPLES_A_SERIES: i64 = 10_000;
-/// Moments of all series in one batch.
+/// Times per batch, for all series.
 const MOMENTS_A_BATCH: i64 = 10;
 const STEP_NS: i64 = 10_000_000_000;
 const SEGMENTS: u64 = 250_000;
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Failure> {
 
 async fn open(directory: &Path) -> Result<Arc<Store>, Failure> {
     let driver = tacho_drivers::open(&format!("embedded:{}", directory.join("chunks").display())).await?;
-    // Nothing is sealed, so that recovery has all of it to read.
+    // Nothing is sealed, so that a recovery has to read everything.
     let options = Options { seal_bytes: 1 << 30, journal_bytes: 1 << 40, ..Options::default() };
     Ok(Store::open(driver, &directory.join("journal"), options, Arc::new(ManualClock::default())).await?)
 }
@@ -79,7 +79,7 @@ async fn measure(
     Ok(store.close().await?)
 }
 
-/// The senders take turns: the times of a series ascend, as they do where it has one writer.
+/// The senders take turns: the times of a series ascend, as with one writer.
 async fn append(store: &Arc<Store>, batches: Vec<Arc<Batch>>) -> Result<(), Failure> {
     for (at, some) in batches.chunks(SENDERS).enumerate() {
         let append = |(sender, batch): (usize, &Arc<Batch>)| {
@@ -130,7 +130,7 @@ async fn read(store: &Store, what: &str, step: &str, records: f64) -> Result<(),
     Ok(())
 }
 
-/// How often a small read is repeated.
+/// Repetitions of a small read.
 const REPEATS: u32 = 50;
 
 /// Wall and CPU time of the process.
@@ -159,7 +159,7 @@ fn cpu() -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
-/// Every series wanders: from one moment to the next by a step of a few units, kept between 0 and 100.
+/// Every series is a random walk: each step changes it by a few units, within 0 and 100.
 fn sample_batches() -> Vec<Arc<Batch>> {
     let labels: Vec<Arc<Labels>> = (0..HOSTS * FIELDS).map(series_labels).collect();
     let mut random = Random::new(7);

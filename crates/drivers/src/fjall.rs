@@ -1,6 +1,6 @@
 //! The back end that ADR 0001 rejected: fjall, an LSM tree. Kept to repeat the comparison.
 //!
-//! Calls sleep inside when its buffers are full, so every one runs on a thread that may wait.
+//! Its calls block when its buffers are full, so each runs on a blocking thread.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn failed(error: fjall::Error) -> Error {
     Error::new(kind, "fjall failed").caused_by(error)
 }
 
-/// `u16 length, partition, clustering`: a partition's rows stand together, ordered by clustering.
+/// `u16 length, partition, clustering`: a partition's rows are adjacent, ordered by clustering.
 fn key(partition: &[u8], clustering: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(2 + partition.len() + clustering.len());
     key.extend_from_slice(&(partition.len() as u16).to_be_bytes());
@@ -73,7 +73,7 @@ fn bounds(partition: &[u8], from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> (Boun
     (from, to)
 }
 
-/// The first key that does not begin with `prefix`; `None` when there is none.
+/// The first key without the prefix `prefix`; `None` when there is none.
 fn after(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {

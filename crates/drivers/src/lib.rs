@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tacho_store::{Driver, Error, MemoryDriver, Result};
 
-/// Names that [`open`] knows in this build, for messages and help.
+/// Names of the back ends in this build, for messages and help.
 pub const SCHEMES: &[&str] = &[
     "memory:",
     "embedded:DIRECTORY",
@@ -23,7 +23,7 @@ pub const SCHEMES: &[&str] = &[
 /// Opens a back end by its URL: `memory:`, `embedded:/var/lib/tacho/chunks`.
 ///
 /// # Errors
-/// `Invalid` for a URL that no driver knows; else the driver's own.
+/// `Invalid` for an unknown scheme; else the driver's own.
 pub async fn open(url: &str) -> Result<Arc<dyn Driver>> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     match scheme {
@@ -35,10 +35,10 @@ pub async fn open(url: &str) -> Result<Arc<dyn Driver>> {
     }
 }
 
-/// As [`open`], to be read: no file is made, changed or removed. Not every back end can do that.
+/// As [`open`], read-only: no file is made, changed or removed. Not every back end supports it.
 ///
 /// # Errors
-/// As [`open`]; `Invalid` for one that cannot.
+/// As [`open`]; `Invalid` for one that does not support it.
 pub async fn open_read_only(url: &str) -> Result<Arc<dyn Driver>> {
     match url.split_once(':') {
         Some(("embedded", rest)) => {

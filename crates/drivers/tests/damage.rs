@@ -1,4 +1,4 @@
-//! What does the embedded driver do about files that are damaged, missing, left over, or of another moment?
+//! The embedded driver with damaged, missing, left over or mixed files.
 
 mod common;
 
@@ -11,7 +11,7 @@ use tacho_store::driver::{Delete, Driver, Health, Row, Table};
 
 use common::{Bench, keys, noise, row, rows};
 
-/// Batches of two rows: enough for several sealed segments and one that grows.
+/// Batches of two rows: enough for several sealed segments and a growing one.
 async fn filled(bench: &Bench, batches: u32) {
     let driver = bench.open().await;
     for key in 0..batches {
@@ -29,7 +29,7 @@ fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Where `part` stands in a file.
+/// The place of `part` in a file.
 fn place(path: &Path, part: &[u8]) -> usize {
     let bytes = std::fs::read(path).unwrap();
     bytes.windows(part.len()).position(|window| window == part).unwrap()
@@ -62,7 +62,7 @@ async fn a_damaged_batch_head_costs_no_row() {
         let bench = Bench::new();
         filled(&bench, batches).await;
         let file = &bench.segments()[0];
-        // The head stands before the first row of a batch.
+        // The head is before the first row of a batch.
         let head = place(file, &noise(2, 1_000)) - 19 - 16;
         change(file, |bytes| {
             bytes[head + 5] ^= 1;
@@ -97,7 +97,7 @@ async fn damage_at_the_end_of_what_was_acknowledged_is_no_torn_end() {
     }
 }
 
-/// Copies of what was cut off.
+/// Copies of the ends that were cut off.
 fn torn_ends(bench: &Bench) -> Vec<Vec<u8>> {
     let Ok(entries) = std::fs::read_dir(bench.directory.path().join("quarantine")) else { return Vec::new() };
     entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()
@@ -108,7 +108,8 @@ async fn what_a_power_failure_leaves_in_doubt_is_copied_before_it_is_cut_off() {
     let value = noise(2, 1_000);
     // The batch: head, row and its value, another row.
     let batch = 16 + 19 + value.len() + 19 + 5;
-    // The power takes the last mark, which nobody waits for, and a bit goes: in the value, in a row's lengths, in the head.
+    // A power failure takes the last mark, which is not synced, and a bit flips: in the value, in a row's lengths, in the
+    // head.
     for bit in [500, 16 + 8, 5] {
         let bench = Bench::new();
         filled(&bench, 3).await;
@@ -130,7 +131,7 @@ async fn what_a_power_failure_leaves_in_doubt_is_copied_before_it_is_cut_off() {
     }
 }
 
-/// What a crash does to the bytes of a segment.
+/// The effect of a crash on the bytes of a segment.
 type Tear<'a> = &'a dyn Fn(&mut Vec<u8>);
 
 #[tokio::test]
@@ -142,7 +143,7 @@ async fn what_was_never_synced_is_not_copied() {
     let batch = 16 + 19 + 1_000 + 19 + 5;
     let end = std::fs::read(file).unwrap().len() - 16;
     let tear: [Tear<'_>; 4] = [
-        // The process died in the middle of a write, or a moment before.
+        // The process died in the middle of the write, or just before.
         &|bytes| bytes.truncate(end - 1),
         &|bytes| bytes.truncate(end - batch + 15),
         // Only the length of the file reached the disk.
@@ -219,7 +220,7 @@ async fn a_copy_whose_growing_file_is_older_than_what_was_carried_over_is_refuse
     let growing = bench.segments().pop().unwrap();
     let early = std::fs::read(&growing).unwrap();
     let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
-    // More than half of the first segment; with the next writes what is left goes to the growing one.
+    // More than half of the first segment; the next writes copy the rest to the growing one.
     let first = bench.segments().remove(0);
     driver.delete((0..7).map(gone).collect()).await.unwrap();
     for _ in 0..3 {
@@ -270,7 +271,7 @@ async fn a_compaction_that_does_not_fit_leaves_the_reserve_to_deletes() {
         driver.put(vec![row(key, &noise(key, 10_000))]).await.unwrap();
     }
     let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
-    // It begins to rewrite the first segment, 400 kB of which are needed.
+    // It starts to rewrite the first segment, of which 400 kB are needed.
     driver.delete((0..60).map(gone).collect()).await.unwrap();
     bench.disk.set_space(300);
     let meta = |key| Row { table: Table::Meta, ..row(key, b"what the store remembers") };
@@ -279,7 +280,7 @@ async fn a_compaction_that_does_not_fit_leaves_the_reserve_to_deletes() {
     assert!(reserve.exists(), "given up for rows that do not fit");
     driver.put(vec![row(1_000, &noise(1, 10_000))]).await.unwrap_err();
     bench.disk.set_space(0);
-    // The rest of it: nothing is needed of it any more.
+    // The rest of it: none of it is needed.
     driver.delete((60..110).map(gone).collect()).await.unwrap();
     driver.settle().await.unwrap();
     driver.put(vec![row(1_000, &noise(1, 10_000))]).await.unwrap();
@@ -294,7 +295,7 @@ async fn a_missing_file_is_noticed() {
     std::fs::remove_file(&file).unwrap();
     let error = bench.try_open().await.err().expect("opens without its first segment");
     assert!(error.to_string().contains("00000001.segment is missing"), "{error}");
-    // Somebody goes on without it.
+    // An operator permits opening it without the file.
     let accept = bench.directory.path().join("MANIFEST.lost");
     std::fs::write(&accept, "").unwrap();
     let read_only = Embedded::open_read_only(bench.directory.path()).await.unwrap();
@@ -330,7 +331,8 @@ async fn a_part_of_a_directory_is_no_directory_of_an_older_version() {
 
 #[tokio::test]
 async fn compaction_does_not_remove_the_only_copy_of_a_damaged_row() {
-    // A sealed segment knows the key of the row by its index; of one that was read row by row nobody knows what is damaged.
+    // A sealed segment has the key of the row in its index; in one that was read row by row the key of a damaged row is
+    // unknown.
     for (batches, is_known) in [(20, true), (8, false)] {
         let bench = Bench::new();
         filled(&bench, batches).await;
@@ -389,7 +391,7 @@ async fn a_segment_whose_deletes_are_damaged_since_the_start_is_kept() {
     driver.delete(vec![Delete::row(Table::Chunks, b"p", 0u32.to_be_bytes())]).await.unwrap();
     driver.put(vec![row(51, &noise(51, 2_000))]).await.unwrap();
     let second = bench.segments()[1].clone();
-    // The delete behind the row, a mark and the head of its batch; and the index.
+    // The delete after the row, a mark and the head of its batch; and the index.
     let at = place(&second, &noise(50, 8_000)) + 8_000 + 2 * 16 + 15;
     change(&second, |bytes| {
         let in_index = bytes.len() - 40;
@@ -427,7 +429,7 @@ async fn a_segment_that_one_copy_of_the_manifest_names_stays() {
         refused += u32::from(driver.put(vec![row(9, b"one more")]).await.is_err());
         bench.disk.set_space(u64::MAX);
         let stopped = bench.snapshot();
-        // It goes on, or it is started anew.
+        // It continues, or is opened again.
         driver.put(vec![row(9, b"one more")]).await.unwrap();
         drop(driver);
         let expect: Vec<u32> = (0..10).collect();
@@ -450,7 +452,7 @@ async fn ordinary_puts_leave_the_reserve_to_deletes() {
         bench.restore(&before);
         let driver = bench.open().await;
         bench.disk.set_space(space);
-        // The first makes a segment, the second fills it up, so that it is sealed.
+        // The first makes a segment, the second fills it, so that it is sealed.
         let _ = driver.put(vec![row(9, b"one more")]).await;
         let _ = driver.put(vec![row(10, &noise(10, 10_000))]).await;
         bench.disk.set_space(10_200 + space);
@@ -492,7 +494,7 @@ async fn space_can_be_freed_on_a_full_disk() {
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     driver.put(vec![Row { table: Table::Meta, ..row(1, b"what the store remembers") }]).await.unwrap();
     let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
-    // Of the first segment more is needed than there is room for.
+    // More of the first segment is needed than there is space for.
     driver.delete((0..70).chain(100..210).map(gone).collect()).await.unwrap();
     for _ in 0..3 {
         driver.settle().await.unwrap();

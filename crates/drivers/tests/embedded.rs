@@ -1,4 +1,4 @@
-//! The embedded driver keeps the promises of the trait.
+//! The embedded driver passes the conformance suite.
 
 use libtest_mimic::{Arguments, Trial};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Each byte of a small directory is damaged in turn; the process ends at each of its operations; copies are made of a directory
-//! that changes meanwhile. What is lost is only what was hit, nothing is deleted, and it is told.
+//! Every byte of a small directory is damaged in turn; the process ends at each operation; the directory is copied while it
+//! changes. Only the damaged rows are lost, nothing is deleted, and the loss is reported.
 
 mod common;
 
@@ -16,7 +16,7 @@ use tacho_store::driver::{Delete, Driver, Health, Scan, Table};
 
 use common::{Bench, row, rows};
 
-/// So small that few rows fill several segments.
+/// Small enough that few rows fill several segments.
 const TINY_SEGMENT_BYTES: u64 = 250;
 /// Bytes of a row before its value: head, partition, clustering.
 const BEFORE_VALUE: usize = 14 + 1 + 4;
@@ -34,7 +34,7 @@ fn delete(key: u32) -> Delete {
     Delete::row(Table::Chunks, b"p", key.to_be_bytes())
 }
 
-/// Two sealed segments and one that grows; 3 was deleted.
+/// Two sealed segments and a growing one; 3 was deleted.
 async fn fill(bench: &Bench) -> BTreeMap<u32, Vec<u8>> {
     let driver = open(bench).await.unwrap();
     for key in 0..6 {
@@ -45,12 +45,12 @@ async fn fill(bench: &Bench) -> BTreeMap<u32, Vec<u8>> {
     [0, 1, 2, 4, 5, 10, 11, 12, 13, 14, 15, 20].into_iter().map(|key| (key, value(key))).collect()
 }
 
-/// Which keys' rows lie where in a file.
+/// The rows of a file: their keys and places.
 fn places(bytes: &[u8]) -> Vec<(u32, Range<usize>)> {
     let find = |part: &[u8]| bytes.windows(part.len()).position(|window| window == part);
     let mut places = Vec::new();
     for key in (0..6).chain(10..16).chain([20]) {
-        // The value ends where another checksum begins: 1 is the start of 10 only by its text.
+        // The value ends where another checksum starts: 1 is the start of 10 only by its text.
         let whole =
             [&[0, 1, 1, 0, 4, 0], &(value(key).len() as u32).to_le_bytes()[..], b"p", &u32::to_be_bytes(key)];
         if let Some(at) = find(&whole.concat()) {
@@ -63,14 +63,14 @@ fn places(bytes: &[u8]) -> Vec<(u32, Range<usize>)> {
     places
 }
 
-/// Does the byte stand between header and index of a sealed segment?
+/// Whether the byte is between header and index of a sealed segment.
 fn is_idle(bytes: &[u8], at: usize) -> bool {
     let Some(trailer) = bytes.strip_suffix(b"tachoend") else { return false };
     let index = u32::from_le_bytes(trailer[trailer.len() - 20..trailer.len() - 16].try_into().unwrap());
     (24..index as usize).contains(&at)
 }
 
-/// Reads each row by itself: what fails or is not there counts as lost.
+/// Reads each row separately: errors and missing rows count as lost.
 async fn read_each(driver: &Embedded) -> BTreeMap<u32, Vec<u8>> {
     let mut found = BTreeMap::new();
     for key in 0..30u32 {
@@ -85,7 +85,7 @@ async fn read_each(driver: &Embedded) -> BTreeMap<u32, Vec<u8>> {
     found
 }
 
-/// Where a file is after it was opened: in its place, or set aside.
+/// The path of a file after the open: in its place, or set aside.
 fn kept(path: &Path) -> Option<PathBuf> {
     let aside = path.parent()?.join("quarantine").join(path.file_name()?);
     [path.to_owned(), aside].into_iter().find(|path| path.exists())
@@ -110,14 +110,14 @@ async fn a_flipped_bit_costs_the_row_that_it_hits() {
             let hit: Vec<u32> =
                 places.iter().filter(|(_, range)| range.contains(&at)).map(|(key, _)| *key).collect();
             let mut found = read_each(&driver).await;
-            // A delete that nobody can read deletes nothing.
+            // An unreadable delete deletes nothing.
             if hit == [3] {
                 found.remove(&3);
             }
             let lost: Vec<u32> = expect.keys().filter(|key| !found.contains_key(key)).copied().collect();
             assert!(lost.iter().all(|key| hit.contains(key)), "{place}: lost {lost:?}, hit {hit:?}");
             assert!(found.iter().all(|(key, value)| expect.get(key) == Some(value)), "{place}: {found:?}");
-            // The head of a batch is not read where the index says all.
+            // The head of a batch is not read if the index has all.
             let is_read = hit.is_empty() && !is_idle(whole, at);
             assert!(driver.health() != Health::default() || !is_read, "{place}: nothing is told");
             assert!(
@@ -142,11 +142,11 @@ async fn a_flipped_bit_costs_the_row_that_it_hits() {
     }
 }
 
-/// What is visible after each step.
+/// The visible rows after each step.
 type History = Vec<Vec<(u32, Bytes)>>;
 
-/// Puts, replaces, deletes, and gives space back, until something fails. The last two states are what was acknowledged, and what
-/// was asked for next.
+/// Puts, replaces, deletes, and frees space, until something fails. The last two states are the acknowledged one, and the
+/// requested one.
 async fn work(driver: &Embedded, history: &mut History, steps: Range<u32>) -> bool {
     let mut model: BTreeMap<u32, Bytes> = history.last().cloned().unwrap_or_default().into_iter().collect();
     for step in steps {
@@ -184,7 +184,7 @@ async fn wherever_the_power_fails_the_directory_opens_with_all_that_was_acknowle
     end_everywhere(true).await;
 }
 
-/// Ends the work at each of its operations. With the power goes what was not synced.
+/// Ends the work at each of its operations. With a power failure unsynced bytes are lost.
 async fn end_everywhere(power_fails: bool) {
     let mut operations = 0;
     loop {
@@ -197,7 +197,7 @@ async fn end_everywhere(power_fails: bool) {
         };
         bench.disk.set_operations(u64::MAX);
         for attempt in 0..4 {
-            // The next process ends while it opens the directory, or right after that; only then does the power fail.
+            // The next process ends while it opens the directory, or right after that; only then the power fails.
             if attempt % 2 == 0 {
                 bench.disk.set_operations(operations % 16);
                 let opened = open(&bench).await;

@@ -1,4 +1,4 @@
-//! The fjall driver keeps the promises of the trait.
+//! The fjall driver passes the conformance suite.
 
 use libtest_mimic::{Arguments, Trial};
 use std::sync::Arc;

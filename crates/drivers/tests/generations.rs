@@ -1,5 +1,5 @@
-//! The store on the embedded driver: one bit near the end of the growing segment hides no generation, and no number is given
-//! twice.
+//! The store on the embedded driver: one flipped bit near the end of the growing segment hides no generation, and no number
+//! is used twice.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tacho_store::{ErrorKind, Options, Result, Store};
 async fn open(directory: &Path) -> Result<Arc<Store>> {
     let driver = loop {
         match Embedded::open(&directory.join("segments")).await {
-            // A task of the store before may hold it for a moment longer.
+            // A task of the previous store may hold it a moment longer.
             Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
             driver => break Arc::new(driver?),
         }

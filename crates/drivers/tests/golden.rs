@@ -1,5 +1,5 @@
-//! Segment files of version 1, and directories with and without a manifest, stay readable (`docs/format/segment.md`). The golden
-//! files are never made anew.
+//! Segment files of version 1, and directories with and without a manifest, stay readable (`docs/format/segment.md`). The
+//! golden files are never regenerated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ async fn the_golden_file_is_read() {
     }
 }
 
-/// What `testdata/segment/with-manifest` and `without-manifest` hold: the rows 0 to 13 but for 3, and 4 another time.
+/// Content of `testdata/segment/with-manifest` and `without-manifest`: the rows 0 to 13 except 3, and 4 twice.
 async fn check_rows(directory: &Path) {
     let driver = Embedded::open(directory).await.unwrap();
     let found: Vec<Row> = driver
@@ -68,7 +68,7 @@ fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/segment").join(name)
 }
 
-/// Files of a directory by name, but for those that say nothing about rows.
+/// Files of a directory by name, except those without rows.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     let files = entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap()));

@@ -1,4 +1,4 @@
-//! What the embedded driver does about torn ends, damage, full disks, newer versions and dead weight.
+//! The embedded driver with torn ends, damage, full disks, newer versions and dead rows.
 
 mod common;
 
@@ -27,7 +27,7 @@ async fn a_torn_batch_is_cut_off_whole_wherever_it_tore() {
         bench.restore(&before);
         std::fs::write(file, &whole[..end]).unwrap();
         assert_eq!(keys(&bench.open().await).await, [1, 2], "cut at {end}");
-        // Sectors reach the disk in any order: zeros in the middle, the end is there.
+        // Sectors reach the disk in any order: zeros in the middle, the end is written.
         let mut holey = whole.clone();
         holey[good..end].fill(0);
         bench.restore(&before);
@@ -92,7 +92,7 @@ async fn damage_beyond_the_parts_that_are_read_does_not_matter() {
     let found = read().await.unwrap().remove(0);
     let found: Vec<&[u8]> = found.iter().map(|cut| &*cut.as_ref().unwrap().row.value).collect();
     assert_eq!(found, [cut(&values[0]), cut(&values[1])]);
-    // A row that is another's is no row.
+    // A row at another row's place is not that row.
     bytes[head] ^= 1;
     std::fs::write(path, &bytes).unwrap();
     let found = read().await.unwrap().remove(0);
@@ -176,7 +176,7 @@ async fn a_seal_that_fails_loses_nothing() {
     let bench = Bench::new();
     let driver = bench.open().await;
     driver.put(vec![row(1, &noise(1, 9_000))]).await.unwrap();
-    // Room for the row, not for the index behind it.
+    // Space for the row, not for the index.
     bench.disk.set_space(2_100);
     driver.put(vec![row(2, &noise(2, 2_000))]).await.unwrap();
     bench.disk.set_space(u64::MAX);
@@ -223,7 +223,8 @@ async fn space_that_is_asked_for_is_given_back_at_once() {
         let before = rows(&driver).await;
         driver.settle().await.unwrap();
         assert_eq!(rows(&driver).await, before);
-        // An eighth of each segment may be dead; a row takes less than 80 bytes beside its value, index and batch included.
+        // An eighth of each segment may be dead; a row takes less than 80 bytes in addition to its value, index and batch
+        // included.
         let live = before.len() as u64 * (300 + 80);
         assert!(bench.bytes() <= live * 8 / 7 + 1_000, "{} bytes for {} rows", bench.bytes(), before.len());
         drop(driver);

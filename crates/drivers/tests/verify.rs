@@ -1,4 +1,4 @@
-//! Ended segments are read again and held against the manifest: damage is found before anybody asks for what it hit.
+//! Ended segments are read again and compared with the manifest: damage is found before a read meets it.
 
 mod common;
 
@@ -20,13 +20,13 @@ fn flip(path: &Path, at: usize) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Where `part` stands in a file.
+/// The place of `part` in a file.
 fn place(path: &Path, part: &[u8]) -> usize {
     let bytes = std::fs::read(path).unwrap();
     bytes.windows(part.len()).position(|window| window == part).unwrap()
 }
 
-/// A whole round: bytes that were read, and keys of rows that cannot be read.
+/// A whole round: bytes read, and keys of unreadable rows.
 async fn verify(driver: &Embedded) -> (u64, Vec<u32>) {
     let (mut bytes, mut keys) = (0, Vec::new());
     loop {
@@ -57,7 +57,7 @@ async fn a_changed_bit_of_an_ended_segment_is_found() {
     assert_eq!(verify(&driver).await, (ended, vec![]));
     assert!(driver.health().damaged.is_empty());
 
-    // What nobody needs is damage of the file, and costs no row.
+    // Damage of an unneeded row counts for the file, and costs no row.
     let second = &segments[1];
     let mark = place(second, &noise(15, 1_000)) - 30;
     flip(second, mark);
@@ -129,7 +129,7 @@ async fn a_store_finds_damaged_rows_in_the_background() {
     assert_eq!(store.stats().chunks_unreadable, 0);
     let file = &bench.segments()[0];
     flip(file, place(file, b"TCHK") + 1_500);
-    // Nobody has asked for it.
+    // No read has met it.
     until(&|| store.stats().chunks_unreadable == 1).await;
     assert_eq!(store.driver_health().damaged, ["00000001.segment"]);
     let error = store.samples(labels.id(), tacho_model::TimeRange::ALL).await.unwrap_err();

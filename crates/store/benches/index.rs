@@ -1,6 +1,6 @@
-//! How long do questions to the index take with a million series? `cargo bench -p tacho-store --bench index`
+//! Latency of selections in an index of a million series. `cargo bench -p tacho-store --bench index`
 //!
-//! The series are those of the TSBS devops load: 10,000 hosts with ten tags, 100 names each. `SERIES=100000` asks for fewer.
+//! The series are those of the TSBS devops load: 10,000 hosts with ten tags, 100 names each. `SERIES=100000` uses fewer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ async fn fill(store: &Store, series: usize) {
     }
 }
 
-/// Median time of a question, and how much it found.
+/// Median time of a selection, and its number of results.
 fn ask(what: &str, question: impl Fn() -> usize) {
     let mut times: Vec<Duration> = Vec::with_capacity(ROUNDS);
     let mut found = 0;

@@ -1,8 +1,7 @@
-//! What does a value cost from `append` to the disk, and how long does a start after a crash take?
-//! `cargo bench -p tacho-store --bench write`
+//! Cost per value from `append` to the disk, and time of a start after a crash. `cargo bench -p tacho-store --bench write`
 //!
-//! Whole numbers that change a little, ten series a host, as the TSBS devops load has them. CPU time is that of the
-//! process, batches are made beforehand; `VALUES=1000000` asks for fewer.
+//! Whole numbers that change a little, ten series per host, as in the TSBS devops load. CPU time is that of the process,
+//! batches are made beforehand; `VALUES=1000000` uses fewer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +28,7 @@ fn series(hosts: usize) -> Vec<Arc<Labels>> {
     (0..hosts * 10).map(one).collect()
 }
 
-/// Each series' next values; those of one batch have the same times.
+/// The next values of each series, at the same times.
 fn batch(series: &[Arc<Labels>], nth: usize) -> Batch {
     let lines = BATCH_VALUES / series.len();
     let one = |(at, labels): (usize, &Arc<Labels>)| {
@@ -52,7 +51,7 @@ fn cpu_seconds() -> f64 {
 }
 
 async fn open(directory: &std::path::Path, driver: &Arc<MemoryDriver>) -> Arc<Store> {
-    // Everything stays in the journal: what is measured is the way to it and back.
+    // Everything stays in the journal: measures writing and reading it.
     let options = Options {
         seal_bytes: 1 << 30,
         journal_bytes: 1 << 30,

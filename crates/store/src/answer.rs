@@ -57,8 +57,7 @@ pub struct ReadReport {
     /// Largest difference between a returned time and the recorded one, ns.
     pub time_error_max: u64,
     /// Largest difference between a returned value and the recorded one, in the unit of its series. For aggregated values: as
-    /// their
-    /// losses state it.
+    /// their losses state it.
     pub value_error_max: f64,
     /// Longest aggregation step of all values used.
     pub thinned: Option<Aggregation>,

@@ -1,8 +1,7 @@
 //! Checks a batch: limits of records, limits on new series, origin, memory.
 //!
 //! Path of one record: before, `ingest` made the [`Batch`]; here it is checked in the caller's task; after, `commit.rs`
-//! writes it to
-//! the journal and adds it to the memtable.
+//! writes it to the journal and adds it to the memtable.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -2,8 +2,7 @@
 //! answers. Decides when a generation is full or old enough.
 //!
 //! Path of one record: before, `arrival.rs` checked it; here `journal/encode.rs` and `journal/writer.rs` make it durable,
-//! then
-//! `generation.rs` makes it readable.
+//! then `generation.rs` makes it readable.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,10 +1,8 @@
 //! Damages: what an answer lacks because it cannot be read. Series, time and reason of each part up to a limit, and the
-//! number of
-//! further parts.
+//! number of further parts.
 //!
 //! An unreadable row never fails an answer by itself and is never omitted silently: the answer comes with its damages
-//! ([`Read`]).
-//! Callers that need all records get an error ([`Read::whole`]).
+//! ([`Read`]). Callers that need all records get an error ([`Read::whole`]).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,5 @@
 //! Disk operations of the journal and the embedded driver, so that tests can make them fail, and file permissions: only the
-//! user
-//! that runs the server may read the data.
+//! user that runs the server may read the data.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -99,8 +98,7 @@ pub fn free_path(directory: &Path, name: &str) -> io::Result<PathBuf> {
 }
 
 /// Removes the rights of other users from a directory that belongs to the store alone, and from its files: older versions
-/// left
-/// them to the umask. Failures are logged.
+/// left them to the umask. Failures are logged.
 pub fn make_private(directory: &Path) {
     restrict(directory, DIRECTORY_MODE);
     let Ok(entries) = std::fs::read_dir(directory) else { return };

@@ -1,8 +1,7 @@
 //! The narrow waist: what a back end must be able to do.
 //!
 //! A driver keeps rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a partition. It
-//! never sees
-//! a label or a sample. Whatever a back end lacks is implemented above this trait.
+//! never sees a label or a sample. Whatever a back end lacks is implemented above this trait.
 //!
 //! Path of one record: `flush.rs` puts encoded chunks here; `read/` scans them.
 
@@ -177,8 +176,7 @@ pub struct Damaged {
     pub partition: Vec<u8>,
     pub clustering: Vec<u8>,
     /// The bytes stored at the value's place, in full length, so that a reader with its own checksums can use the sound
-    /// parts; empty if
-    /// nothing could be read.
+    /// parts; empty if nothing could be read.
     pub value: Bytes,
     /// The reason, with the place in the back end.
     pub reason: Box<str>,
@@ -252,13 +250,11 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// Writes rows; one with the key of an older row replaces it. Durable on return if the capabilities say so. A failed
-    /// `put` may be
-    /// repeated: it leaves old rows, new rows, or (not atomic) a mixture.
+    /// `put` may be repeated: it leaves old rows, new rows, or (not atomic) a mixture.
     async fn put(&self, rows: Vec<Row>) -> Result<()>;
 
     /// Streams a range with bounded memory. Rows put during the scan may or may not be seen; all others are seen once,
-    /// unreadable ones
-    /// as [`Damaged`].
+    /// unreadable ones as [`Damaged`].
     async fn scan(&self, scan: Scan) -> Result<RowStream>;
 
     /// All rows of some ranges that fit into memory, in the order of the scans. The default scans one range after the other.
@@ -271,8 +267,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// As [`Driver::read`], without the parts of long values that are not selected. A value is whole, or cut to its parts; a
-    /// cut value
-    /// was not checked, so its parts need their own checksums. A back end that cannot read parts reads everything.
+    /// cut value was not checked, so its parts need their own checksums. A back end that cannot read parts reads everything.
     async fn read_parts(&self, scans: Vec<Scan>, _: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
         let rows = self.read(scans).await?;
         let cut = |row: Scanned| row.map(Cut::from);
@@ -280,8 +275,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// Hands out the keys of all rows of a table, in any order, if that needs no reads of values; a start uses it to find
-    /// existing
-    /// generations. `false`, and no keys, otherwise.
+    /// existing generations. `false`, and no keys, otherwise.
     async fn keys(&self, _: Table, _: EachKey<'_>) -> Result<bool> {
         Ok(false)
     }
@@ -290,15 +284,13 @@ pub trait Driver: Send + Sync + 'static {
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 
     /// Reads a small part of the older data again and compares it with its checksums. Damaged files are also in
-    /// [`Driver::health`].
-    /// Nothing to do for a back end that verifies its data itself.
+    /// [`Driver::health`]. Nothing to do for a back end that verifies its data itself.
     async fn verify(&self) -> Result<Verified> {
         Ok(Verified { done: true, ..Verified::default() })
     }
 
     /// Frees the space of replaced and deleted rows, as far as possible immediately. Nothing to do for a back end that does
-    /// so in its
-    /// own time.
+    /// so in its own time.
     async fn settle(&self) -> Result<()> {
         Ok(())
     }

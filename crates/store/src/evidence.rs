@@ -1,8 +1,7 @@
 //! Finds all generation numbers ever used, and checks that all required files and facts exist.
 //!
 //! A number used twice would mask or overwrite existing data. So the next number is above all numbers seen anywhere, whatever
-//! a single
-//! row says. A missing file or fact is reported before anything is changed, with a way to open the store without it.
+//! a single row says. A missing file or fact is reported before anything is changed, with a way to open the store without it.
 //!
 //! Path after a crash: `recover.rs` calls this first, then reads the journal.
 
@@ -147,8 +146,7 @@ impl Files {
     }
 
     /// The identity of a store whose identity row is missing, or none for a new store. `forgets`: the driver loses everything
-    /// when its
-    /// process ends.
+    /// when its process ends.
     ///
     /// # Errors
     /// `Corrupt` when there is data that the identity is missing for.

@@ -5,8 +5,7 @@
 //!     -> drop from memory -> delete journal
 //! ```
 //! After a crash between any two steps all steps are repeated: keys depend on the records only. A failed step is retried with
-//! growing
-//! waits, without end.
+//! growing waits, without end.
 //!
 //! Path of one record: before, `seal/` encoded its chunk; after, `Driver::put` has it, and `read/` finds it there.
 
@@ -80,8 +79,7 @@ pub async fn run(flusher: Arc<Flusher>) {
 }
 
 /// Writes to the driver which journals must exist, if there is one after `told`. Nothing waits for it; after a failure the
-/// end of the
-/// next flush writes it. Returns the last journal that the driver knows.
+/// end of the next flush writes it. Returns the last journal that the driver knows.
 async fn tell_journals(flusher: &Flusher, told: u64) -> u64 {
     let flushed = flusher.progress.borrow().flushed;
     let journals = journals(flusher, flushed);

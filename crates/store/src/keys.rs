@@ -181,8 +181,7 @@ pub fn sequence_row(last: u64) -> Row {
 }
 
 /// The journal files that must exist, and a second copy of other facts: it has its own `put`, so damage of one `put` does not
-/// take
-/// both copies.
+/// take both copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journals {
     pub store: u128,

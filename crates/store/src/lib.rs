@@ -15,9 +15,8 @@
 //! ```
 //!
 //! `recover.rs` repeats the way down after a crash; `index/` knows the series; `keys.rs` defines the keys of rows.
-//! `shared.rs` lists the
-//! parts and the lock order. Path of one record: before, `tacho_ingest` decoded its batch; after, `tacho_drivers` keeps its
-//! chunk.
+//! `shared.rs` lists the parts and the lock order. Path of one record: before, `tacho_ingest` decoded its batch; after,
+//! `tacho_drivers` keeps its chunk.
 
 mod answer;
 mod arrival;

@@ -44,8 +44,7 @@ impl DirectoryLock {
     }
 
     /// Prevents other processes from writing to `directory` while it is read. Changes nothing in it: without a lock file no
-    /// process has
-    /// written to it yet, and there is nothing to lock.
+    /// process has written to it yet, and there is nothing to lock.
     ///
     /// # Errors
     /// `Locked` when a process writes to it.

@@ -20,18 +20,15 @@ pub struct Options {
     /// A generation is sealed when its first record is this old, by a clock that does not jump.
     pub seal_age: Duration,
     /// Memory budget for records that are not in the driver yet, bytes; above it senders have to wait. At least twice
-    /// `seal_bytes` is
-    /// used.
+    /// `seal_bytes` is used.
     pub open_bytes_max: usize,
     /// Retry delay for senders above the memory budget.
     pub retry_after: Duration,
     /// Limit on series of all kinds, about 500 bytes of memory each. A new series above this or one of the next three limits
-    /// is refused,
-    /// the known series of its batch are kept. Concurrent batches may exceed them by a little.
+    /// is refused, the known series of its batch are kept. Concurrent batches may exceed them by a little.
     pub series_max: usize,
     /// Limit on the memory of the index of all series with their labels, bytes, estimated. A new series above it is refused
-    /// as above
-    /// `series_max`. Series in the driver are loaded even above it.
+    /// as above `series_max`. Series in the driver are loaded even above it.
     pub index_bytes_max: usize,
     /// Limit on distinct label names: far above any schema, far below names generated from values.
     pub label_names_max: usize,
@@ -49,8 +46,7 @@ pub struct Options {
     /// The disk of the journal.
     pub disk: Arc<dyn Disk>,
     /// Space kept free on that disk, bytes, in addition to the space for flushing the journal's records: new records are
-    /// refused before
-    /// it is used; deletion, expiry and sealing go on. 0: until the disk is full.
+    /// refused before it is used; deletion, expiry and sealing go on. 0: until the disk is full.
     pub disk_reserve_bytes: u64,
     /// How far the clock may be ahead of the expected time before history is no longer deleted by it; `None`: always trusted.
     pub clock_bounds: Option<ClockBounds>,
@@ -59,8 +55,7 @@ pub struct Options {
     /// Whether background compaction runs.
     pub merge_in_background: bool,
     /// Adjacent chunks of similar size that are worth a merge: a record is rewritten once for each power of it between a
-    /// flush and a full
-    /// chunk.
+    /// flush and a full chunk.
     pub merge_rows: usize,
     /// Limit on the values that one merge decodes, about: 8 bytes each, as much again for its output, and for the rows it
     /// chooses from.

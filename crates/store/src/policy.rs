@@ -1,8 +1,7 @@
 //! Policies on a series' history: how long it is kept, at which resolution and precision, in what chunks.
 //!
 //! Rules are tried in their order, separately for each sort; the first whose matchers accept the series counts. A series that
-//! no rule
-//! accepts is kept for ever, unchanged.
+//! no rule accepts is kept for ever, unchanged.
 
 use std::sync::Arc;
 

@@ -1,10 +1,8 @@
 //! Recovers the state that the previous process left.
 //!
 //! Reads the store's identity, its sessions, its series and their groups from the driver, then every journal file whose
-//! generation is
-//! not in the driver: those become sealed generations again, with the same numbers. `evidence.rs` checks before that all
-//! required
-//! files exist.
+//! generation is not in the driver: those become sealed generations again, with the same numbers. `evidence.rs` checks before
+//! that all required files exist.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -339,8 +337,7 @@ impl Recovery<'_> {
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
         if let Some(origin) = arrival.origin {
             // Batches that the journal holds twice. Flushed batches are in no journal that is replayed, and a late frame has
-            // a lower number than
-            // its session's row.
+            // a lower number than its session's row.
             if self.replayed.is_repeated(origin) {
                 return;
             }

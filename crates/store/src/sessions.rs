@@ -18,8 +18,7 @@ pub struct Session {
     /// When it was taken, or read at start. Monotonic: a clock that jumps forgets no session.
     pub seen: Instant,
     /// Missing numbers before it, first and last: a late frame of a gap is taken. Gaps are known as long as the process runs,
-    /// and after a
-    /// crash from the journal.
+    /// and after a crash from the journal.
     pub gaps: Vec<(u64, u64)>,
 }
 
@@ -99,8 +98,7 @@ impl Sessions {
     }
 
     /// Forgets sessions without a batch for `age`, and of more than `count` the longest silent ones; sessions seen in a
-    /// generation after
-    /// `flushed` stay. Returns the forgotten sessions.
+    /// generation after `flushed` stay. Returns the forgotten sessions.
     pub fn expire(&mut self, flushed: u64, age: Duration, count: usize) -> Vec<u128> {
         let mut silent: Vec<(u64, Instant, u128)> = self
             .0

@@ -1,8 +1,7 @@
 //! The public interface of the store: append batches, find series, read records.
 //!
 //! Path of one record: before, `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch; after, `intake.rs`
-//! checks it
-//! and `commit.rs` writes it to the journal.
+//! checks it and `commit.rs` writes it to the journal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,15 +52,12 @@ pub struct Store {
 
 impl Store {
     /// Opens a store, or makes one. Acknowledged records of an earlier process that are not in the driver are read from the
-    /// journal and
-    /// flushed in the background.
+    /// journal and flushed in the background.
     ///
     /// # Errors
     /// `Locked` when another process has the directory, `Version` when a newer version wrote it, `Invalid` when the journal
-    /// belongs to
-    /// another store, `Corrupt` when a required journal or fact is missing (the error names the remedy), `Corrupt` and `Io`
-    /// for files that
-    /// cannot be read.
+    /// belongs to another store, `Corrupt` when a required journal or fact is missing (the error names the remedy), `Corrupt`
+    /// and `Io` for files that cannot be read.
     pub async fn open(
         driver: Arc<dyn Driver>,
         journal_dir: &Path,
@@ -111,17 +107,13 @@ impl Store {
     }
 
     /// Stores a batch: it is on disk when this returns `Ok`, except new series above a limit, which the answer lists; nothing
-    /// of it is
-    /// stored on an error. Pass an `Arc` to keep a copy for a repetition. An empty batch with an origin is remembered as
-    /// taken. Frames
-    /// of one session may arrive in any order: a late frame is stored as long as the process runs that took the later ones,
-    /// and a frame
-    /// that was taken before is answered `Repeated`.
+    /// of it is stored on an error. Pass an `Arc` to keep a copy for a repetition. An empty batch with an origin is
+    /// remembered as taken. Frames of one session may arrive in any order: a late frame is stored as long as the process runs
+    /// that took the later ones, and a frame that was taken before is answered `Repeated`.
     ///
     /// # Errors
     /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory budget, `Full` when the sender
-    /// should wait,
-    /// `StorageFull` when the disk is full, `Io` when the journal cannot be written, `Closed`.
+    /// should wait, `StorageFull` when the disk is full, `Io` when the journal cannot be written, `Closed`.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
         if self.closed.load(Ordering::Relaxed) {
@@ -179,8 +171,7 @@ impl Store {
     }
 
     /// Label names of the series of a kind that any of the selectors accepts, sorted; of all series without a selector.
-    /// `None` when
-    /// `waits` returns false.
+    /// `None` when `waits` returns false.
     pub fn label_names(
         &self,
         kind: Kind,
@@ -192,8 +183,7 @@ impl Store {
     }
 
     /// Values of one label of the series of a kind that any of the selectors accepts, sorted; of all series without a
-    /// selector. `None`
-    /// when `waits` returns false.
+    /// selector. `None` when `waits` returns false.
     pub fn label_values(
         &self,
         kind: Kind,
@@ -216,13 +206,12 @@ impl Store {
     }
 
     /// Samples of several series, in columns. Rows that hold several of the series are read once, and their times decoded
-    /// once. With
-    /// `windows`, a chunk inside one window is answered by its statistics. `room`: limit on samples, shared by several reads.
+    /// once. With `windows`, a chunk inside one window is answered by its statistics. `room`: limit on samples, shared by
+    /// several reads.
     ///
     /// # Errors
     /// `Limit` when there are more samples than `room`, before they are decoded; `Version` for a chunk of a newer version.
-    /// Unreadable
-    /// samples are reported as damages.
+    /// Unreadable samples are reported as damages.
     pub async fn read_samples(
         &self,
         series: &[SeriesId],
@@ -265,8 +254,7 @@ impl Store {
     }
 
     /// As [`Store::executions`], of the blocks that `keep` accepts; their memory, bytes, is taken off `room`, which several
-    /// reads may
-    /// share. The others are decoded one at a time and freed.
+    /// reads may share. The others are decoded one at a time and freed.
     ///
     /// # Errors
     /// `Limit` as soon as `room` is used up. Unreadable blocks are reported as damages.
@@ -294,8 +282,7 @@ impl Store {
     }
 
     /// Damages of every answer about a kind: series whose row with the labels cannot be read, unreadable deletions, and
-    /// damaged parts of
-    /// files.
+    /// damaged parts of files.
     pub fn lacks(&self, kind: Kind) -> Damages {
         self.reader.unreadable.of_all(kind)
     }
@@ -318,13 +305,11 @@ impl Store {
     }
 
     /// Deletes the records taken so far of the series that all matchers accept, in the range, of all kinds. Durable and in
-    /// force on
-    /// return; merges free the space later. An execution counts by the start of its segment.
+    /// force on return; merges free the space later. An execution counts by the start of its segment.
     ///
     /// # Errors
     /// `Invalid` without a matcher that selects, `Limit` when too many deletions are pending, the driver's: then it may still
-    /// come into
-    /// force after a restart.
+    /// come into force after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());

@@ -1,4 +1,4 @@
-//! Series and labels past their bounds: what is refused, how it is told, and that nothing else is harmed.
+//! Series and labels above the limits: what is refused, the message, and that other records are kept.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Rows that cannot be read: what answers say of them, and what the upkeep does not do to them.
+//! Unreadable rows: damages in answers, and that the upkeep leaves them alone.
 
 mod common;
 
@@ -47,7 +47,7 @@ impl Patient {
         self.faulty.damage((row.table, &row.partition, &row.clustering), wound);
     }
 
-    /// As the driver holds it, readable again.
+    /// Makes the row readable again.
     async fn heal(&self, row: &Row) {
         let place = |row: &Row| (row.table, row.partition.clone(), row.clustering.clone());
         let held = self.memory.dump().into_iter().find(|held| place(held) == place(row));
@@ -56,7 +56,7 @@ impl Patient {
     }
 }
 
-/// Names, ranges and reasons.
+/// Names, ranges and reasons of damages.
 fn told(damages: &tacho_store::Damages) -> Vec<(String, TimeRange, String)> {
     let name =
         |damage: &Damage| damage.labels.as_ref().map_or("?".into(), |l| l.get(NAME).unwrap().to_owned());
@@ -72,7 +72,7 @@ async fn read(store: &Store, names: &[&str]) -> (Vec<Vec<(i64, f64)>>, Vec<(Stri
     (values.collect(), told(&answer.damages))
 }
 
-/// Three generations of two series that share a row.
+/// Three generations of two series in one row.
 async fn three(store: &Store) {
     for generation in 0..3i64 {
         let points: Vec<(i64, f64)> =
@@ -113,7 +113,7 @@ async fn answers_name_what_they_lack_and_whole_ones_are_refused() {
     // Before the damaged row nothing is missing.
     assert_eq!(store.samples(id("a"), TimeRange::new(0, 99)).await.unwrap().len(), 20);
     assert_eq!(store.read_chunks(Kind::Sample, id("a")).await.unwrap().records.len(), 2);
-    // What is hidden anyway is not missed.
+    // Masked samples are not missing.
     let gone = TimeRange::new(50, 200 + 2 * DAY_NS);
     store.delete(&[Matcher::equal(NAME, "a")], gone).await.unwrap();
     assert_eq!(store.samples(id("a"), ALL).await.unwrap().len(), 20);
@@ -121,7 +121,7 @@ async fn answers_name_what_they_lack_and_whole_ones_are_refused() {
     assert_eq!(told.iter().map(|(name, ..)| &**name).collect::<Vec<_>>(), ["b"]);
 }
 
-/// A query at a row of which any one bit is wrong: no wrong value, no missing value without a word, and no word where nothing
+/// A query at a row with any one bit flipped: no wrong value, no missing value without a damage, and no damage when nothing
 /// is missing.
 #[tokio::test]
 async fn one_bit_costs_as_little_as_it_can_and_never_silently() {
@@ -165,8 +165,8 @@ async fn one_bit_costs_as_little_as_it_can_and_never_silently() {
     assert_eq!(store.stats().chunks_unreadable, 3);
 }
 
-/// The same of rows that a merge wrote: what stands before their chunks says what they stand for. A damaged one hides none of the
-/// others, and none of them, of the same merge, hides it.
+/// The same for rows of a merge, whose prefixes state what they replace. A damaged one replaces none of the others, and none
+/// of the others, of the same merge, replaces it.
 #[tokio::test]
 async fn a_damaged_row_of_a_merge_hides_nothing_else_and_is_not_hidden() {
     let patient = Patient::with(Options { chunk_values: 30, ..Options::default() });
@@ -188,7 +188,7 @@ async fn a_damaged_row_of_a_merge_hides_nothing_else_and_is_not_hidden() {
         };
         for bit in 0..row.value.len() * 8 {
             let chunk = row.value.windows(4).position(|window| window == b"TCHK").unwrap();
-            // A newer version is refused, whoever wrote it.
+            // A newer version is refused in any row.
             let versions = [4, chunk + 4];
             let unnoticed = (!versions.contains(&(bit / 8))).then_some(Wound::Unnoticed(bit));
             for wound in unnoticed.into_iter().chain([Wound::Flipped(bit)]) {
@@ -277,7 +277,7 @@ async fn a_deletion_over_an_unreadable_row_keeps_hiding_it_and_holds_up_no_other
     assert_eq!(common::values(&store, "a", ALL).await.len(), 2);
 }
 
-/// Counts what is read of one partition.
+/// Counts the reads of one partition.
 struct Watched {
     inner: Arc<Faulty<Arc<MemoryDriver>>>,
     partition: Vec<u8>,
@@ -347,7 +347,7 @@ async fn a_deletion_that_cannot_be_done_is_tried_again_with_the_next_sweep() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     let log = [Matcher::equal(NAME, "log")];
-    // Of what nobody can name nothing lies in this range.
+    // The unknown series have no records in this range.
     store.delete(&log, TimeRange::new(10 * DAY_NS, 10 * DAY_NS)).await.unwrap();
     until(&|| store.stats().upkeep.tombstones == 0).await;
     let before = scans();
@@ -398,11 +398,11 @@ async fn what_a_start_cannot_read_is_said_in_every_answer_until_it_is_written_ag
     assert_eq!((samples_lack.len(), entries_lack.len()), (2, 1));
     assert!(samples_lack[0].starts_with("the row with the labels of group "), "{samples_lack:?}");
     assert!(entries_lack[0].starts_with("what a deletion hid may be seen again: "), "{entries_lack:?}");
-    // A deletion cannot be done as long as nobody knows whether it is about those series.
+    // A deletion stays pending while it is unknown whether it matches those series.
     store.delete(&[Matcher::equal(NAME, "log")], ALL).await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!(store.stats().upkeep.tombstones, 1);
-    // Whoever sends to the series again brings its history back.
+    // A sender that uses the series again makes its history readable.
     three(&store).await;
     assert_eq!(lacks(Kind::Sample).len(), 1);
     let (values, told) = read(&store, &["a", "b"]).await;
@@ -424,7 +424,7 @@ async fn missing_metadata_rows_are_not_guessed() {
     assert!(facts.len() >= 3);
     for (number, row) in facts.iter().enumerate() {
         patient.damage(row, Wound::Lost);
-        // What can be found out elsewhere is; without the rest nothing is opened.
+        // Facts that have a second copy are taken from there; without the others the store does not open.
         match patient.bench.try_open().await {
             Ok(store) => {
                 let (values, told) = read(&store, &["a"]).await;

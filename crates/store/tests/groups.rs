@@ -1,4 +1,4 @@
-//! Samples in groups: stored together, read together, each once, whatever came in between.
+//! Samples in groups: stored together, read together, each exactly once.
 
 mod common;
 
@@ -17,7 +17,7 @@ const ALL: TimeRange = TimeRange::ALL;
 const DAY: i64 = 86_400_000_000_000;
 const YEAR: i64 = 365 * DAY;
 
-/// The same moments of several series, each with values of its own.
+/// The same times for several series, each with its own values.
 fn together(names: &[&str], at: impl Iterator<Item = i64> + Clone) -> Batch {
     let mut all = Batch::default();
     for (n, name) in names.iter().enumerate() {
@@ -31,7 +31,7 @@ fn ids(names: &[&str]) -> Vec<SeriesId> {
     names.iter().map(|name| common::id(name)).collect()
 }
 
-/// Samples of each series, one after the other, and what it took. Pieces must ascend.
+/// Samples of each series, one after the other, and the cost of the read. Pieces must ascend.
 async fn read(store: &Store, names: &[&str], range: TimeRange) -> (Vec<Vec<(i64, f64)>>, ReadReport) {
     let room = AtomicUsize::new(usize::MAX);
     let answer = store.read_samples(&ids(names), range, None, &room).await.unwrap();
@@ -64,7 +64,7 @@ async fn series_with_the_same_times_lie_in_one_row_which_is_read_once() {
     assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [40, 40, 40]);
     assert_eq!((report.chunks_seen, report.chunks_decoded, report.values_decoded), (2, 2, 120));
 
-    // One of them comes at other times: its chunk lies beside that of the others, and is skipped when they are asked for.
+    // One of them has other times: its chunk is separate, and is skipped when the others are read.
     let mut odd = together(&["a", "c"], 40..60);
     odd.samples.extend(together(&["b"], 41..61).samples);
     store.append(odd, None).await.unwrap();
@@ -94,7 +94,7 @@ async fn chunks_are_cut_at_the_same_places_for_all_members() {
     assert_eq!(store.stats().samples_replaced, 2, "0 ns was written twice");
 }
 
-/// What is done to a store, in turn.
+/// A step of a test.
 enum Step {
     Write(&'static str, Vec<(i64, f64)>),
     Flush,
@@ -102,7 +102,7 @@ enum Step {
 }
 use Step::{Crash, Flush, Write};
 
-/// After every step the store says what a map says.
+/// Compares the store with a map after every step.
 async fn check(case: &str, steps: Vec<Step>) {
     let bench =
         Bench::with(Arc::new(MemoryDriver::new()), Options { chunk_values: 100, ..Options::default() });
@@ -258,7 +258,7 @@ async fn statistics_answer_where_no_window_cuts_a_chunk() {
     assert_eq!(some, ["1..10 10 sum 55", "11..20 10 sum 155", "21-30", "31..40 10 sum 355"]);
     assert_eq!((report.chunks_summarised, report.chunks_decoded), (3, 1));
 
-    // Late data among it, open or not, and NaN: samples decide.
+    // With late data, open or not, and NaN: samples decide.
     store.append(samples("a", &[(15, 0.5), (41, f64::NAN)]), None).await.unwrap();
     for _ in 0..2 {
         let all = TimeRange::new(1, 60);
@@ -292,7 +292,7 @@ async fn a_read_that_is_too_large_ends_before_it_is_decoded() {
     }
 }
 
-/// Stores so many rows more, then fails like a process that is killed: the rest of a `put` is not there.
+/// Stores so many rows more, then fails like a killed process: the rest of a `put` is missing.
 struct Stops {
     inner: MemoryDriver,
     rows_left: AtomicUsize,
@@ -361,7 +361,7 @@ fn row(table: Table, partition: &[u8], clustering: &[u8], value: Vec<u8>) -> Row
     Row { table, partition: partition.to_vec(), clustering: clustering.to_vec(), value: value.into() }
 }
 
-/// The rows of a store of version 1 with one series, made by hand as its format page said.
+/// The rows of a store of version 1 with one series, built by hand after its format page.
 fn version_1(name: &str, chunk: &[u8], start: i64) -> Vec<Row> {
     let labels = labels(name);
     let id = labels.id().to_bytes();
@@ -387,7 +387,7 @@ async fn a_store_of_version_1_is_read_and_written_on() {
         let (found, _) = read(&store, &["old"], ALL).await;
         assert_eq!((found[0].len(), found[0][0].0), (count, start), "{file}");
 
-        // What it gets from now on lies in the old partition; a new series beside it in its own.
+        // Its new samples go to the old partition; a new series gets its own.
         store.append(together(&["old", "new"], (1..21).map(|n| start - n)), None).await.unwrap();
         store.close().await.unwrap();
         drop(store);

@@ -1,4 +1,4 @@
-//! Full disks, deletes that fail, clocks that jump: the store refuses or waits, says so, and goes on by itself.
+//! Full disks, failing deletes, jumping clocks: the store refuses or waits, reports it, and recovers without a restart.
 
 mod common;
 
@@ -49,7 +49,7 @@ async fn a_batch_with_some_frames_that_were_taken_is_refused_whole() {
         let all: Vec<(i64, f64)> = (first..=seq).map(|n| (n as i64, n as f64)).collect();
         store.append(samples("m", &all), Some(Origin { session: 1, first, seq })).await
     };
-    // They may come into one group or not.
+    // They may or may not share a group commit.
     for round in 0..50 {
         let from = round * 10;
         let (whole, part, inner) =
@@ -113,11 +113,11 @@ async fn frames_that_come_out_of_order_are_all_kept_once() {
     }
 }
 
-/// A driver that takes everything but deletes, and cannot be verified.
+/// A driver that takes everything except deletes, and cannot be verified.
 struct Keeping {
     inner: MemoryDriver,
     keeps: AtomicBool,
-    /// How often it was to be verified.
+    /// Number of calls of `verify`.
     verified: AtomicU64,
 }
 
@@ -191,7 +191,7 @@ async fn stored_bytes_that_cannot_be_read_for_now_are_read_soon_after() {
     }
 }
 
-/// The waits between its attempts are passed over.
+/// The paused clock skips the waits between its attempts.
 #[tokio::test(start_paused = true)]
 async fn deletes_that_fail_are_given_up_told_and_done_later() {
     let driver = Arc::new(Keeping::new());

@@ -1,4 +1,5 @@
-//! Counters of a real Java program, most of which do not look like counters for long: no rule on values falsifies them.
+//! Counters of a real Java program, most of which do not look like counters for a long time: no rule on values changes their
+//! rates.
 
 mod common;
 
@@ -21,7 +22,7 @@ const NAMES: [&str; 7] = [
     "ProcessCpuTime",
 ];
 
-/// A time in ns, and what each of [`NAMES`] was then (`testdata/README.md`).
+/// A time in ns, and the values of [`NAMES`] (`testdata/README.md`).
 type Line = (i64, [i64; NAMES.len()]);
 
 fn captured() -> Vec<Line> {
@@ -46,7 +47,7 @@ fn store_batch(lines: &[Line], value: fn(i64) -> Value) -> Batch {
 }
 
 async fn open(bench: &Bench) -> Arc<Store> {
-    // A day later: every chunk may be given what is done once.
+    // A day later: one-time reductions may apply to every chunk.
     let clock = Arc::new(ManualClock::new(captured()[0].0 + 86_400_000_000_000));
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }
@@ -58,7 +59,7 @@ fn figures(values: &[f64]) -> (f64, usize, usize) {
     (increase, steps().filter(|(a, b)| a != b).count(), steps().filter(|(a, b)| b < a).count())
 }
 
-/// What is read is what was sent, at whatever moment it is asked for.
+/// Samples read equal samples sent, over any range.
 async fn check(store: &Store, sent: &[Line], told: &str) {
     for (n, name) in NAMES.iter().enumerate() {
         let read = store.samples(id(name), TimeRange::ALL).await.unwrap();
@@ -96,7 +97,7 @@ async fn counters_of_a_real_program_keep_increase_changes_and_resets() {
                 store.append(store_batch(piece, value), None).await.unwrap();
                 store.flush().await.unwrap();
                 sent.extend_from_slice(piece);
-                // Merged in some rounds, and not in others; a piece may be sent again.
+                // Merged in some rounds only; a piece may be sent again.
                 if n % 3 != 1 || sent.len() == lines.len() {
                     store.merge_all().await.unwrap();
                 }

@@ -1,5 +1,5 @@
-//! Damage of the journal and of the facts about generations: one bit costs at most the record that it hits, nothing that was
-//! acknowledged is cut off in silence, and no number of a generation is given twice.
+//! Damage of the journal and of the facts about generations: one flipped bit costs at most its record, nothing acknowledged
+//! is cut off silently, and no generation number is used twice.
 
 mod common;
 
@@ -15,7 +15,7 @@ use tacho_store::{Driver, ErrorKind, MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const BATCHES: i64 = 5;
 
-/// A store whose process died: its journal's bytes and what the driver holds.
+/// A store whose process died: the bytes of its journal and the content of the driver.
 struct Died {
     name: PathBuf,
     journal: Vec<u8>,
@@ -52,7 +52,7 @@ impl Died {
     }
 }
 
-/// Which batches are there wholly; none is there in part.
+/// Batches that are readable as a whole; none is readable in part.
 async fn batches(store: &Store) -> Vec<i64> {
     let common: Vec<i64> = values(store, "common", ALL).await.into_iter().map(|(at, _)| at).collect();
     let log: Vec<i64> = common::texts(store, "log").await.into_iter().map(|(at, _)| at).collect();
@@ -72,7 +72,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// What every answer says it may lack, whatever its kind.
+/// Damages of every answer, of any kind.
 fn lacks(store: &Store) -> String {
     let said = Kind::ALL.map(|kind| {
         let damages = store.lacks(kind);
@@ -86,7 +86,7 @@ fn lacks(store: &Store) -> String {
     said[0].clone()
 }
 
-/// The manual clock of the bench stands at its begin.
+/// The manual clock of the bench is at its start.
 const SAYS: &str = concat!(
     " at 1 place of journal 00000000000000000001.journal",
     " (generation 1, begun 1970-01-01T00:00:00.000001Z) cannot be read"
@@ -96,7 +96,7 @@ const SAYS: &str = concat!(
 async fn a_changed_bit_costs_the_record_that_it_hits_at_most_and_is_told() {
     let died = died().await;
     let mut told = 0;
-    // Another bit each time.
+    // A different bit each time.
     for at in (0..died.journal.len()).step_by(5) {
         let mut journal = died.journal.clone();
         journal[at] ^= 1 << (at / 5 % 8);
@@ -160,23 +160,23 @@ async fn what_was_being_written_at_the_end_is_still_torn() {
     }
 }
 
-/// A batch in whose record these bytes stand as they are.
+/// A batch whose record contains these bytes unchanged.
 fn holding(name: &str, bytes: &[u8]) -> Batch {
     let (words, _) = bytes.as_chunks::<8>();
     let values = words.iter().map(|word| f64::from_bits(u64::from_le_bytes(*word)));
     samples(name, &values.enumerate().map(|(at, value)| (at as i64 + 1, value)).collect::<Vec<_>>())
 }
 
-/// Where a file's records begin.
+/// Start of a file's records.
 fn first_record(journal: &[u8]) -> usize {
     journal.windows(4).position(|window| window == b"\xf5rec").unwrap()
 }
 
-/// The first record, as if it had been written when all before it was on disk.
+/// The first record, as if it had been written after a sync of everything before it.
 fn proving(journal: &[u8]) -> Vec<u8> {
     let (head, rest) = journal.split_at(12);
     let payload = &rest[..u32::from_le_bytes(head[4..8].try_into().unwrap()) as usize];
-    // Behind the flags: bytes that were on disk, a varint.
+    // After the flags: synced bytes, a varint.
     let synced = 1 + payload[1..].iter().position(|byte| byte & 0x80 == 0).unwrap();
     let payload = [&payload[..1], &[0xff, 0xff, 0xff, 0xff, 0x7f], &payload[synced + 1..]].concat();
     let length = (payload.len() as u32).to_le_bytes();
@@ -270,10 +270,10 @@ async fn a_start_does_not_read_what_was_set_aside() {
     let kept = bench.directory.path().join("quarantine").join(&died.name);
     let said = lacks(&*bench.open().await);
     assert!(said.ends_with(SAYS), "{said}");
-    // Of this nobody could tell what it lacks; the file beside it does.
+    // The lack file is read, not the unreadable journal.
     std::fs::write(&kept, vec![0; journal.len()]).unwrap();
     assert_eq!(lacks(&*bench.open().await), said);
-    // Where that is damaged or missing, the journal is read.
+    // If that is damaged or missing, the journal is read.
     std::fs::write(&kept, &journal).unwrap();
     let lack = kept.with_extension("journal.lack");
     let mut told = std::fs::read(&lack).unwrap();
@@ -290,7 +290,7 @@ async fn what_is_recovered_is_on_disk_before_anybody_is_told() {
     let disk = FaultyDisk::default();
     let bench = died.bench(&[]);
     let bench = Bench { options: Options { disk: Arc::new(disk.clone()), ..bench.options.clone() }, ..bench };
-    // The process was killed between its write and the sync behind it.
+    // The process was killed between its write and the sync.
     let (synced, written) = died.journal.split_at(died.journal.len() / 2);
     let path = bench.directory.path().join(&died.name);
     std::fs::write(&path, synced).unwrap();
@@ -323,7 +323,7 @@ async fn a_lost_fact_neither_hides_a_generation_nor_gives_its_number_again() {
     drop(store);
     let rows = driver.dump();
     for lost in meta(&rows) {
-        // One `put` is lost: its row is gone, or is what it was before.
+        // One `put` is lost: its row is missing, or has its previous value.
         let older = before
             .iter()
             .find(|row| (&row.partition, &row.clustering) == (&lost.partition, &lost.clustering));
@@ -366,7 +366,7 @@ async fn data_without_the_facts_about_it_is_not_opened() {
         let path = bench.directory.path().join(accept);
         assert!(error.to_string().contains(&path.display().to_string()), "what to do: {error}");
         std::fs::write(path, "").unwrap();
-        // Without any fact the generation is asked for next.
+        // Without any fact the next requirement is the generation.
         std::fs::write(bench.directory.path().join("00000000000000000001.lost"), "").unwrap();
         let store = bench.open().await;
         assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);
@@ -429,7 +429,7 @@ async fn a_driver_without_its_growing_journal_is_noticed() {
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;
     store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
-    // The driver learns of a new journal behind the first answer.
+    // The driver learns of a new journal after the first answer.
     let knows = |row: &Row| row.clustering == b"journals" && row.value.len() > 40;
     for _ in 0..100_000 {
         if driver.dump().iter().any(knows) {

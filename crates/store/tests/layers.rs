@@ -1,4 +1,4 @@
-//! Layers do what they say and nothing else.
+//! Layers do what they document and nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What rules give up: never more than they say, whatever the pieces, the order and the number of times in which samples come.
+//! Loss of precision by rules: never above the limits, whatever the pieces, the order and the number of times in which
+//! samples arrive.
 
 mod common;
 
@@ -16,7 +17,7 @@ use tacho_store::{MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
-/// Long after all samples: every chunk may be given what is done once.
+/// Long after all samples: one-time reductions may apply to every chunk.
 const NOW: i64 = 100 * 86_400 * SECOND;
 
 type Points = Vec<(i64, f64)>;
@@ -37,7 +38,7 @@ async fn open(bench: &Bench) -> Arc<Store> {
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }
 
-/// One after the other, each flushed, and merged where it is said.
+/// One piece after the other, each flushed, and merged if marked.
 async fn feed(store: &Store, pieces: &[(&[(i64, f64)], bool)]) {
     for (points, merge) in pieces {
         store.append(samples("m", points), None).await.unwrap();
@@ -55,7 +56,7 @@ async fn bytes_a_value(store: &Store) -> f64 {
     bytes as f64 / count as f64
 }
 
-/// Six pieces, four of them merged with what is there.
+/// Six pieces, four of them merged with the earlier ones.
 fn in_six(points: &[(i64, f64)]) -> Vec<(&[(i64, f64)], bool)> {
     points.chunks(points.len().div_ceil(6)).zip([true, true, false, true, false, true]).collect()
 }
@@ -82,7 +83,7 @@ fn changes(points: &[(i64, f64)]) -> usize {
     points.windows(2).filter(|pair| pair[0].1 != pair[1].1).count()
 }
 
-/// As PromQL counts it, without extrapolation: a fall is a restart from 0.
+/// As PromQL counts it, without extrapolation: a decrease is a restart from 0.
 fn increase(points: &[(i64, f64)]) -> f64 {
     let step = |pair: &[(i64, f64)]| {
         if pair[1].1 < pair[0].1 { pair[1].1 } else { pair[1].1 - pair[0].1 }
@@ -90,7 +91,7 @@ fn increase(points: &[(i64, f64)]) -> f64 {
     points.windows(2).map(step).sum()
 }
 
-/// A counter by chance: how often it rises, and restarts, of a thousand samples; and to what it restarts.
+/// A random counter: the number of rises and restarts per thousand samples, and the value after a restart.
 fn counter(seed: u64, count: u64, rises: u64, restarts: u64) -> Points {
     let mut value = (mix64(seed) % 5_000) as f64;
     let mut next = |n: u64| {
@@ -111,7 +112,7 @@ fn counter(seed: u64, count: u64, rises: u64, restarts: u64) -> Points {
     (0..count).map(&mut next).collect()
 }
 
-/// Temperatures: a wave and noise.
+/// Temperatures: a wave with noise.
 fn gauge(count: i64) -> Points {
     let noise = |n: i64| (mix64(n as u64) % 1_000) as f64 / 1_000.0;
     (0..count).map(|n| (n * SECOND, 300.0 + 40.0 * (n as f64 / 700.0).sin() + noise(n))).collect()
@@ -145,7 +146,7 @@ async fn what_comes_in_pieces_is_as_small_as_what_comes_at_once() {
     }
 }
 
-/// One about every second, off its place by up to 50 ms.
+/// About one sample every second, with a jitter of up to 50 ms.
 fn jittered(count: i64) -> Points {
     let jitter = |n: i64| (mix64(n as u64) % 100_000) as i64 * 1_000 - 50 * MS;
     (1..=count).map(|n| (n * SECOND + jitter(n), (mix64(n as u64 + 7) % 1_000) as f64)).collect()
@@ -198,7 +199,7 @@ async fn a_batch_that_is_sent_again_after_its_times_were_moved_is_there_once() {
     assert_eq!(values(&store, "m", ALL).await, once, "flushed");
     store.merge_all().await.unwrap();
     assert_eq!(values(&store, "m", ALL).await, once, "merged");
-    // A part, with other values: the last written count.
+    // A part, with other values: the last written ones count.
     let part: Points = points[4_000..4_100].iter().map(|(at, value)| (*at, value + 0.5)).collect();
     feed(&store, &[(&part, false)]).await;
     for merged in [false, true] {
@@ -212,7 +213,7 @@ async fn a_batch_that_is_sent_again_after_its_times_were_moved_is_there_once() {
     }
 }
 
-/// What is done to a store.
+/// A step of a test.
 #[derive(Clone, Debug)]
 enum Step {
     /// Sends a batch, for the first time or again.
@@ -232,7 +233,7 @@ fn steps(batches: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..16)
 }
 
-/// Does the steps, then sends every batch, and merges all. `check` sees what is read after each step, with what was sent.
+/// Runs the steps, then sends every batch, and merges all. `check` gets the samples read after each step, and those sent.
 async fn run(
     bench: &Bench,
     batches: &[Points],
@@ -306,7 +307,7 @@ proptest! {
             let jitter = period * spread / 100 * (by_chance % 1_000) as i64 / 1_000;
             ((n * period + jitter) * MS, (by_chance >> 40) as f64)
         };
-        // Side by side, dealt out like cards, or in runs; some in two of them.
+        // Adjacent, round-robin, or in runs; some in two batches.
         let mut batches = vec![Points::new(); 6];
         for n in 0..600 {
             let to = match deal { 1 => n / 100, 2 => n % 6, _ => n / 7 % 6 } as usize;
@@ -315,7 +316,7 @@ proptest! {
                 batches[(to + 1) % 6].push(point(n));
             }
         }
-        // A sample that is new must be further from those that were moved than these may be.
+        // A new sample must be further from the moved ones than these may be moved.
         let percent = if deal == 2 { percent.min(30) } else { percent };
         let error_max = period * MS * percent / 100;
         let bench = bench(Some(Semantic { time: error_max as u64, ..MOVED }));

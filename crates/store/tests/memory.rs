@@ -1,4 +1,4 @@
-//! The memory driver keeps the promises of the trait, bare and under its layers.
+//! The memory driver passes the conformance suite, bare and under its layers.
 
 use std::sync::Arc;
 

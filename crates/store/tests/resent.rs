@@ -1,5 +1,5 @@
-//! Samples whose times a rule lets be moved are there once, however often they are sent again, whatever was merged, cut or
-//! deleted meanwhile.
+//! Samples whose times a rule may move exist once, however often they are sent, and whatever was merged, cut or deleted in
+//! between.
 
 mod common;
 
@@ -16,25 +16,25 @@ use tacho_store::{MemoryDriver, Options, Store};
 
 const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
-/// By how much the rule lets a time be moved.
+/// The largest change of a time that the rule permits.
 const BOUND: i64 = 200 * MS;
-/// Long after all samples: every chunk may be given what is done once.
+/// Long after all samples: one-time reductions may apply to every chunk.
 const NOW: i64 = 100 * 86_400 * SECOND;
 const SAMPLES: usize = 600;
 const SEEDS: u64 = 4;
 
-/// Series that come together: the times of two may be moved, those of the third may not.
+/// Series that are sent together: the times of two may be moved, those of the third may not.
 const NAMES: [&str; 3] = ["m", "n", "exact"];
 
-/// One sample a second, off its place by up to 400 ms; a store that may move them by half of that; and what it should have.
+/// One sample a second with a jitter of up to 400 ms; a store that may move times by half of that; and the expected content.
 struct Sender {
     bench: Bench,
     clock: Arc<ManualClock>,
     store: Option<Arc<Store>>,
     seed: u64,
-    /// Of each series by number of the sample, its value.
+    /// By series: the value of each sample number.
     sent: [BTreeMap<usize, f64>; 3],
-    /// Counts what was sent, for values.
+    /// Number of batches sent, used in values.
     batches: u64,
 }
 
@@ -68,12 +68,12 @@ impl Sender {
         n as i64 * SECOND + (by_chance % 1_000) as i64 * 400 * MS / 1_000
     }
 
-    /// Half way between a sample and the one before: further from both than either may be moved.
+    /// Half way between a sample and the previous one: further from both than either may be moved.
     fn before(&self, n: usize) -> i64 {
         n.checked_sub(1).map_or(i64::MIN, |before| i64::midpoint(self.at(before), self.at(n)))
     }
 
-    /// Samples of the series in `range` of their names. With `whole` numbers as values the columns are of another type.
+    /// Sends samples of the series, numbered by `range`. With `whole` numbers as values the columns have another type.
     async fn send(&mut self, range: Range<usize>, numbers: impl IntoIterator<Item = usize>, whole: bool) {
         self.batches += 1;
         let mut points = Vec::new();
@@ -101,7 +101,7 @@ impl Sender {
         self.sent[series].retain(|n, _| !(first..=last).contains(n));
     }
 
-    /// What is read is what was sent, in all and of the samples from `first` to `last`.
+    /// Samples read equal samples sent, in total and from `first` to `last`.
     async fn check(&self, first: usize, last: usize) {
         let part = TimeRange::new(self.before(first), self.before(last + 1));
         let questions = [(0..=SAMPLES, TimeRange::ALL), (first..=last, part)];
@@ -119,7 +119,7 @@ impl Sender {
     }
 }
 
-/// Merges of many numbers and of few: these end inside of rows whose times were moved.
+/// Merges of many values and of few: the latter end inside rows with moved times.
 fn few_and_many() -> [Options; 3] {
     let few = |merge_values, chunk_values| Options { merge_values, chunk_values, ..Options::default() };
     [Options::default(), few(300, 100), few(64, 30)]
@@ -144,7 +144,7 @@ async fn a_merge_that_ends_inside_of_a_moved_row_leaves_nothing_twice() {
     }
 }
 
-/// Chances that a seed gives one after the other.
+/// Random numbers of a seed.
 struct Dice(u64);
 
 impl Dice {

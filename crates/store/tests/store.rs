@@ -1,4 +1,4 @@
-//! The store's promises, one by one: kept, read once, refused clearly, there again after a crash.
+//! The store's promises: durable, read once, refused with a clear error, there after a crash.
 
 mod common;
 
@@ -182,7 +182,7 @@ async fn a_full_disk_refuses_and_service_resumes() {
     disk.set_space(u64::MAX);
     store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
     for seq in 2..6 {
-        // The names of the lost record are defined again by the next one.
+        // The next record defines the names of the lost one again.
         let one = batch([samples(&format!("m{seq}"), &[(1, 1.0)]), executions("svc", seq.into(), 1)]);
         disk.set_space(30);
         let error = store.append(one.clone(), origin(1, seq)).await.unwrap_err();
@@ -214,7 +214,7 @@ async fn a_sync_that_fails_acknowledges_nothing_and_stores_nothing_twice() {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         disk.set_sync_fails(false);
         if cut_fails {
-            // The refused batch may be in the file: nothing is taken before it is gone.
+            // The file may have the refused batch: nothing is taken before it is cut off.
             let error = store.append(Batch::default(), origin(1, first + 2)).await.unwrap_err();
             assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");
             disk.set_cut_fails(false);
@@ -276,7 +276,7 @@ async fn a_store_that_takes_nothing_any_more_is_not_ready_and_says_why() {
     let store = bench.open().await;
     store.ready().unwrap();
     store.append(samples("m", &[(1, 1.0)]), None).await.unwrap_err();
-    // The answer comes while the thread unwinds.
+    // The answer arrives while the thread unwinds.
     let error = loop {
         match store.ready() {
             Ok(()) => tokio::task::yield_now().await,
@@ -312,7 +312,7 @@ async fn a_read_of_executions_ends_where_its_room_does() {
 async fn blocks_that_are_not_wanted_take_no_room() {
     let bench = Bench::new();
     let store = bench.open().await;
-    // The second trace lies in a chunk and in an open block, each beside blocks of others.
+    // The second trace is in a chunk and in an open block, each among blocks of others.
     for (seq, trace, flush) in [(1, 1, true), (2, 2, true), (3, 3, true), (4, 2, false)] {
         store.append(executions("svc", trace, 1), origin(1, seq)).await.unwrap();
         if flush {
@@ -395,11 +395,11 @@ async fn a_torn_or_damaged_journal_gives_its_good_part() {
     drop(store);
     let journal = bench.journals()[0].clone();
     let good = std::fs::read(&journal).unwrap();
-    // Those that repeat definitions have the flag 2.
+    // Records that repeat definitions have the flag 2.
     let batch = |(at, w): &(usize, &[u8])| *w == b"\xf5rec" && good[at + 12] & 2 == 0;
     let records: Vec<usize> = good.windows(4).enumerate().filter(batch).map(|(at, _)| at).collect();
     assert_eq!(records.len(), 4);
-    // The last byte is that of a mark, which holds nothing.
+    // The last byte is part of a mark, which has no record.
     for (cut, whole) in [(good.len() - 1, 4), (records[3] + 5, 3), (records[2] + 30, 2)] {
         std::fs::write(&journal, &good[..cut]).unwrap();
         let store = Bench { directory: tempfile::tempdir().unwrap(), ..Bench::new() };

@@ -1,4 +1,4 @@
-//! Small chunks become full ones, old records go or are thinned out, deleted ones are gone at once; the rest stays as it was.
+//! Merges, retention, downsampling and deletions; all other records stay unchanged.
 
 mod common;
 
@@ -16,7 +16,7 @@ use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const SECOND: i64 = 1_000_000_000;
 
-/// Nothing happens unless it is asked for.
+/// No upkeep unless it is ordered.
 fn quiet(policies: Policies) -> Options {
     Options { merge_in_background: false, policies: Arc::new(policies), ..Options::default() }
 }
@@ -43,7 +43,7 @@ async fn chunks(store: &Store, name: &str) -> Vec<usize> {
     chunks.iter().map(|chunk| chunk.header.count).collect()
 }
 
-/// What the statistics must say: samples, entries, calls as they lie in chunks.
+/// Expected statistics: samples, entries, calls in chunks.
 fn records(store: &Store) -> [u64; 3] {
     store.stats().stored.map(|stored| stored.records)
 }
@@ -188,7 +188,7 @@ async fn what_is_wholly_old_goes_and_its_series_with_it() {
     let store = open_at(&bench, clock.clone()).await;
     fill(&store, "m", 3, 50).await;
     fill(&store, "kept", 1, 50).await;
-    // A chunk that ends just now is not wholly old: it stays, but what is old of it is not read.
+    // A chunk that ends just now is not wholly expired: it stays, but its expired part is not read.
     clock.set(149 * SECOND);
     store.sweep().await.unwrap();
     assert_eq!(values(&store, "m", ALL).await.first(), Some(&(49 * SECOND, 9.0)));
@@ -237,7 +237,7 @@ async fn what_hangs_together_for_longer_than_a_merge_may_be_is_merged_in_parts()
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
     fill(&store, "m", 40, 20).await;
-    // Late ones that reach over everything, and over each other.
+    // Late ones that overlap everything, and each other.
     for late in 0..4i64 {
         let at = (0..40).map(|n| (n * 20 * SECOND + late, late as f64)).collect::<Vec<_>>();
         store.append(samples("m", &at), None).await.unwrap();
@@ -311,7 +311,7 @@ async fn full_chunks_give_up_what_they_may_and_say_so() {
     assert_eq!(again[..], after[1..], "what was given up is given up once");
 }
 
-/// Samples of three series that come together, at times that jitter, merged: each series' only chunk.
+/// Samples of three series with shared jittered times, merged: each series' only chunk.
 async fn merged_together(policies: Policies) -> [tacho_store::ChunkInfo; 3] {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(policies));
     let store = bench.open().await;

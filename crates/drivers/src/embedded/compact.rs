@@ -17,24 +17,24 @@ use super::scan::{Damage, Scanned};
 use super::segments::Purpose;
 use super::{Files, Inner};
 
-/// Bytes of rows that one write carries over on the way.
+/// Bytes of rows that one write copies.
 const STEP_BYTES: usize = 4 << 20;
-/// Rows of a growing segment, bytes, before it is ended only to be rewritten.
+/// Least size of a growing segment, bytes of rows, before it is ended only to be rewritten.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
-/// A segment is worth rewriting when more than one of so many bytes is dead: with writes, and when space is asked for.
+/// A segment is worth rewriting when more than one of so many bytes is dead: during writes, and when space is requested.
 const DEAD_OF_BYTES: u64 = 2;
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
 /// A segment that is being emptied.
 pub struct Compaction {
     segment: u32,
-    /// Rows still to be looked at, last first.
+    /// Rows to be checked, last first.
     rest: Vec<Rest>,
-    /// Deletes must be carried over while an older segment may hold what they deleted.
+    /// Deletes must be copied while an older segment may have the rows that they deleted.
     keep_deletes: bool,
 }
 
-/// A row as the segment's index knows it.
+/// A row in the segment's index.
 struct Rest {
     action: Action,
     table: Table,
@@ -58,14 +58,14 @@ fn worth_it(usage: Usage, dead_of: u64) -> bool {
 /// Why a segment is not emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// The index needs damaged rows of it, as long as they are not replaced or deleted.
+    /// The index needs damaged rows of it until they are replaced or deleted.
     Needed,
-    /// Nobody knows all of its rows.
+    /// Not all of its rows are known.
     Unknown,
 }
 
-/// The oldest segment worth rewriting, or the one with the fewest needed bytes; the growing one and those that are kept are left
-/// out. `stuck`: the oldest file that stays whatever happens, so that deletes behind it are needed.
+/// The oldest segment worth rewriting, or the one with the fewest needed bytes; never the growing one or one that is kept.
+/// `stuck`: the oldest file that stays in any case, so that later deletes are needed.
 fn choose(
     index: &Index,
     growing: Option<u32>,
@@ -92,25 +92,25 @@ fn choose(
 }
 
 impl Inner {
-    /// One step, beside a write.
+    /// One step, during a write.
     pub(super) fn compact(&self, files: &mut Files) {
         self.end_growing(files, GROWING_BYTES_MIN, DEAD_OF_BYTES);
         self.one_step(files, DEAD_OF_BYTES, u32::MAX);
     }
 
-    /// Gives back the space of rows that were replaced or deleted. Others write between its steps.
+    /// Frees the space of replaced and deleted rows. Other writes may run between its steps.
     pub(super) fn settle(&self) -> Result<()> {
         let newest = {
             let mut files = self.files()?;
             self.end_growing(&mut files, 0, DEAD_OF_BYTES_ASKED);
             files.segments.newest()
         };
-        // What is carried over goes to younger segments. Those are not looked at: each is rewritten once at most.
+        // Copied rows go to younger segments, which are skipped: each segment is rewritten at most once.
         while self.one_step(&mut *self.files()?, DEAD_OF_BYTES_ASKED, newest) {}
         Ok(())
     }
 
-    /// Ends the growing segment when it is worth rewriting: only what has ended is rewritten.
+    /// Ends the growing segment when it is worth rewriting: only ended segments are rewritten.
     fn end_growing(&self, files: &mut Files, bytes_min: u64, dead_of: u64) {
         let Some(growing) = files.segments.growing().filter(|_| files.compaction.is_none()) else { return };
         let usage = {
@@ -123,7 +123,7 @@ impl Inner {
         }
     }
 
-    /// Whether there was anything to do that could be done. A failure costs nothing but the space: the segment stays.
+    /// Returns whether a step was possible. A failure only costs the space: the segment stays.
     fn one_step(&self, files: &mut Files, dead_of: u64, newest: u32) -> bool {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
@@ -140,7 +140,7 @@ impl Inner {
             }
             Err(error) => {
                 tracing::warn!(%error, segment, "compaction of a segment put off");
-                // A full disk gets room again, a segment that cannot be read does not get better: others go on without it.
+                // A full disk may get space again; an unreadable segment stays unreadable: the compaction skips it.
                 files.is_full = error.kind() == ErrorKind::StorageFull;
                 if !error.retryable() {
                     files.kept.insert(segment, Kept::Unknown);
@@ -161,8 +161,8 @@ impl Inner {
         Some(Candidate { segment, file, keep_deletes })
     }
 
-    /// Finds its rows: by its index, or, where that is damaged or was never written, by reading it. What is damaged since the
-    /// start is noted: deletes may be missing, which hide rows of older segments.
+    /// Finds its rows: from its index, or, if that is damaged or was never written, by reading the segment. Damage found
+    /// since the start is noted: deletes may be missing, which hide rows of older segments.
     fn begin(&self, files: &mut Files, candidate: &Candidate) -> Result<Compaction> {
         let Candidate { segment, file, keep_deletes } = candidate;
         let path = file_path(&self.path, *segment);
@@ -189,7 +189,7 @@ impl Inner {
         Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes })
     }
 
-    /// Carries over the next rows; removes the segment when none is left.
+    /// Copies the next rows; removes the segment after the last.
     fn step(&self, files: &mut Files, mut compaction: Compaction) -> Result<Option<Compaction>> {
         let segment = compaction.segment;
         let file =
@@ -206,7 +206,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// The reserve is only for a segment whose needed rows all fit into it: else it would be used up and nothing be freed.
+    /// The reserve is only for a segment whose needed rows all fit into it: otherwise it would be used up and nothing freed.
     fn purpose(&self, files: &Files, segment: u32) -> Purpose {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let usage = directory.index.usage().find(|(number, _)| *number == segment);
@@ -214,8 +214,8 @@ impl Inner {
         if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
-    /// Removes a segment whose sound rows were carried over. With damaged rows it holds the only copy of what is left of them: it
-    /// stays, and they stay in the index, so that whoever asks for them is told.
+    /// Removes a segment whose sound rows were copied. A segment with damaged rows has the only copy of their remains: it
+    /// stays, and the rows stay in the index, so that reads report them.
     fn finish(&self, files: &mut Files, segment: u32) -> Result<()> {
         let live = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +230,7 @@ impl Inner {
             );
             return Ok(());
         }
-        // From here on it is not read again, also after a crash.
+        // It is not read again, even after a crash.
         files.segments.retire(segment)?;
         files.kept.remove(&segment);
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
@@ -248,7 +248,7 @@ impl Inner {
         *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();
     }
 
-    /// The next rows that must not be lost, as far as they can be read.
+    /// The next needed rows, as far as they can be read.
     fn needed(&self, file: &Arc<File>, compaction: &mut Compaction) -> Result<Vec<Needed>> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let (mut rows, mut bytes) = (Vec::new(), 0);
@@ -276,7 +276,7 @@ impl Inner {
     }
 }
 
-/// A row that is carried over.
+/// A row to be copied.
 enum Needed {
     /// Its bytes.
     Put(Vec<u8>),

@@ -24,14 +24,14 @@ const DELETE: u8 = 1;
 /// In the index only: the partition is that of the row before.
 const SAME_PARTITION: u8 = 2;
 
-/// What one row says.
+/// The content of one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Put,
     Delete,
 }
 
-/// A row as it stands in a batch.
+/// A row in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowRef<'a> {
     pub action: Action,
@@ -63,7 +63,7 @@ impl RowRef<'_> {
     }
 }
 
-/// Where a row's parts end, from its head.
+/// Ends of a row's parts, from its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RowHead {
     crc: u32,
@@ -97,11 +97,11 @@ impl RowHead {
     }
 }
 
-/// What stands where a row should.
+/// Result of decoding a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
     Row(RowRef<'a>),
-    /// The checksum is wrong; by its lengths it would end after so many bytes.
+    /// The checksum is wrong; by its lengths the row would have so many bytes.
     Damaged(usize),
     /// Not even a row's head.
     Nothing,
@@ -119,7 +119,7 @@ pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     Taken::Row(RowRef { action: head.action, table: head.table, partition, clustering, value })
 }
 
-/// The first bytes of a value, when those of a row are of this one, whose value has so many bytes.
+/// The first bytes of a value, if `bytes` start with the head of this row, whose value has so many bytes.
 pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Option<&'a [u8]> {
     let head = RowHead::decode(bytes)?;
     let same = (head.action, head.table, head.value) == (row.action, row.table, value)
@@ -129,7 +129,7 @@ pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Opti
     (same && partition == row.partition && clustering == row.clustering).then_some(front)
 }
 
-/// Appends one batch; `each` learns every row's offset in it.
+/// Appends one batch; `each` gets every row's offset in it.
 pub fn put_batch<'a>(
     out: &mut Vec<u8>,
     rows: impl Iterator<Item = RowRef<'a>>,
@@ -152,7 +152,7 @@ pub fn put_batch<'a>(
     head[12..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Bytes of the rows of the batch at the start of `bytes`, if a sound head stands there.
+/// Bytes of the rows of the batch at the start of `bytes`, if its head is sound.
 pub fn take_batch_head(bytes: &[u8]) -> Option<usize> {
     let head = bytes.first_chunk::<BATCH_HEAD_BYTES>()?;
     let crc = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
@@ -160,7 +160,8 @@ pub fn take_batch_head(bytes: &[u8]) -> Option<usize> {
     sound.then(|| u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize)
 }
 
-/// A batch without rows, written without a sync when everything before it is on disk: what is damaged before it was acknowledged.
+/// A batch without rows, written without a sync when everything before it is on disk: damage before it is damage of
+/// acknowledged rows.
 pub fn mark() -> Vec<u8> {
     let mut out = Vec::with_capacity(BATCH_HEAD_BYTES);
     put_batch(&mut out, std::iter::empty(), |_, _| ());
@@ -178,14 +179,14 @@ pub fn encode_header(number: u32) -> Vec<u8> {
     out
 }
 
-/// Does the file begin with the header of this segment? `false`: it is damaged; name and manifest say the same.
+/// Whether the file starts with the header of this segment. `false`: it is damaged; name and manifest contain the same facts.
 pub fn is_header(bytes: &[u8], number: u32, path: &Path) -> Result<bool> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(false) };
     if header[..] == *encode_header(number) {
         return Ok(true);
     }
     let version = u16::from_le_bytes([header[8], header[9]]);
-    // By its checksum a damaged version is told from a newer one.
+    // The checksum distinguishes a damaged version from a newer one.
     let mut today = *header;
     today[8..10].copy_from_slice(&VERSION.to_le_bytes());
     let is_damaged = crc32c::crc32c(&today[..20]).to_le_bytes() == header[20..];
@@ -196,19 +197,19 @@ pub fn is_header(bytes: &[u8], number: u32, path: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// One row of a segment's index: its key and where it lies.
+/// One row of a segment's index: its key and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     pub action: Action,
     pub table: Table,
     pub partition: &'a [u8],
     pub clustering: &'a [u8],
-    /// Of the row's head in the file.
+    /// Offset of the row's head in the file.
     pub offset: u32,
     pub value_bytes: u32,
 }
 
-/// The index of a segment as it grows: rows in the order of the file.
+/// The index of a growing segment: rows in the order of the file.
 #[derive(Clone, Debug, Default)]
 pub struct IndexBuilder {
     bytes: Vec<u8>,
@@ -253,10 +254,10 @@ impl IndexBuilder {
     }
 }
 
-/// What a trailer says.
+/// Decoded trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
-    /// Where the rows end and the index begins.
+    /// End of the rows and start of the index.
     pub offset: u32,
     pub index_bytes: u64,
     pub rows: u32,
@@ -264,7 +265,7 @@ pub struct Trailer {
 }
 
 impl Trailer {
-    /// From the last bytes of a file of `length` bytes; `None` when it was never sealed.
+    /// Decodes the last bytes of a file of `length` bytes; `None` when it was never sealed.
     pub fn decode(last: &[u8; TRAILER_BYTES], length: u64) -> Option<Self> {
         let [o0, o1, o2, o3, i0, i1, i2, i3, i4, i5, i6, i7, r0, r1, r2, r3, c0, c1, c2, c3, magic @ ..] =
             *last;
@@ -278,13 +279,13 @@ impl Trailer {
         (magic == TRAILER_MAGIC && whole.checked_add(TRAILER_BYTES as u64)? == length).then_some(trailer)
     }
 
-    /// Are these the index bytes that the trailer was written for?
+    /// Whether these are the index bytes that the trailer was written for.
     pub fn fits(&self, index: &[u8], last: &[u8; TRAILER_BYTES]) -> bool {
         crc32c::crc32c_append(crc32c::crc32c(index), &last[..16]) == self.crc
     }
 }
 
-/// Goes through an index. `None` when the bytes are not one.
+/// Visits the entries of an index. `None` when the bytes are not an index.
 pub fn each_entry<'a>(index: &'a [u8], mut each: impl FnMut(Entry<'a>)) -> Option<()> {
     let mut rest = index;
     let (mut table, mut partition): (Table, &[u8]) = (Table::Chunks, &[]);
@@ -325,10 +326,10 @@ pub fn file_path(directory: &Path, number: u32) -> PathBuf {
     directory.join(file_name(number))
 }
 
-/// Bytes that a file must have to hold a row.
+/// Least length of a file with a row, bytes.
 pub const WITH_ROW_BYTES_MIN: u64 = (HEADER_BYTES + BATCH_HEAD_BYTES + ROW_HEAD_BYTES) as u64;
 
-/// The number a file name stands for, if it is a segment's.
+/// The segment number in a file name.
 pub fn file_number(name: &str) -> Option<u32> {
     let digits = name.strip_suffix(".segment")?;
     if digits.len() == 8 { digits.parse().ok() } else { None }

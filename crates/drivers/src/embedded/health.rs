@@ -1,4 +1,4 @@
-//! What of the directory is damaged, for logs, metrics and the status page?
+//! Known damage of the directory, for logs, metrics and the status page.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::format::file_name;
 use super::quarantine;
 use super::scan::Damage;
 
-/// `torn_bytes`: cut off when the directory was opened. What lies in the quarantine is looked up.
+/// `torn_bytes`: cut off when the directory was opened. Lists the quarantine.
 pub fn health(
     directory: &Path,
     damage: &BTreeMap<u32, Damage>,

@@ -1,4 +1,4 @@
-//! Which rows are there, and where does each lie? In memory: the whole key space, ordered in each partition.
+//! The index: keys and places of all rows, in memory, ordered within each partition.
 
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Range};
@@ -9,21 +9,21 @@ use tacho_store::driver::{Order, Scan};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES};
 
-/// Where a row lies.
+/// Place of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub segment: u32,
-    /// Of the row's head in the file.
+    /// Offset of the row's head in the file.
     pub offset: u32,
     pub value_bytes: u32,
 }
 
-/// A row of a page: its clustering and where it lies.
+/// A row of a page: its clustering and its place.
 pub type Found = (Box<[u8]>, Place);
 
 type Partition = BTreeMap<Box<[u8]>, Place>;
 
-/// How much of a segment is still needed.
+/// Needed and total bytes of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of rows that were not replaced or deleted.
@@ -49,7 +49,7 @@ impl Index {
         table as usize - 1
     }
 
-    /// Takes in what a segment says; rows come in the order in which they were written.
+    /// Adds an entry of a segment; entries must come in the order in which they were written.
     pub fn apply(&mut self, segment: u32, entry: &Entry<'_>) {
         let bytes = row_bytes(entry);
         let usage = self.usage.entry(segment).or_default();
@@ -99,7 +99,8 @@ impl Index {
         }
     }
 
-    /// Bytes of the rows of a scan, of each at most `row_max`, whatever its limit; counting ends at `most`. No row is empty.
+    /// Bytes of the rows of a scan, each counted as at most `row_max`, ignoring its limit; counting ends at `most`. No row is
+    /// empty.
     pub fn bytes(&self, scan: &Scan, row_max: usize, most: usize) -> usize {
         let mut bytes = 0;
         for (key, place) in self.range(scan).into_iter().flatten() {
@@ -141,12 +142,12 @@ impl Index {
         }
     }
 
-    /// Segments and how much of each is needed, oldest first.
+    /// Segments and their needed bytes, oldest first.
     pub fn usage(&self) -> impl Iterator<Item = (u32, Usage)> {
         self.usage.iter().map(|(segment, usage)| (*segment, *usage))
     }
 
-    /// A segment is gone.
+    /// Forgets a removed segment.
     pub fn forget(&mut self, segment: u32) {
         self.usage.remove(&segment);
     }

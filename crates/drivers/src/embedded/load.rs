@@ -1,5 +1,5 @@
-//! Which rows does a segment file hold? By its index when it was sealed, by reading all of it when not, or when the index is
-//! damaged.
+//! Loads the rows of a segment file: from its index if it is sealed, otherwise, or when the index is damaged, by reading all
+//! of it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use super::format::{Entry, HEADER_BYTES, TRAILER_BYTES, Trailer, WITH_ROW_BYTES_
 use super::manifest::{Known, State};
 use super::scan::{Damage, Scanned, scan};
 
-/// What was found out about a file.
+/// Result of loading a file.
 pub enum Loaded {
     /// Too short for a row: the process died while it made the file.
     Unfinished,
@@ -22,12 +22,12 @@ pub enum Loaded {
     Scanned(Scanned),
 }
 
-/// What is known of a file before it is read.
+/// Facts about a file before it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     pub number: u32,
     pub known: Option<Known>,
-    /// It grows no more: everything in it was acknowledged.
+    /// It does not grow: everything in it was acknowledged.
     pub ended: bool,
 }
 
@@ -72,10 +72,10 @@ pub fn load(path: &Path, file: &File, expected: Expected, mut each: impl FnMut(E
     Ok(Loaded::Scanned(scanned))
 }
 
-/// What stands behind the rows.
+/// The bytes behind the rows.
 enum Sealing {
     Sound(Vec<u8>),
-    /// A trailer, and an index that is not the one it was written for.
+    /// A trailer, and an index that does not match it.
     Damaged {
         rows_end: u64,
     },

@@ -1,6 +1,6 @@
-//! Which files does the directory consist of, and how long is each? (`docs/format/segment.md`)
+//! The manifest: all files of the directory and their lengths (`docs/format/segment.md`).
 //!
-//! Written twice, when a segment is made, sealed or removed. So a copy that is not whole is noticed.
+//! Both copies are written when a segment is made, sealed or removed. So an incomplete copy of the directory is noticed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,12 +12,12 @@ use tacho_store::{Error, ErrorKind, Result};
 
 pub const FILE: &str = "MANIFEST";
 pub const BACKUP: &str = "MANIFEST.backup";
-/// Made by people: the directory shall open with the files that are there.
+/// Made by operators: the directory may open with the files that are there.
 pub const LOST: &str = "MANIFEST.lost";
 const VERSION: u32 = 1;
 const TITLE: &str = "tachograph manifest ";
 const CHECKSUM: &str = "crc32c ";
-/// Far above what the numbers of segments allow for.
+/// Far above what segment numbers permit.
 const BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub enum State {
     Sealed,
     /// Ended without an index, because it is damaged.
     Ended,
-    /// Not needed any more; a crash may have come before its removal.
+    /// Not needed any more; a crash may have prevented its removal.
     Removed,
-    /// No segment can be read in it: moved to `quarantine/`.
+    /// Has no readable segment: moved to `quarantine/`.
     SetAside,
 }
 
@@ -43,7 +43,7 @@ impl State {
         (Self::SetAside, "quarantined"),
     ];
 
-    /// Are its rows part of the store?
+    /// Whether its rows are part of the store.
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Growing | Self::Sealed | Self::Ended)
     }
@@ -57,13 +57,13 @@ impl State {
     }
 }
 
-/// What is known of one file.
+/// Facts about one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     pub state: State,
-    /// Its length; of a growing one the least that it may be.
+    /// Its length; for a growing one its least length.
     pub bytes: u64,
-    /// CRC-32C of an ended file; `None` when an older version wrote it.
+    /// CRC-32C of an ended file; `None` if an older version wrote it.
     pub crc: Option<u32>,
 }
 
@@ -71,17 +71,17 @@ pub struct Known {
 pub struct Manifest {
     /// Rises with each change.
     pub sequence: u64,
-    /// Number of the segment that is made next; none is used twice.
+    /// Number of the next segment; numbers are not reused.
     pub next: u32,
     pub files: BTreeMap<u32, Known>,
 }
 
-/// What was found of the two copies.
+/// Result of reading the two copies.
 pub struct Found {
     pub manifest: Option<Manifest>,
-    /// Names of damaged copies, and why.
+    /// Names of damaged copies, and the reasons.
     pub damaged: Vec<(&'static str, String)>,
-    /// Both copies are there and equal.
+    /// Both copies exist and are equal.
     pub complete: bool,
 }
 

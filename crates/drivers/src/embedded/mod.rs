@@ -1,8 +1,8 @@
 //! The default back end: append-only segment files and an index in memory (`docs/format/segment.md`, ADR 0001).
 //!
-//! Chunks never change, so there is nothing to merge: a `put` appends one batch and syncs, a scan reads rows where the
-//! index says they lie. Replaced and deleted rows are dead weight until their segment is mostly dead and is
-//! rewritten (`compact.rs`), a little with every write.
+//! Chunks never change, so there is nothing to merge: a `put` appends one batch and syncs, a scan reads rows at their places
+//! in the index. Replaced and deleted rows take space until their segment is mostly dead and is rewritten (`compact.rs`), a
+//! little with every write.
 //!
 //! Path of one record: before, `tacho_store`'s flush put its chunk; after, its scan reads it.
 
@@ -46,15 +46,15 @@ use segments::{Handles, Purpose, Segments, entries};
 use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use survey::Survey;
 
-/// Bytes of a segment: so few files that all stay open, so small that rewriting one is short.
+/// Size of a segment, bytes: few enough that all files stay open, small enough that rewriting one is short.
 const SEGMENT_BYTES: u64 = 256 << 20;
-/// Rows and bytes that a scan holds at a time.
+/// Rows and bytes per page of a scan.
 const PAGE_ROWS: usize = 256;
 const PAGE_BYTES: usize = 4 << 20;
-/// Bytes that are read on the thread that asks, when they are in the system's memory: some 200 us of copying.
+/// Limit on bytes read on the calling thread, when they are in the page cache: some 200 us of copying.
 const INLINE_BYTES_MAX: usize = 2 << 20;
 
-/// What readers see. Locked after `Files`, never before.
+/// State of readers. Locked after `Files`, never before.
 #[derive(Default)]
 struct Directory {
     index: Index,
@@ -63,13 +63,13 @@ struct Directory {
     doubted: BTreeSet<(u32, u32)>,
 }
 
-/// What the one writer needs.
+/// State of the one writer.
 struct Files {
     segments: Segments,
     compaction: Option<Compaction>,
-    /// Segments that no compaction can empty: damaged, or not readable at all.
+    /// Segments that no compaction can empty: damaged, or unreadable.
     kept: BTreeMap<u32, Kept>,
-    /// The last compaction found no room: the next one begins where it needs the least.
+    /// The disk was full in the last compaction: the next one starts with the segment that needs the least space.
     is_full: bool,
 }
 
@@ -77,11 +77,11 @@ struct Inner {
     path: PathBuf,
     capabilities: Capabilities,
     directory: RwLock<Directory>,
-    /// None where it was opened to be read.
+    /// None when opened read-only.
     files: Option<Mutex<Files>>,
-    /// As of the last change. Whoever asks does not wait for a write.
+    /// As of the last change. A caller does not wait for a write.
     health: Mutex<Health>,
-    /// Segments as they were found where the directory was opened to be read.
+    /// Segments as they were found when the directory was opened read-only.
     surveyed: BTreeMap<u32, Known>,
     verifying: Mutex<verify::Progress>,
     _lock: Option<DirectoryLock>,
@@ -98,7 +98,7 @@ impl Embedded {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }
 
-    /// Opens a directory to be read: no file is made, changed or removed.
+    /// Opens a directory read-only: no file is made, changed or removed.
     ///
     /// # Errors
     /// As [`Embedded::open`].
@@ -115,7 +115,7 @@ impl Embedded {
     }
 }
 
-/// Disks are waited for on threads that may wait.
+/// Runs disk operations on a blocking thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
@@ -170,7 +170,7 @@ impl Inner {
         }
     }
 
-    /// What is needed to write.
+    /// The state of the writer.
     fn files(&self) -> Result<MutexGuard<'_, Files>> {
         match &self.files {
             Some(files) => Ok(files.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -184,7 +184,7 @@ impl Inner {
     fn put(&self, rows: &[Row]) -> Result<()> {
         let rows: Vec<RowRef<'_>> = rows.iter().map(row_ref).collect();
         let mut files = self.files()?;
-        // Facts and deletions of the store are short, and nothing can be freed without them.
+        // Metadata and deletions are short, and no space can be freed without them.
         let is_meta = rows.iter().all(|row| row.table == Table::Meta);
         let purpose = if is_meta { Purpose::Freeing } else { Purpose::Put };
         self.write(&mut files.segments, &rows, purpose)?;
@@ -235,13 +235,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Is it known without looking into files that a scan finds nothing?
+    /// Whether it is known without reading files that a scan is empty.
     fn is_nothing(&self, scan: &Scan) -> bool {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         directory.index.page(scan, 1).is_empty()
     }
 
-    /// Bytes of some scans' rows, of each at most `row_max`; of the first rows, where they are many.
+    /// Bytes of the rows of some scans, each row counted as at most `row_max`; stops early when there are many.
     fn bytes(&self, scans: &[Scan], row_max: usize) -> usize {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
@@ -254,7 +254,7 @@ impl Inner {
         bytes
     }
 
-    /// All rows of each scan, cut to the parts that are wanted.
+    /// All rows of each scan, cut to the wanted parts.
     fn read(
         &self,
         scans: &[Scan],
@@ -340,8 +340,8 @@ impl Inner {
 }
 
 impl Inner {
-    /// Without a change of threads for little that is in memory, with one for everything else. `row_max`: bytes that are read of
-    /// a row, about, at most.
+    /// Small reads from the page cache run on this thread, all others on a blocking thread. `row_max`: bytes read per row,
+    /// about, at most.
     async fn read_anywhere(
         self: Arc<Self>,
         scans: Vec<Scan>,
@@ -351,7 +351,7 @@ impl Inner {
         match self.bytes(&scans, row_max) {
             0 => return Ok(scans.iter().map(|_| Vec::new()).collect()),
             bytes if bytes <= INLINE_BYTES_MAX => {
-                // What went wrong is found out by reading again.
+                // The second read finds the cause of an error.
                 if let Ok(rows) = self.read(&scans, parts.as_ref(), Patience::Memory) {
                     return Ok(rows);
                 }
@@ -363,7 +363,7 @@ impl Inner {
 }
 
 impl Page {
-    /// Makes the scan begin behind this page.
+    /// Makes the scan start after this page.
     fn go_on(&self, scan: &mut Scan) {
         if let Some(last) = &self.last {
             let after = Bound::Excluded(last.clone());
@@ -379,12 +379,12 @@ impl Page {
 /// Rows of a scan that were read together.
 struct Page {
     rows: Vec<Scanned<Cut>>,
-    /// Where the next page goes on.
+    /// Where the next page starts.
     last: Option<Vec<u8>>,
     more: bool,
 }
 
-/// Of a row that was not cut.
+/// For a row that was not cut.
 fn whole(row: Scanned<Cut>) -> Scanned {
     row.map(|cut| cut.row)
 }

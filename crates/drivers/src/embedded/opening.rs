@@ -1,4 +1,4 @@
-//! From what lies in a directory to segments that take rows: removals are finished, what cannot be read is set aside.
+//! Opens a directory: finishes removals, sets unreadable files aside, prepares segments for writing.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Segments {
         }
         if segments.manifest != before || !is_complete {
             segments.unwritten = true;
-            // It is tried again before the next row is written.
+            // Tried again before the next row is written.
             let synced = segments.disk.sync_directory(directory);
             let written = synced.map_err(|e| Error::io("sync directory", directory, e));
             match written.and_then(|()| segments.write_manifest(Purpose::Freeing)) {
@@ -63,7 +63,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// What somebody has accepted is so from now on, and nothing else that is missing later.
+    /// The permission of an operator covers what is missing now, and nothing that is missing later.
     fn forget_word(&self) {
         let path = self.directory.join(LOST);
         if let Err(error) = self.disk.remove(&path) {
@@ -71,11 +71,11 @@ impl Segments {
         }
     }
 
-    /// What lies in the quarantine stays known; what was taken out of it needs no deletes any more.
+    /// Files in the quarantine stay known; those that an operator took out of it need no deletes any more.
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
-        // One of them may have been put back, mended, or its number may have been given to another file since.
+        // An operator may have repaired one and put it back, or its number may have been given to another file since.
         for number in there.iter().filter(|number| !file_path(&self.directory, **number).exists()) {
             let aside = |k: &mut Known| k.state = State::SetAside;
             self.manifest.files.entry(*number).and_modify(aside).or_insert(known);
@@ -83,7 +83,7 @@ impl Segments {
         self.manifest.files.retain(|number, known| known.state != State::SetAside || there.contains(number));
     }
 
-    /// Removes what the process before this one had ended to need.
+    /// Removes the files that the previous process did not need any more.
     fn finish_removals(&mut self, unread: &[u32]) {
         self.manifest.files.retain(|number, known| known.state != State::Removed || unread.contains(number));
         unread.iter().for_each(|number| self.unlink(*number));
@@ -96,7 +96,7 @@ impl Segments {
         if let Some(damage) = loaded.damage() {
             self.damage.insert(number, damage.clone());
         }
-        // The process before may have ended ahead of a sync. What the manifest says of a file must not be lost with the power.
+        // The previous process may have ended before a sync. Facts in the manifest must not be lost by a power failure.
         if is_newest && matches!(loaded, Loaded::Sealed(_) | Loaded::Scanned(_)) {
             let synced = self.disk.open(&path).and_then(|mut file| file.sync());
             synced.map_err(|e| Error::io("sync segment", &path, e))?;
@@ -138,19 +138,19 @@ impl Segments {
         let bytes = file.metadata().map_err(failed)?.len();
         let crc = match known {
             Some(_) => Some(checksum(file, bytes).map_err(failed)?),
-            // Made by a version without a manifest: there may be hundreds of gigabytes.
+            // Written by a version without a manifest: there may be hundreds of gigabytes.
             None => None,
         };
         self.manifest.files.insert(number, Known { state: State::Sealed, bytes, crc });
         Ok(())
     }
 
-    /// Goes on writing to the newest file, behind its good part. One that is damaged takes no more rows.
+    /// Continues writing to the newest file, behind its good part. A damaged one takes no more rows.
     fn resume(&mut self, number: u32, scanned: Scanned) -> Result<()> {
         let path = file_path(&self.directory, number);
         let Scanned { index, length, torn, doubtful, marked, crc, damage } = scanned;
         if let Some(known) = self.manifest.files.get_mut(&number).filter(|known| known.bytes > length) {
-            // Whoever finds it after the cut must not miss anything: a mark was damaged, which is no row.
+            // A later reader must not miss anything after the cut: a damaged mark is not a row.
             known.bytes = length;
             self.write_manifest(Purpose::Freeing)?;
         }
@@ -171,8 +171,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Cuts off what was never acknowledged, as far as anybody knows. Where that is in doubt, a copy is set aside. Where that
-    /// is not possible, it stays, and the segment ends before it.
+    /// Cuts off bytes that were not acknowledged, as far as is known. In doubt a copy is set aside. If that fails, they stay,
+    /// and the segment ends before them.
     fn cut_torn(&mut self, number: u32, length: u64, torn: u64, doubtful: bool) -> Result<bool> {
         let path = file_path(&self.directory, number);
         let mut copy = None;
@@ -192,7 +192,7 @@ impl Segments {
         Ok(true)
     }
 
-    /// Moves a file out of the way that nobody can read; where that fails, it stays where it is, unread.
+    /// Moves an unreadable file to the quarantine; if that fails, it stays in place, unread.
     pub(super) fn set_aside(&mut self, number: u32) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         self.manifest.files.insert(number, known);
@@ -204,8 +204,8 @@ impl Segments {
         }
     }
 
-    /// Removes a file that the manifest calls removed. One that stays is tried again when the directory is opened; until then
-    /// deletes outlive it.
+    /// Removes a file that is removed in the manifest. If that fails, the next open tries again; until then deletes outlive
+    /// it.
     pub(super) fn unlink(&mut self, number: u32) {
         let path = file_path(&self.directory, number);
         let removed = match self.disk.remove(&path) {

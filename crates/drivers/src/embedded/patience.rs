@@ -1,5 +1,5 @@
-//! Does a read wait for the disk? Most rows that are asked for are in the system's memory: reading those on the thread that asks
-//! takes a few microseconds, going to another thread and back takes tens.
+//! Reads with or without waiting for the disk. Most requested rows are in the page cache: reading them on the calling thread
+//! takes a few microseconds, another thread takes tens.
 
 use std::fs::File;
 use std::io;
@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// Reads what the disk has, however long it takes.
+    /// Reads from the disk, however long it takes.
     Disk,
-    /// Fails with `WouldBlock` when not all of it is in memory, or the system cannot say.
+    /// Fails with `WouldBlock` when not all of it is in memory, or the system does not know.
     Memory,
 }
 
@@ -22,7 +22,7 @@ impl Patience {
     }
 }
 
-/// `preadv2` with `RWF_NOWAIT`; part of it may be there and the rest not.
+/// `preadv2` with `RWF_NOWAIT`; may return only the part that is in memory.
 #[cfg(target_os = "linux")]
 fn read_cached(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     use rustix::io::{ReadWriteFlags, preadv2};
@@ -52,7 +52,7 @@ mod tests {
         Patience::Disk.read(&file, &mut bytes, 100).unwrap();
         assert!(bytes.iter().copied().eq(100..200));
         let mut again = [0; 100];
-        // Some file systems cannot say what is in memory.
+        // Some file systems do not know what is in memory.
         if Patience::Memory.read(&file, &mut again, 100).is_ok() {
             assert_eq!(again, bytes);
         }

@@ -1,4 +1,4 @@
-//! What is set aside: files and parts of files that nobody can read, and that may hold records all the same. Never removed here.
+//! The quarantine: unreadable files and parts of files that may still have records. Never removed here.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -12,14 +12,14 @@ use super::format::{file_name, file_number, file_path};
 const DIRECTORY: &str = "quarantine";
 /// Part of the name of a copy of the end of a segment.
 const TORN: &str = ".segment.torn-";
-/// Bytes that are copied at a time.
+/// Bytes copied at a time.
 const PART_BYTES: usize = 1 << 20;
 
 pub fn path(directory: &Path) -> PathBuf {
     directory.join(DIRECTORY)
 }
 
-/// Names of what is there, sorted.
+/// Names of its files, sorted.
 pub fn list(directory: &Path) -> Result<Vec<String>> {
     let path = path(directory);
     let failed = |e| Error::io("list quarantine", &path, e);
@@ -41,7 +41,7 @@ pub fn number(name: &str) -> Option<u32> {
     file_number(name.get(..file_name(0).len())?).filter(|_| !is_torn_end(name))
 }
 
-/// Is it a copy of what was cut off the end of a segment?
+/// Whether it is a copy of the cut end of a segment.
 pub fn is_torn_end(name: &str) -> bool {
     name.contains(TORN)
 }

@@ -1,6 +1,6 @@
-//! Where are the rows of a segment, when some of its bytes are damaged?
+//! Finds the rows of a segment with damaged bytes.
 //!
-//! Batch heads and rows have checksums of their own. Behind a damaged place reading goes on at the next sound one of either.
+//! Batch heads and rows have their own checksums. After a damaged place the scan continues at the next sound one of either.
 
 use std::path::Path;
 
@@ -9,39 +9,39 @@ use super::format::{
     take_batch_head, take_row,
 };
 
-/// Bytes that checksums of rows are tried on behind damaged places; a second or so. Then only batch heads are looked for:
-/// values may be full of bytes that look like the heads of rows.
+/// Limit on the bytes of failed checksum attempts behind damaged places; about a second. Then only batch heads are searched
+/// for: values may be full of bytes that look like heads of rows.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
-/// What is shorter holds no row.
+/// A shorter batch has no row.
 const BATCH_WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
 
 /// A file that was read row by row.
 pub struct Scanned {
     pub index: IndexBuilder,
-    /// Where the good part ends.
+    /// End of the good part.
     pub length: u64,
-    /// Bytes behind it of which nothing says that they were acknowledged.
+    /// Bytes behind it that nothing shows to have been acknowledged.
     pub torn: u64,
-    /// They may have been all the same: a copy is to be kept.
+    /// They may have been acknowledged: a copy is kept.
     pub doubtful: bool,
-    /// A mark is the last before them.
+    /// A mark is the last item before them.
     pub marked: bool,
     /// CRC-32C of the good part.
     pub crc: u32,
     pub damage: Damage,
 }
 
-/// What of a file cannot be read.
+/// Damage of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     pub header: bool,
     pub index: bool,
-    /// Its bytes are not those that the manifest has the checksum of.
+    /// Its bytes do not match the checksum in the manifest.
     pub changed: bool,
-    /// Bytes behind the end that the manifest knows.
+    /// Bytes behind the end in the manifest.
     pub excess: u64,
-    /// Damaged places among the rows, and their bytes. Rows of a sound index that are damaged are found when they are read.
+    /// Damaged places among the rows, and their bytes. Damaged rows of a sound index are found when they are read.
     pub places: u64,
     pub bytes: u64,
     /// Offset of the first place.
@@ -61,7 +61,7 @@ impl Damage {
         self.bytes += (to - from) as u64;
     }
 
-    /// One line of the log: each place alone would be too many.
+    /// Logs one line: one per place would be too many.
     pub fn log(&self, path: &Path) {
         let Self { header, index, changed: _, excess, places, bytes, first } = self;
         let path = path.display();
@@ -72,9 +72,9 @@ impl Damage {
     }
 }
 
-/// Goes through the rows of a file, of which so many bytes are known to have been acknowledged. Behind them a damaged batch is
-/// torn when no sound batch is behind it, and all of it is left out. A `put` ends with a sync, so a batch behind another proves
-/// that the first was on disk; so does the mark, a batch without rows.
+/// Visits the rows of a file with so many acknowledged bytes. Behind them a damaged batch is torn if no sound batch follows,
+/// and all of it is skipped. A `put` ends with a sync, so a following batch proves that the first was on disk; so does the
+/// mark, a batch without rows.
 pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
     scan_within(TRIED_BYTES_MAX, bytes, acknowledged, damage, each)
 }
@@ -91,7 +91,8 @@ fn scan_within(
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
-            // Behind a sound head whose rows do not all fit nothing was ever written: what looks like a batch is part of a value.
+            // Nothing was ever written behind a sound head whose rows do not all fit: what looks like a batch is part of a
+            // value.
             let is_cut_short = take_batch_head(&bytes[at..]).is_some();
             if !is_proven && (is_cut_short || next_batch(bytes, at + 1).is_none()) {
                 break;
@@ -120,8 +121,8 @@ fn scan_within(
     }
 }
 
-/// May the torn end at `at` be a batch that was acknowledged and then damaged? The mark behind the last batch is not synced;
-/// after a power failure nothing proves that the batch was. One that has less bytes than its head says was never synced.
+/// Whether the torn end at `at` may be an acknowledged batch that was damaged. The mark behind the last batch is not synced;
+/// after a power failure nothing proves that the batch was. A batch with fewer bytes than its head says was never synced.
 fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
     match take_batch_head(tail) {
         Some(length) => BATCH_HEAD_BYTES + length <= tail.len(),
@@ -135,7 +136,7 @@ fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
 
 struct Walk<'a> {
     bytes: &'a [u8],
-    /// Bytes of rows whose checksum was wrong, and their bound.
+    /// Bytes of rows with a wrong checksum, and their limit.
     tried: u64,
     tried_max: u64,
     damage: Damage,
@@ -145,18 +146,18 @@ struct Walk<'a> {
 }
 
 type Offset = usize;
-/// Sound rows of a batch and where they stand, and the places of damaged ones.
+/// Sound rows of a batch and their offsets, and the places of damaged ones.
 type Split<'a> = (Vec<(Offset, RowRef<'a>)>, Vec<(Offset, Offset)>);
 
 impl<'a> Walk<'a> {
-    /// Where the rows of the batch at `at` begin and end, if a sound head stands there and the file is long enough.
+    /// Start and end of the rows of the batch at `at`, if its head is sound and the file is long enough.
     fn batch(&self, at: Offset) -> Option<(Offset, Offset)> {
         let rows = at + BATCH_HEAD_BYTES;
         let end = rows + take_batch_head(&self.bytes[at..])?;
         (end <= self.bytes.len()).then_some((rows, end))
     }
 
-    /// Does a row stand at `at`, which may be anywhere, and end before `end`?
+    /// Whether a row starts at `at`, which may be any place, and ends before `end`.
     fn search(&mut self, at: Offset, end: Offset) -> Taken<'a> {
         if self.tried > self.tried_max {
             return Taken::Nothing;
@@ -179,7 +180,8 @@ impl<'a> Walk<'a> {
         self.last = (from, to);
     }
 
-    /// Takes the last damaged place for a damaged index, not for rows, where it is as long as the index of these rows.
+    /// Counts the last damaged place as a damaged index, not as damaged rows, if it has the length of the index of these
+    /// rows.
     fn forgive_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.damage.places > 0 && self.last == (end.saturating_sub(index_bytes), end) {
@@ -189,11 +191,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Hands out the rows behind the damaged batch head at `at`; returns where the next sound head stands, or the end.
+    /// Hands out the rows behind the damaged batch head at `at`; returns the place of the next sound head, or the end.
     fn salvage(&mut self, at: Offset, each: &mut impl FnMut(Entry<'_>)) -> Offset {
         let end = self.bytes.len();
         let (mut damaged, mut next) = (at, at + 1);
-        // Where a row must stand, if one is left.
+        // The place of the next row, if one is left.
         let mut expected = at + BATCH_HEAD_BYTES;
         while next < end {
             if self.batch(next).is_some() {
@@ -208,7 +210,7 @@ impl<'a> Walk<'a> {
                     next += row.bytes();
                     (damaged, expected) = (next, next);
                 }
-                // Its lengths are right: its content may look like rows, and is none.
+                // Its lengths are right: its content may look like rows, but is not.
                 Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
                     next += bytes;
                     expected = next;
@@ -222,7 +224,7 @@ impl<'a> Walk<'a> {
         next
     }
 
-    /// Does a row or a batch begin at `at`, or end the file there?
+    /// Whether a row or a batch starts at `at`, or the file ends there.
     fn is_next(&self, at: Offset) -> bool {
         at == self.bytes.len()
             || self.batch(at).is_some()
@@ -242,7 +244,7 @@ impl<'a> Walk<'a> {
                 Taken::Damaged(bytes) => bytes,
                 Taken::Nothing => 1,
             };
-            // Are its lengths right? Else the next sound row is looked for.
+            // If its lengths are wrong, the next sound row is searched for.
             let by_length = at + bytes;
             let is_row = |at: Offset| at < end && matches!(take_row(&self.bytes[at..end]), Taken::Row(_));
             let fits = bytes > 1 && (by_length == end || is_row(by_length));
@@ -268,7 +270,7 @@ pub fn entry_of<'a>(row: &RowRef<'a>, offset: usize) -> Entry<'a> {
     }
 }
 
-/// Where the next sound batch head stands.
+/// The place of the next sound batch head.
 fn next_batch(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -286,7 +288,7 @@ mod tests {
     use crate::embedded::format::{Action, encode_header, mark, put_batch};
     use tacho_store::Table;
 
-    /// Bytes every second of which begins what looks like the head of a row that goes far.
+    /// Bytes every second of which starts something that looks like the head of a long row.
     fn worst(bytes: usize) -> Vec<u8> {
         [0, 1]
             .repeat(bytes / 2)
@@ -317,7 +319,7 @@ mod tests {
         let value = worst(200_000);
         let mut bytes = file(&[b"before", &value, b"last"]);
         let at = HEADER_BYTES + BATCH_HEAD_BYTES * 3 + 14 + 1 + 1 + 6;
-        // Head and row of the second batch: only behind its value is there something sound.
+        // Head and row of the second batch: the next sound item is behind its value.
         bytes[at] ^= 1;
         bytes[at + BATCH_HEAD_BYTES] ^= 1;
         for tried_max in [0, 1_000_000, u64::MAX] {

@@ -1,4 +1,4 @@
-//! The files of a store: one that grows, and those that are sealed. All writing happens here, one caller at a time.
+//! The segment files of a store: a growing one and sealed ones. All writing is here, one caller at a time.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,19 +20,19 @@ use super::manifest::{Known, Manifest, State};
 use super::scan::Damage;
 use super::scan::entry_of;
 
-/// This file is given up when a full disk keeps rows from being deleted. It has this part of a segment, 4 MiB of 256: enough for
-/// the deletes of tens of thousands of rows.
+/// A file of this part of a segment, 4 MiB of 256, that is removed when rows cannot be deleted because the disk is full:
+/// enough for the deletes of tens of thousands of rows.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 
-/// The segment that grows.
+/// The growing segment.
 pub struct Active {
     pub number: u32,
     pub path: PathBuf,
     pub file: Box<dyn DiskFile>,
-    /// Bytes of what was answered, and of the mark behind it.
+    /// Acknowledged bytes, and the mark behind them.
     pub length: u64,
-    /// Bytes that are synced and survive a power failure; a mark that was not synced is not among them.
+    /// Synced bytes, which survive a power failure; without an unsynced mark.
     pub synced: u64,
     /// CRC-32C of all of them.
     pub crc: u32,
@@ -41,39 +41,39 @@ pub struct Active {
     pub cut: bool,
 }
 
-/// Read handles by number. A reader keeps the file alive after it was removed.
+/// Read handles by number. A reader keeps the file open after its removal.
 pub type Handles = BTreeMap<u32, Arc<File>>;
 
 pub struct Segments {
     pub(super) directory: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) manifest: Manifest,
-    /// The manifest on disk is to be written before the next row: it does not name all files yet.
+    /// The manifest on disk must be written before the next row: it does not list all files yet.
     pub(super) unwritten: bool,
     /// Copies of it that were damaged when the directory was opened.
     pub(super) manifest_damaged: Vec<&'static str>,
     pub(super) active: Option<Active>,
-    /// By segment; of those whose damage is known.
+    /// Known damage by segment.
     pub(super) damage: BTreeMap<u32, Damage>,
-    /// Bytes that were cut off when the directory was opened.
+    /// Bytes cut off when the directory was opened.
     pub(super) torn_bytes: u64,
     /// A segment is sealed when it has this many bytes.
     bytes_max: u64,
 }
 
-/// Where a written row lies.
+/// Place of written rows.
 pub struct Written {
     pub segment: u32,
     /// Offset of each row, in their order.
     pub offsets: Vec<u32>,
 }
 
-/// What rows are written for.
+/// Purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Somebody puts them.
+    /// A caller puts rows.
     Put,
-    /// They free space, sooner or later: the reserve is for them.
+    /// The write frees space, sooner or later: it may use the reserve.
     Freeing,
 }
 
@@ -92,7 +92,7 @@ impl Segments {
         }
     }
 
-    /// Appends rows as one batch and syncs. After an error nothing of it is there.
+    /// Appends rows as one batch and syncs. After an error none of it is there.
     pub fn append(
         &mut self,
         rows: &[RowRef<'_>],
@@ -103,7 +103,7 @@ impl Segments {
         self.for_purpose(purpose, |segments| segments.try_append(rows, purpose, handles))
     }
 
-    /// What frees space is done another time when the disk is full and there is a reserve to give up.
+    /// Retries a write that frees space when the disk is full and there is a reserve to release.
     fn for_purpose<T>(
         &mut self,
         purpose: Purpose,
@@ -174,7 +174,7 @@ impl Segments {
         }
     }
 
-    /// Makes the next file. It takes rows when it is durable and the manifest names it.
+    /// Makes the next file. It takes rows when it is durable and in the manifest.
     fn create(&mut self, purpose: Purpose, handles: &mut Handles) -> Result<Active> {
         let number = self.manifest.next;
         let path = file_path(&self.directory, number);
@@ -188,7 +188,7 @@ impl Segments {
             Ok((file, File::open(&path)?))
         };
         let (file, reader) = create().map_err(|e| {
-            // What is left is too short for a row, and in the way of the next attempt.
+            // The rest is too short for a row, and would block the next attempt.
             let _ = self.disk.remove(&path);
             Error::io("create segment", &path, e)
         })?;
@@ -196,7 +196,7 @@ impl Segments {
         self.manifest.files.insert(number, known);
         self.manifest.next = number + 1;
         self.write_manifest(purpose).inspect_err(|_| {
-            // One copy may name the file already: it stays until both are written again.
+            // One copy may list the file already: it stays until both are written again.
             self.manifest.files.remove(&number);
             self.manifest.next = number;
             self.unwritten = true;
@@ -215,7 +215,7 @@ impl Segments {
         })
     }
 
-    /// A file at the path of a new one is a rest of an attempt that failed. One that may hold rows is set aside.
+    /// A file at the path of a new one is the rest of a failed attempt. It is set aside if it may have rows.
     fn clear_way(&mut self, number: u32, path: &Path) -> Result<()> {
         match std::fs::metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -232,7 +232,7 @@ impl Segments {
         }
     }
 
-    /// Writes index and trailer behind the rows; a segment without rows is left open.
+    /// Writes index and trailer behind the rows; a segment without rows stays open.
     pub fn seal(&mut self, purpose: Purpose) -> Result<()> {
         self.for_purpose(purpose, |segments| segments.try_seal(purpose))
     }
@@ -256,15 +256,15 @@ impl Segments {
         let number = active.number;
         self.manifest.files.insert(number, known);
         self.active = None;
-        // Without it the next start sees by the trailer that the segment was sealed.
+        // Without it the next start recognises the sealed segment by its trailer.
         if let Err(error) = self.write_manifest(purpose) {
             tracing::warn!(%error, segment = number, "manifest not written");
         }
         Ok(())
     }
 
-    /// Of the growing segment it says how long it is at least by now: who copies files of different moments notices that by it
-    /// when rows of a segment that was removed are in the other one.
+    /// Includes the present least length of the growing segment: so a copy of the directory with files of different moments
+    /// is noticed when rows of a removed segment are missing in it.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
@@ -276,32 +276,33 @@ impl Segments {
         Ok(())
     }
 
-    /// The number of the last segment that was made; 0 before the first.
+    /// The number of the newest segment; 0 before the first.
     pub fn newest(&self) -> u32 {
         self.manifest.next.saturating_sub(1)
     }
 
-    /// The number of the segment that grows.
+    /// The number of the growing segment.
     pub fn growing(&self) -> Option<u32> {
         self.active.as_ref().map(|active| active.number)
     }
 
-    /// May an older file still hold rows that deletes in this one hide? Files that were set aside or could not be removed count.
+    /// Whether an older file may have rows that deletes in this one hide. Files that were set aside or could not be removed
+    /// count.
     pub fn has_older(&self, number: u32) -> bool {
         self.manifest.files.keys().any(|other| *other < number)
     }
 
-    /// The oldest file that stays whatever happens.
+    /// The oldest file that stays in any case.
     pub fn oldest_stuck(&self) -> Option<u32> {
         self.manifest.files.iter().find(|(_, known)| !known.state.is_live()).map(|(number, _)| *number)
     }
 
-    /// Can all rows of a segment be told, so that it may be removed when none is needed?
+    /// Whether all rows of a segment are known, so that it may be removed when none is needed.
     pub fn is_accounted_for(&self, number: u32) -> bool {
         self.damage.get(&number).is_none_or(|damage| damage.places == 0 && damage.excess == 0)
     }
 
-    /// Says durably that a segment is not needed any more. After an error it is as it was.
+    /// Writes to the manifest that a segment is not needed any more. After an error nothing is changed.
     pub fn retire(&mut self, number: u32) -> Result<()> {
         let before = self.manifest.files.get(&number).copied();
         let removed = Known { state: State::Removed, bytes: 0, crc: None };
@@ -317,24 +318,24 @@ impl Segments {
         })
     }
 
-    /// Removes a segment that was retired.
+    /// Removes a retired segment.
     pub fn remove(&mut self, number: u32) {
         self.damage.remove(&number);
         self.unlink(number);
         self.refill_reserve();
     }
 
-    /// What the manifest says of all files.
+    /// All files in the manifest.
     pub const fn known(&self) -> &BTreeMap<u32, Known> {
         &self.manifest.files
     }
 
-    /// Its bytes are not those that the manifest has the checksum of.
+    /// Notes that its bytes do not match the checksum in the manifest.
     pub fn note_wrong(&mut self, number: u32) {
         self.damage.entry(number).or_default().changed = true;
     }
 
-    /// So much of it cannot be read. Returns whether more than was known.
+    /// Notes damage of a segment. Returns whether it is more than was known.
     pub fn note_damage(&mut self, number: u32, found: Damage) -> bool {
         let known = self.damage.entry(number).or_default();
         let is_more = found.bytes > known.bytes;
@@ -362,7 +363,7 @@ impl Segments {
         self.bytes_max / RESERVE_OF_SEGMENT
     }
 
-    /// Takes up the reserve again when there is ample room.
+    /// Makes the reserve again when there is ample space.
     pub(super) fn refill_reserve(&self) {
         let path = self.directory.join(RESERVE);
         let bytes = self.reserve_bytes();
@@ -378,7 +379,7 @@ impl Segments {
     }
 }
 
-/// A mark that is on disk tells the next start that all before it was acknowledged.
+/// A mark on disk tells the next start that everything before it was acknowledged.
 impl Drop for Segments {
     fn drop(&mut self) {
         if let Some(active) = &mut self.active {
@@ -399,7 +400,7 @@ impl Active {
         self.length += bytes.len() as u64;
     }
 
-    /// Says, without a sync, that what is before was acknowledged.
+    /// Writes a mark, without a sync: everything before it was acknowledged.
     pub fn mark(&mut self) {
         let mark = mark();
         match self.file.append(&mark) {
@@ -426,7 +427,7 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// What a written row means for the index.
+/// Index entries of written rows.
 pub fn entries<'a>(rows: &'a [RowRef<'a>], written: &'a Written) -> impl Iterator<Item = Entry<'a>> {
     rows.iter().zip(&written.offsets).map(|(row, offset)| entry_of(row, *offset as usize))
 }

@@ -1,4 +1,4 @@
-//! One row where it lies: how much of it is read? Short rows at once, of long ones the front, which tells what else is wanted.
+//! Reads one row at its place. Short rows whole; of long ones first the front, which selects the other parts.
 
 use std::fs::File;
 use std::io;
@@ -11,25 +11,25 @@ use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, take_head, take_row};
 use super::index::Place;
 use super::patience::Patience;
 
-/// Bytes of a row up to which it is read whole: parts cost a call each.
+/// Rows up to this many bytes are read whole: each part costs a system call.
 pub const WHOLE_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a longer row that are read first: the header of most chunks.
 const FRONT_BYTES: usize = 4 << 10;
 
-/// Which parts of a value are wanted, by its front; `None`: all of it.
+/// Selects the parts of a value by its front; `None`: all of it.
 pub type Choice<'a> = dyn Fn(&[u8]) -> Option<Vec<Range<usize>>> + 'a;
 
-/// What is wrong with a row.
+/// Damage of a row.
 pub struct Damage {
-    /// What stands in the place of its value; empty where that is another row's, or nobody's.
+    /// The bytes in the place of its value; empty if that is another row's place, or none.
     pub value: Bytes,
     pub reason: String,
 }
 
-/// What the system answers for a bad sector, and for one whose checksum is wrong: `EIO` and Linux' `EBADMSG`.
+/// The system's errors for a bad sector and for a wrong checksum of one: `EIO` and Linux' `EBADMSG`.
 const BAD_SECTOR: [i32; 2] = [5, 74];
 
-/// Does the disk not have these bytes, however often it is asked: a bad sector, or a file that is too short?
+/// Whether the disk cannot return these bytes, however often they are read: a bad sector, or a short file.
 pub fn is_damage(error: &io::Error) -> bool {
     let is_bad = error.raw_os_error().is_some_and(|code| BAD_SECTOR.contains(&code));
     is_bad || error.kind() == io::ErrorKind::UnexpectedEof
@@ -40,7 +40,7 @@ pub struct Spot<'a> {
     pub clustering: &'a [u8],
     pub place: Place,
     pub file: &'a File,
-    /// It is known to be damaged: no part of it is read without the whole.
+    /// Known to be damaged: it is only read whole.
     pub doubted: bool,
     pub patience: Patience,
 }
@@ -51,10 +51,10 @@ impl Spot<'_> {
         ROW_HEAD_BYTES + self.scan.partition.len() + self.clustering.len()
     }
 
-    /// The value, or the parts of it that are wanted, one after the other; or what is wrong with the row.
+    /// The value, or its wanted parts, one after the other; or the damage of the row.
     ///
     /// # Errors
-    /// Where another try may end otherwise.
+    /// Where a retry may help.
     pub fn read(&self, parts: Option<&Choice<'_>>) -> io::Result<Result<Bytes, Damage>> {
         let long = self.before() + self.place.value_bytes as usize > WHOLE_BYTES_MAX;
         let read = match parts.filter(|_| long && !self.doubted) {
@@ -87,12 +87,12 @@ impl Spot<'_> {
         Ok(Err(Damage { value, reason: reason.to_owned() }))
     }
 
-    /// `None` when the whole row must be looked at.
+    /// `None` when the whole row must be read.
     fn read_parts(&self, parts: &Choice<'_>) -> io::Result<Option<Bytes>> {
         let whole = self.place.value_bytes as usize;
         let mut front = vec![0; FRONT_BYTES];
         self.patience.read(self.file, &mut front, self.place.offset.into())?;
-        // Its checksum needs the whole row; but this one it is.
+        // Its checksum needs the whole row; but the head shows that it is this row.
         let Some(value) = take_head(&front, self.wanted()) else { return Ok(None) };
         let Some(parts) = parts(value).filter(|parts| are_within(parts, whole)) else { return Ok(None) };
         let bytes: usize = parts.iter().map(Range::len).sum();
@@ -115,7 +115,7 @@ impl Spot<'_> {
         Ok(Some(out.into()))
     }
 
-    /// The row as the index knows it, without its value.
+    /// The row in the index, without its value.
     fn wanted(&self) -> (RowRef<'_>, usize) {
         let row = RowRef {
             action: Action::Put,
@@ -128,7 +128,7 @@ impl Spot<'_> {
     }
 }
 
-/// Do parts ascend, without a common byte, within so many?
+/// Whether parts ascend, without a common byte, within so many bytes.
 fn are_within(parts: &[Range<usize>], bytes: usize) -> bool {
     let ordered = parts.iter().zip(parts.iter().skip(1)).all(|(a, b)| a.end <= b.start);
     ordered && parts.iter().all(|part| part.start <= part.end && part.end <= bytes)

@@ -1,4 +1,4 @@
-//! What lies in a directory, and is it all that belongs there? Reads only; `opening.rs` acts on what was found.
+//! Surveys a directory: its files, and whether it is complete. Reads only; `opening.rs` acts on the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -20,22 +20,22 @@ use super::quarantine;
 use super::scan::{Damage, Scanned};
 use super::segments::Handles;
 
-/// Files that one message names.
+/// Limit on files listed in a message.
 const NAMED_MAX: usize = 10;
 
-/// A directory as it was found.
+/// The survey of a directory.
 pub struct Survey {
     /// The one that was read, or an empty one.
     pub manifest: Manifest,
     /// There is one, and both copies are sound and equal.
     pub is_complete: bool,
-    /// Somebody has said that it shall open with the files that are there.
+    /// An operator has permitted opening it with the files that are there.
     pub is_accepted: bool,
     /// Names of damaged copies.
     pub manifest_damaged: Vec<&'static str>,
     /// Segments that were read, in order of their numbers.
     pub files: Vec<(u32, Loaded)>,
-    /// Segments that are there and were not read, for they are not needed any more.
+    /// Segments that were not read because they are not needed any more.
     pub unread: Vec<u32>,
     /// Names in the quarantine.
     pub quarantine: Vec<String>,
@@ -45,7 +45,7 @@ impl Survey {
     /// Reads all segments of a directory and fills the index.
     ///
     /// # Errors
-    /// `Corrupt` when files are missing, too short, or not named by the manifest; `Version`; `Io`.
+    /// `Corrupt` when files are missing, too short, or not in the manifest; `Version`; `Io`.
     pub fn read(directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
         let mut found = Manifest::read(directory)?;
         for (name, why) in &found.damaged {
@@ -69,8 +69,7 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
-        // One that could not be moved away, or that somebody has mended and put back: it is looked at as if it had never been
-        // known.
+        // A file that could not be moved away, or that an operator repaired and put back: read like an unknown one.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));
@@ -92,7 +91,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// What is damaged.
+    /// Known damage.
     pub fn health(&self, directory: &Path) -> Health {
         let damage =
             self.files.iter().filter_map(|(number, loaded)| Some((*number, loaded.damage()?.clone())));
@@ -126,7 +125,7 @@ impl Survey {
         let expected = Expected { number, known, ended };
         let mut loaded = load(&path, &file, expected, |entry| index.apply(number, &entry))?;
         if ended && let Loaded::Scanned(scanned) = &mut loaded {
-            // Only what grows on needs it; there may be many of the others.
+            // Only the growing segment needs it; there may be many of the others.
             scanned.index = IndexBuilder::default();
         }
         if let Some(damage) = loaded.damage() {
@@ -141,7 +140,7 @@ impl Survey {
 }
 
 impl Loaded {
-    /// What of it cannot be read, if anything.
+    /// Its damage, if any.
     pub fn damage(&self) -> Option<&Damage> {
         let (Self::Sealed(damage) | Self::Scanned(Scanned { damage, .. })) = self else {
             return None;
@@ -163,8 +162,8 @@ fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
     Ok(present)
 }
 
-/// Whoever copies a directory while it is written gets files of different moments. A crash never leaves that: files are made
-/// before the manifest names them, and removed after it says so.
+/// A directory that is copied while it is written has files of different moments. A crash never leaves that: files are made
+/// before the manifest lists them, and removed after it says so.
 fn check_whole(
     directory: &Path,
     manifest: &Manifest,
@@ -203,7 +202,7 @@ fn check_whole(
     Err(Error::corrupt(message).with("path", directory.display()))
 }
 
-/// Takes the files as they are, as somebody has asked for.
+/// Accepts the files as they are, as an operator permitted.
 fn forgive(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u64>) {
     let is_there =
         |number: &u32, known: &Known| present.get(number).is_some_and(|bytes| *bytes >= known.bytes);
@@ -215,7 +214,7 @@ fn forgive(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u6
     manifest.files.retain(|number, known| !known.state.is_live() || is_there(number, known));
 }
 
-/// Is it of a version that wrote no manifest? Segments that begin with a mark were never without one.
+/// Whether it is of a version without a manifest. Segments that start with a mark always have one.
 fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
     for (number, _) in present.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
         let path = file_path(directory, *number);

@@ -1,7 +1,7 @@
-//! Are the bytes of ended segments still those that were written? The manifest has a checksum of each.
+//! Verifies that the bytes of ended segments match their checksums in the manifest.
 //!
-//! A little with every call, in order of the segments, so that whoever asks sets the pace. Where a checksum is wrong, rows that
-//! are needed are looked at one by one: what is lost is told before anybody asks for it.
+//! A little with every call, in order of the segments, so that the caller sets the pace. If a checksum is wrong, the needed
+//! rows are checked one by one: lost rows are reported before a read needs them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,12 +18,12 @@ use super::manifest::Known;
 use super::spot::is_damage;
 use super::{Files, Inner};
 
-/// Bytes that one call reads.
+/// Bytes read per call.
 const PART_BYTES: u64 = 4 << 20;
-/// Damaged rows of one segment that are told by their keys; the log has the number of all.
+/// Limit on damaged rows of one segment that are reported by their keys; the log has the number of all.
 const ROWS_TOLD_MAX: usize = 4_096;
 
-/// How far it has come.
+/// Progress of the verification.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Segments up to this one were read.
@@ -31,7 +31,7 @@ pub struct Progress {
     current: Option<Current>,
 }
 
-/// A segment that is being read.
+/// The segment that is being read.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     number: u32,
@@ -41,7 +41,7 @@ struct Current {
     crc: u32,
 }
 
-/// Whether all was as it should, or why not.
+/// Whether all matched, or the reason.
 enum Read {
     Sound,
     Wrong(String),
@@ -57,7 +57,7 @@ impl Inner {
             return Ok(Verified { done: true, ..Verified::default() });
         };
         let Some(file) = self.handle(current.number) else {
-            // It was removed meanwhile.
+            // It was removed since.
             progress.through = current.number;
             return Ok(Verified::default());
         };
@@ -117,7 +117,7 @@ impl Inner {
         Ok(Some(if crc == expect { Read::Sound } else { mismatch() }))
     }
 
-    /// Finds the rows of a damaged segment that are needed and cannot be read, and says what was found.
+    /// Finds the unreadable needed rows of a damaged segment, and logs the result.
     fn wrong(&self, number: u32, file: &Arc<File>, why: &str) -> Result<Vec<Damaged>> {
         let path = file_path(&self.path, number);
         let is_new = self.note_wrong(number);
@@ -150,7 +150,7 @@ impl Inner {
         Ok(damaged)
     }
 
-    /// Where a row lies, if it is put there and needed.
+    /// Place of a row, if it is put there and needed.
     fn place(&self, number: u32, entry: &Entry<'_>) -> Option<Place> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let place = directory.index.get(entry.table, entry.partition, entry.clustering)?;
@@ -158,7 +158,7 @@ impl Inner {
             .then_some(place)
     }
 
-    /// Counts the segment among the damaged ones; whether it did not before.
+    /// Counts the segment as damaged; returns whether it was not before.
     fn note_wrong(&self, number: u32) -> bool {
         let mut health = match self.opened() {
             Some(mut files) => {

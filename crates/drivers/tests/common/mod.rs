@@ -1,4 +1,4 @@
-//! A directory of the embedded driver, small segments, a disk with faults.
+//! A directory of the embedded driver with small segments and a disk with faults.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -27,7 +27,7 @@ impl Bench {
         Self { directory: tempfile::tempdir().unwrap(), disk: FaultyDisk::default() }
     }
 
-    /// In memory, where there is such a place, and without syncs: for tests that end processes often, but no machine.
+    /// In memory, if there is such a file system, and without syncs: for tests that end processes often, but no machine.
     pub fn quick() -> Self {
         let bench = match tempfile::tempdir_in("/dev/shm") {
             Ok(directory) => Self { directory, disk: FaultyDisk::default() },
@@ -52,7 +52,7 @@ impl Bench {
         files
     }
 
-    /// Files of the directory and what is in them.
+    /// Files of the directory and their content.
     pub fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
         files
@@ -61,7 +61,7 @@ impl Bench {
             .collect()
     }
 
-    /// Makes the directory as it was.
+    /// Restores the directory.
     pub fn restore(&self, files: &BTreeMap<PathBuf, Vec<u8>>) {
         std::fs::remove_dir_all(self.directory.path()).unwrap();
         std::fs::create_dir(self.directory.path()).unwrap();
@@ -95,7 +95,7 @@ async fn found(driver: &Embedded) -> Vec<Scanned> {
     driver.scan(Scan::all(Table::Chunks, *b"p")).await.unwrap().try_collect().await.unwrap()
 }
 
-/// Keys of rows that are there and cannot be read, and why.
+/// Keys of unreadable rows, and the reasons.
 pub async fn damaged(driver: &Embedded) -> Vec<(u32, String)> {
     let damaged = found(driver).await.into_iter().filter_map(Result::err);
     let key = |row: &Damaged| u32::from_be_bytes(row.clustering.as_slice().try_into().unwrap());

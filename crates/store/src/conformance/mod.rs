@@ -1,7 +1,7 @@
-//! Does this driver do what the trait says? One suite for all of them.
+//! The conformance suite: one set of cases for all drivers.
 //!
-//! A driver's test file is five lines: it turns [`CASES`] into tests and says how a driver is opened on an
-//! empty scratch directory. Cases about what capabilities do not promise pass without looking.
+//! A driver's test file is five lines: it turns [`CASES`] into tests and opens its driver on an empty scratch directory.
+//! Cases about capabilities that a driver does not claim pass without a check.
 
 mod simulation;
 
@@ -23,10 +23,10 @@ use crate::{Error, Result};
 use simulation::a_store_on_it_survives_faults_and_crashes;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// How to open the driver under test on a directory. Called twice on the same one by the reopen case.
+/// Opens the driver under test on a directory. The reopen case calls it twice on the same one.
 pub type Opener = Arc<dyn Fn(PathBuf) -> Boxed<Result<Arc<dyn Driver>>> + Send + Sync>;
 
-/// One promise of the trait.
+/// One case: a promise of the trait.
 pub struct Case {
     pub name: &'static str,
     check: fn(Bench) -> Boxed<Result<(), String>>,
@@ -34,7 +34,7 @@ pub struct Case {
 
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
-        /// All promises, in the order of the trait.
+        /// All cases, in the order of the trait.
         pub const CASES: &[Case] =
             &[$(Case { name: stringify!($name), check: |bench| Box::pin($name(bench)) }),*];
     };
@@ -96,7 +96,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What a case works with.
+/// Directory and driver of a case.
 pub struct Bench {
     opener: Opener,
     directory: PathBuf,
@@ -125,7 +125,7 @@ fn row(partition: &[u8], clustering: &[u8], value: &[u8]) -> Row {
     }
 }
 
-/// Clusterings that a scan gives, in its order.
+/// Clusterings of a scan, in its order.
 async fn keys(driver: &dyn Driver, scan: Scan) -> Result<Vec<Vec<u8>>, String> {
     Ok(rows(driver, scan).await?.into_iter().map(|r| r.clustering).collect())
 }
@@ -136,7 +136,7 @@ async fn rows(driver: &dyn Driver, scan: Scan) -> Result<Vec<Row>, String> {
     sound(rows)
 }
 
-/// None of them is damaged.
+/// The rows, if none is damaged.
 fn sound<T>(rows: Vec<Scanned<T>>) -> Result<Vec<T>, String> {
     rows.into_iter().collect::<Result<_, _>>().map_err(|damaged| say(damaged.into()))
 }
@@ -270,7 +270,7 @@ async fn values_are_whole_or_cut_to_their_parts(bench: Bench) -> Result<(), Stri
     for partition in [b"p", b"q"] {
         driver.put(of(partition)).await.map_err(say)?;
     }
-    // Of the second partition whatever lies beyond the end, backwards or twice: such a value is whole.
+    // For the second partition parts beyond the end, backwards or twice: such a value stays whole.
     let parts = [
         vec![0..30, 30..31, 5_000..9_000, 39_000..40_000],
         vec![0..30, 200_000..400_000],
@@ -426,8 +426,8 @@ async fn what_was_put_survives_reopening(bench: Bench) -> Result<(), String> {
     equal("keys", &keys(&*driver, all()).await?, &letters("abd"))
 }
 
-/// Where a driver keeps rows in files, a bit is flipped in one of them: its row is told as damaged, or it is whole (from memory).
-/// It is not missing, nothing else is missing with it, and it can be replaced and deleted.
+/// For a driver with files, flips a bit in one of them: its row is reported as damaged, or it is whole (from memory). It is
+/// not missing, no other row is missing, and it can be replaced and deleted.
 async fn a_damaged_row_is_told(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let mut random = Random::new(9);
@@ -464,7 +464,7 @@ async fn a_damaged_row_is_told(bench: Bench) -> Result<(), String> {
     equal("rows", &rows(&*driver, all()).await?, &vec![all_rows[0].clone(), all_rows[3].clone()])
 }
 
-/// Flips a bit in the middle of these bytes wherever they lie in a file of the directory.
+/// Flips a bit in the middle of these bytes at every place in a file of the directory.
 fn flip_where(directory: &Path, bytes: &[u8]) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("{}: {e}", directory.display());
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
@@ -475,7 +475,7 @@ fn flip_where(directory: &Path, bytes: &[u8]) -> Result<(), String> {
             continue;
         }
         let content = std::fs::read(&path).map_err(failed)?;
-        // Of a long value the front is enough: some back ends cut values into blocks.
+        // For a long value the front is enough: some back ends cut values into blocks.
         let front = bytes.get(..64).unwrap_or(bytes);
         for at in (0..content.len()).filter(|at| content[*at..].starts_with(front)) {
             use std::io::{Seek, SeekFrom, Write};

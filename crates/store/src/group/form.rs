@@ -1,6 +1,6 @@
-//! Which series that are sealed for the first time belong together?
+//! Forms groups of series that are sealed for the first time.
 //!
-//! Decided once for each series, from its labels and its times alone; the series rows that follow keep it.
+//! Decided once for each series, by its labels and times alone; the series rows written then keep it.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 use tacho_model::{Labels, NAME};
 
-/// Members from which on a group with regular times, which cost nothing, ends where the labels without the name change: reads
-/// seldom want both. Times that have to be written down are shared by as many as there may be.
+/// From this many members on, a group with regular times, which take no space, ends where the labels without the name change:
+/// reads seldom want both. Irregular times are shared by as many members as possible.
 const GROUP_MEMBERS_MIN: usize = 8;
-/// Samples from which on equal times say that series of different labels belong together.
+/// From this many samples on, equal times suffice to group series of different labels.
 const GROUP_SAMPLES_MIN: usize = 16;
 
-/// What is known of the times of a series. Equal prints of different times would cost space and nothing else: chunks
-/// are made of times that were compared.
+/// Summary of the times of a series. Equal prints of different times would only cost space: chunks are made after comparing
+/// the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Print {
     count: usize,
@@ -24,13 +24,13 @@ pub struct Print {
 }
 
 impl Print {
-    /// Of times in any order, which are sorted here: series that several senders have written differ in the order of arrival.
+    /// From times in any order, sorted here: series written by several senders differ in the order of arrival.
     pub fn of(at: &mut Vec<i64>) -> Self {
         if !at.is_sorted_by(|a, b| a < b) {
             at.sort_unstable();
             at.dedup();
         }
-        // Multiply and rotate, as in FxHash of rustc: 64 bits a step, and nobody gains by a collision.
+        // Multiply and rotate, as in FxHash of rustc: 64 bits a step; a collision gives no advantage to a hostile sender.
         let mix = |hash: u64, at: &i64| {
             (hash.rotate_left(5) ^ at.cast_unsigned()).wrapping_mul(0x517c_c1b7_2722_0a95)
         };
@@ -52,7 +52,7 @@ pub struct Newcomer<'a> {
 pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     newcomers.sort_by(|a, b| by_rest(a.labels, b.labels).then_with(|| a.labels.name().cmp(b.labels.name())));
     let mut groups: Vec<Vec<u32>> = Vec::new();
-    // The group of these times that still grows, and its last member's labels.
+    // The growing group of these times, and its last member's labels.
     let mut growing: HashMap<Print, (usize, &Labels)> = HashMap::new();
     for newcomer in newcomers {
         let place = match growing.get(&newcomer.times) {
@@ -68,7 +68,7 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Does a group of so many members end before this series of the same times?
+/// Whether a group of so many members ends before this series of the same times.
 fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
     let apart = || by_rest(last, next.labels) != Ordering::Equal;
     let Print { count, regular, .. } = next.times;
@@ -76,7 +76,7 @@ fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
         || (((members >= GROUP_MEMBERS_MIN && regular) || count < GROUP_SAMPLES_MIN) && apart())
 }
 
-/// Order of labels without the name.
+/// Compares labels without the name.
 fn by_rest(a: &Labels, b: &Labels) -> Ordering {
     fn rest(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
         labels.iter().filter(|(name, _)| *name != NAME)

@@ -1,10 +1,10 @@
-//! Where do the samples of a generation go? Every series has a home group before its chunks are written.
+//! Assigns the series of samples of a generation to groups. Every series has a home group before its chunks are written.
 //!
 //! ```text
-//!   newcomers -> form.rs -> series rows -> in the index -> shares of groups -> seal/samples.rs
+//!   newcomers -> form.rs -> series rows -> index -> shares of groups -> seal/samples.rs
 //! ```
-//! The series rows decide: a flush that is repeated after a crash finds those groups that were written, and forms the others
-//! anew. No chunk was written before all of them were.
+//! The series rows decide: a flush repeated after a crash finds the groups that were written, and forms the others again. No
+//! chunk is written before all of these rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Share {
     pub members: Vec<(u16, u32)>,
 }
 
-/// A group that is in no series row yet.
+/// A group that has no series row yet.
 pub struct NewGroup {
     pub id: SeriesId,
     pub members: Vec<u32>,
@@ -39,7 +39,7 @@ pub fn newcomers(index: &Index, generation: &Generation) -> Vec<(u32, Arc<Labels
     homeless.map(|number| (number, index.labels_of(number).clone())).collect()
 }
 
-/// Takes long where there are many.
+/// Runs long with many series.
 pub fn groups(generation: &Generation, series: &[(u32, Arc<Labels>)]) -> Vec<NewGroup> {
     let mut at = Vec::new();
     let mut print = |number: u32| {
@@ -66,7 +66,7 @@ pub fn groups(generation: &Generation, series: &[(u32, Arc<Labels>)]) -> Vec<New
     form(newcomers.collect()).into_iter().map(group).collect()
 }
 
-/// What each group has in the generation.
+/// The share of each group in the generation.
 pub fn shares(index: &Index, generation: &Generation) -> Vec<Share> {
     let numbers = generation.samples.iter().map(|(number, _)| number);
     let mut places: Vec<(u32, u16, u32)> = numbers

@@ -1,12 +1,11 @@
-//! Series that are written together: who belongs together, where do their samples lie, and how are they read back?
-//! (`docs/format/keys.md`)
+//! Groups: series that are written together (`docs/format/keys.md`).
 //!
 //! ```text
-//!   home.rs   which group is each series of a generation in?
-//!   form.rs   which of these new series share their times?          at their first seal, once
-//!   plan.rs   chunks, open samples, a range -> what must be decoded, what the statistics answer
+//!   home.rs   the group of each series of a generation
+//!   form.rs   groups of new series with the same times, once, at their first seal
+//!   plan.rs   chunks, open samples, a range -> columns to decode, chunks answered by statistics
 //!   piece.rs  pieces that overlap      -> pieces that do not
-//!   resent.rs samples that came later  -> which are samples whose times were moved, sent again
+//!   resent.rs later samples            -> resent copies of samples with moved times
 //!   row.rs    the group's row in the Series table, and the prefix of rows that replace others
 //! ```
 

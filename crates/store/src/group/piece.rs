@@ -1,4 +1,4 @@
-//! Parts of one series from several chunks and from memory become pieces that ascend and do not overlap.
+//! Merges parts of one series, from several chunks and from memory, into pieces that ascend and do not overlap.
 
 use tacho_chunk::{Times, ValueColumn};
 use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
@@ -18,7 +18,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// `None` when nothing is in the column.
+    /// `None` for an empty column.
     pub fn of_column(place: Place, column: Column) -> Option<Self> {
         let times = Times::new(&column.at).filter(|times| !times.is_empty())?;
         Some(Self { place, times, values: column.values, moved: None })
@@ -36,7 +36,7 @@ impl Part {
         self.times.last().unwrap_or(i64::MIN)
     }
 
-    /// What is left without the samples that `hides` says are not there.
+    /// The part without the samples that `hides` masks.
     pub fn without(self, hides: impl Fn(Timestamp) -> bool) -> Option<Self> {
         if !self.times.iter().any(&hides) {
             return Some(self);
@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-/// Of equal times the one whose part was written last.
+/// Of equal times the sample whose part was written last.
 pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
     settle(&mut parts);
     parts.sort_by_key(Part::first);
@@ -67,7 +67,7 @@ pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
     runs.filter_map(columns).map(piece).collect()
 }
 
-/// Samples that were sent again go where those stand whose times were moved.
+/// Gives resent samples the times of their moved originals.
 fn settle(parts: &mut [Part]) {
     if parts.len() < 2 || parts.iter().all(|part| part.moved.is_none()) {
         return;
@@ -81,7 +81,7 @@ fn settle(parts: &mut [Part]) {
     }
 }
 
-/// What of pieces lies in a range; summaries do.
+/// The parts of pieces within a range; summaries are within it.
 pub fn within(pieces: Vec<Piece>, range: TimeRange) -> Vec<Piece> {
     let cut = |piece: Piece| match piece {
         Piece::Samples { times, values } => {

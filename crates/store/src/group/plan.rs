@@ -1,4 +1,4 @@
-//! Here are chunks of groups and open samples of some series: what must be decoded, and what do headers answer already?
+//! Plans a read of groups: which chunks must be decoded, and which are answered by their headers.
 //!
 //! ```text
 //!   headers + open samples -> candidates of each series -> those that overlap in time together
@@ -18,17 +18,17 @@ use super::resent::{Moved, Overhang};
 use crate::answer::{Piece, ReadReport, longest};
 use crate::upkeep::Mask;
 
-/// A chunk in the driver that may hold samples of some of the series.
+/// A chunk in the driver that may have samples of some of the series.
 #[derive(Debug)]
 pub struct Stored {
     pub place: Place,
     /// Of its times.
     pub overhang: Overhang,
-    /// The chunk, without what stands before it in its row, or the parts of it that the question needs.
+    /// The chunk, without its prefix in the row, or the parts of it that the question needs.
     pub chunk: Bytes,
     /// Bytes of the whole chunk.
     pub whole: usize,
-    /// Member numbers in the chunk's group and the series that they are; in order of member.
+    /// Member numbers in the chunk's group and their series; in order of member.
     pub members: Arc<[(u16, usize)]>,
 }
 
@@ -36,15 +36,15 @@ pub struct Stored {
 #[derive(Debug, Default)]
 pub struct Asked {
     pub masks: Vec<Mask>,
-    /// What memory holds of it, cut to the range.
+    /// Its samples in memory, cut to the range.
     pub open: Vec<Part>,
 }
 
-/// What is asked of all of them.
+/// The question for all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub range: TimeRange,
-    /// What is read: the range, and around it what may have been moved over its ends.
+    /// The range to read: the requested range, extended by what may have been moved over its ends.
     pub reach: TimeRange,
     pub windows: Option<Windows>,
 }
@@ -54,7 +54,7 @@ pub struct Question {
 struct Candidate {
     /// Of the whole chunk.
     range: TimeRange,
-    /// In which later samples may be those of the chunk, sent again.
+    /// Range in which later samples may be resent copies of those of the chunk.
     reach: TimeRange,
     source: Source,
 }
@@ -71,13 +71,13 @@ struct Column {
     member: u16,
     /// Samples in the range, about.
     count: usize,
-    /// `None` where statistics do not answer for the samples.
+    /// `None` if statistics cannot replace the samples.
     summary: Option<Summary>,
     value_error_max: f64,
     aggregation: Option<Aggregation>,
 }
 
-/// What one series' answer is made of, in order of time.
+/// The sources of one series' answer, in order of time.
 #[derive(Debug)]
 enum Step {
     Summary(Summary),
@@ -101,15 +101,15 @@ impl Stored {
     }
 }
 
-/// Is a member among these, which are in order?
+/// Whether a member is among these, which are in order.
 pub fn is_wanted(members: &[(u16, usize)], member: u16) -> bool {
     members.binary_search_by_key(&member, |(member, _)| *member).is_ok()
 }
 
-/// One chunk that must be decoded: these members' columns, each into its slot.
+/// One chunk to be decoded: these members' columns, each into its slot.
 #[derive(Debug)]
 pub struct Job {
-    /// Which of the stored chunks.
+    /// Index of the stored chunk.
     row: usize,
     place: Place,
     overhang: Overhang,
@@ -118,20 +118,20 @@ pub struct Job {
     columns: Vec<(u16, usize)>,
 }
 
-/// What there is to do for the series.
+/// The plan for all series.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub jobs: Vec<Job>,
     pub report: ReadReport,
-    /// Samples that the answer will hold, about.
+    /// Samples of the answer, about.
     pub samples: usize,
-    /// Of which series each decoded part is.
+    /// The series of each decoded part.
     slots: Vec<usize>,
     series: Vec<Vec<Step>>,
     masks: Vec<Vec<Mask>>,
 }
 
-/// What became of a job.
+/// Result of a job.
 #[derive(Debug, Default)]
 pub struct Done {
     pub parts: Vec<(usize, Part)>,
@@ -142,18 +142,17 @@ pub struct Done {
 /// A column that could not be read.
 #[derive(Debug)]
 pub struct Failed {
-    /// Which of the stored chunks.
+    /// Index of the stored chunk.
     pub row: usize,
     /// Of the whole chunk.
     pub range: TimeRange,
-    /// The part that it would have been.
+    /// The slot of the part.
     pub slot: usize,
     pub error: tacho_chunk::Error,
 }
 
 impl Plan {
-    /// Reads headers. What is wrong with one is handed to `unreadable`, with the number of the chunk; it says whether to go on
-    /// without it.
+    /// Reads headers. Calls `unreadable` with the number of an unreadable chunk and its error; an error of it ends the plan.
     pub fn new<E>(
         asked: Vec<Asked>,
         stored: &[Stored],
@@ -209,7 +208,7 @@ impl Plan {
         headers: Vec<Option<Header>>,
         question: &Question,
     ) {
-        // By row: columns to be decoded, and whether anything was answered by statistics.
+        // By row: columns to be decoded, and whether statistics answered for some.
         let mut wanted: Vec<(Vec<(u16, usize)>, bool)> = vec![Default::default(); stored.len()];
         for (series, mut candidates) in candidates.into_iter().enumerate() {
             candidates.sort_by_key(|candidate| candidate.reach.start);
@@ -286,12 +285,12 @@ impl Plan {
         self.slots.get(slot).copied().unwrap_or_default()
     }
 
-    /// What is hidden of a series.
+    /// Masks of a series.
     pub fn masks(&self, series: usize) -> &[Mask] {
         self.masks.get(series).map_or(&[], Vec::as_slice)
     }
 
-    /// Puts together what was decoded: for each series its pieces.
+    /// Assembles the pieces of each series.
     pub fn finish(self, done: Vec<Done>, question: &Question) -> Vec<Vec<Piece>> {
         let mut decoded: Vec<Option<Part>> = Vec::new();
         decoded.resize_with(self.slots.len(), || None);
@@ -333,14 +332,14 @@ fn touches(mask: &Mask, (generation, _): Place, range: TimeRange) -> bool {
 }
 
 impl Question {
-    /// Do the statistics of a chunk of these times answer for it?
+    /// Whether the statistics of a chunk of these times can replace its samples.
     fn is_answered_by(&self, range: TimeRange) -> bool {
         let inside = self.range.contains(range.start) && self.range.contains(range.end);
         inside && self.windows.is_some_and(|windows| !windows.cut(range.start, range.end))
     }
 }
 
-/// Columns of a chunk that are asked for and may have samples in the range, with the series that each is of.
+/// Requested columns of a chunk that may have samples in the range, with their series.
 fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> Vec<(usize, Column)> {
     let header = chunk.header();
     let range = TimeRange::new(header.start, header.end);
@@ -363,7 +362,7 @@ fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> 
     found
 }
 
-/// How many of `count` samples in `whole` lie in `part`, about; rounded up.
+/// Number of the `count` samples in `whole` that are in `part`, about; rounded up.
 fn share(whole: TimeRange, part: TimeRange, count: usize) -> usize {
     let (start, end) = (whole.start.max(part.start), whole.end.min(part.end));
     let (common, all) =
@@ -377,7 +376,7 @@ impl Job {
         self.columns.len()
     }
 
-    /// Decodes the times once and the columns that are wanted.
+    /// Decodes the times once, and the wanted columns.
     pub fn run(&self, range: TimeRange, done: &mut Done) {
         if let Err(error) = self.decode(range, done) {
             let failed = |(_, slot): &(u16, usize)| self.failed(*slot, error.clone());
@@ -401,7 +400,7 @@ impl Job {
         let Header { start, end, time_error_max, .. } = self.header;
         let moved = Moved::new(TimeRange::new(start, end), time_error_max, self.overhang);
         for (member, slot) in &self.columns {
-            // One bad column does not hide the others.
+            // One bad column must not hide the others.
             match chunk.values_in(*member, places.clone()) {
                 Ok(Some(values)) => {
                     done.values += values.len() as u64;

@@ -1,27 +1,27 @@
-//! Times of samples were moved, and some samples came later: which of these are the moved ones, sent again?
+//! Recognises resent copies of samples whose times were moved.
 //!
-//! A sender that gets no answer sends a batch again. The later write replaces the earlier one, which has the same times; but a
-//! rule may have moved them. A moved time is nearer to its own original than to any other of its row
-//! (`tacho_chunk::semantic::compact_times`) and no further than the row's error. So a later sample is the moved one that is
-//! nearest to it, if that is no further than the error: it takes that one's place, at its time.
+//! A sender that gets no answer sends a batch again. The later write replaces the earlier one of the same times; but a rule
+//! may have moved these. A moved time is nearer to its own original than to any other of its row
+//! (`tacho_chunk::semantic::compact_times`) and no further than the row's error. So a later sample is a copy of the nearest
+//! moved one, if that is no further than the error: it replaces that sample, at its time.
 //!
-//! First and last of a row are not moved when the others are, so what lies outside of it is new. But a merge may end inside of
-//! the row, and what stood at an end may be deleted: then what stands there now has been moved, and its original may lie outside.
-//! The row says how far ([`Overhang`]): less than half way to the next sample that it had there, so that the original of
-//! that one is never taken for it.
+//! The first and the last time of a row are not moved, so samples outside of it are new. But a merge may end inside the row,
+//! and the samples at its ends may be deleted: then the first or last time left has been moved, and its original may be
+//! outside. The row states how far ([`Overhang`]): less than half way to the next sample that it had there, so that the
+//! original of that one is never taken for it.
 //!
-//! What was not recognised once stays what it is: a merge writes it into a row of its own (without an error of times) whose
-//! generation is not above that of the moved row, and only what is of a later generation is compared.
+//! A sample that was not recognised once stays new: a merge writes it into a row of its own (without an error of times) whose
+//! generation is not above that of the moved row, and only samples of later generations are compared.
 //!
-//! What cannot be told is a new sample that is no further from a moved one than its error: it counts as that one. The error is at
-//! most the rule's bound and a quarter of the usual distance of samples.
+//! A new sample no further from a moved one than its error cannot be distinguished: it counts as a copy. The error is at most
+//! the rule's limit and a quarter of the usual distance of samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tacho_chunk::Times;
 use tacho_model::{TimeRange, Timestamp};
 
-/// Where a part was written: of equal times the last wins. Generation, then number of the chunk in it.
+/// Generation and number of the chunk of a part: of equal times the last wins.
 pub type Place = (u64, u32);
 
 /// How far outside of a row the originals of its first and its last time may lie, ns; 0 where that one was not moved.
@@ -32,13 +32,13 @@ pub struct Overhang {
 }
 
 impl Overhang {
-    /// Of a time that was moved by up to `error` and has become the first or the last, when `next` stood beside it.
+    /// Overhang of a time that was moved by up to `error` and is now the first or the last, when its neighbour was `next`.
     pub const fn beside(at: Timestamp, next: Timestamp, error: u64) -> u64 {
         let half = at.abs_diff(next).saturating_sub(1) / 2;
         if error < half { error } else { half }
     }
 
-    /// Where the originals may lie of times that lie in `range`.
+    /// Range of the originals of times in `range`.
     pub const fn around(self, range: TimeRange) -> TimeRange {
         let Self { before, after } = self;
         TimeRange::new(range.start.saturating_sub_unsigned(before), range.end.saturating_add_unsigned(after))
@@ -50,7 +50,7 @@ impl Overhang {
 pub struct Moved {
     /// From its first time to its last.
     pub range: TimeRange,
-    /// By how much its times may have been moved, ns; above 0.
+    /// The largest change of its times, ns; above 0.
     pub error: u64,
     pub overhang: Overhang,
 }
@@ -61,13 +61,13 @@ impl Moved {
         (error > 0).then_some(Self { range, error, overhang })
     }
 
-    /// Where the originals of its times may lie.
+    /// Range of the originals of its times.
     const fn reach(&self) -> TimeRange {
         self.overhang.around(self.range)
     }
 
-    /// Does this time lie among its times without being one of them, or so near to an end that it could be taken for the
-    /// original of what stands there?
+    /// Whether this time is between its times without being one of them, or so near to an end that it could be taken for the
+    /// original of that end.
     pub fn parts(&self, times: &Times, at: Timestamp) -> bool {
         let Overhang { before, after } = self.overhang;
         let twice = Overhang { before: before.saturating_mul(2), after: after.saturating_mul(2) };
@@ -83,10 +83,10 @@ pub struct Timed<'a> {
     pub moved: Option<Moved>,
 }
 
-/// The time of a sample that was moved, and how far a later one is from it.
+/// The time of a moved sample, and the distance of a later one from it.
 type Slot = (Timestamp, u64);
 
-/// For each, the times that it has when those of samples that were sent again are where these stand. `None`: those that it has.
+/// For each row, its times after resent samples got the times of their originals. `None`: unchanged.
 pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
     let mut known: Vec<Option<Times>> = vec![None; rows.len()];
     let (moved, mut exact): (Vec<usize>, Vec<usize>) =
@@ -95,7 +95,7 @@ pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
         return known;
     }
     exact.sort_by_key(|at| rows[*at].place);
-    // Samples that stand between the moved ones, and are not among them.
+    // Exact times between the moved ones.
     let mut apart: BTreeSet<Timestamp> = BTreeSet::new();
     for at in exact {
         let late = &rows[at];
@@ -105,7 +105,7 @@ pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
     known
 }
 
-/// By place of a sample in `late` that lies among moved ones: the nearest of those that it may be.
+/// By index of a sample in `late` that is between moved ones: the nearest one that it may be a copy of.
 fn slots<'a>(
     late: &Timed<'_>,
     moved: impl Iterator<Item = &'a Timed<'a>>,
@@ -127,7 +127,7 @@ fn slots<'a>(
     slots
 }
 
-/// `None` where nothing changes. What is new is added to `apart`.
+/// `None` where nothing changes. Times of new samples are added to `apart`.
 fn settled(
     late: &Times,
     slots: &BTreeMap<usize, Option<Slot>>,
@@ -138,7 +138,7 @@ fn settled(
     for (place, slot) in slots.keys().copied().zip(nearest_each(&wanted)) {
         let Some(at) = late.get(place) else { continue };
         let time = |place: usize| all.as_ref().map_or_else(|| late.get(place), |all| all.get(place).copied());
-        // It keeps its place among those that came with it.
+        // It keeps its place among those that arrived with it.
         let follows =
             |slot: &Timestamp| place.checked_sub(1).and_then(time).is_none_or(|before| before < *slot);
         let precedes = |slot: &Timestamp| time(place + 1).is_none_or(|after| *slot < after);
@@ -153,7 +153,7 @@ fn settled(
     Times::new(&all?)
 }
 
-/// For each sample its slot, if of all that want this slot it is the nearest, the first of two.
+/// For each sample its slot, if it is the nearest of all samples for this slot; the first of two.
 fn nearest_each(wanted: &[Option<Slot>]) -> Vec<Option<Timestamp>> {
     let mut found = vec![None; wanted.len()];
     let mut best: Option<(Slot, usize)> = None;
@@ -172,7 +172,7 @@ fn nearest_each(wanted: &[Option<Slot>]) -> Vec<Option<Timestamp>> {
     found
 }
 
-/// The time that is nearest, the earlier of two, and how far it is.
+/// The nearest time, the earlier of two, and its distance.
 fn nearest(times: &Times, at: Timestamp) -> Option<Slot> {
     let after = times.slice(TimeRange::new(Timestamp::MIN, at)).end;
     let slot = |place: usize| times.get(place).map(|slot| (slot, slot.abs_diff(at)));
@@ -191,7 +191,7 @@ mod tests {
         Times::new(at).unwrap()
     }
 
-    /// Later rows, after a row at 0, 100, .. 500 whose times may be off by 20, and exact ones at 110 beside it.
+    /// Later rows, after a row at 0, 100, .. 500 whose times may be off by 20, and exact ones at 110.
     fn check(later: &[&[i64]], expect: &[&[i64]]) {
         let (slots, beside) = (times(&[0, 100, 200, 300, 400, 500]), times(&[110]));
         let later: Vec<Times> = later.iter().map(|at| times(at)).collect();
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!([99, 101, 200, 330, 331].map(parts), [false, true, false, true, false]);
     }
 
-    /// Of two rows whose times were moved a sample is in the one where it is nearer.
+    /// With two rows of moved times a sample is a copy in the row where it is nearer.
     #[test]
     fn of_several_rows_the_nearest_counts() {
         let [even, odd, late] = [times(&[0, 100, 200]), times(&[110, 150]), times(&[103, 108, 151])];
@@ -263,7 +263,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any part of what was moved finds its own places, and what is new stays.
+        /// Any part of the moved samples finds its own slots, and new ones stay.
         #[test]
         fn what_was_moved_is_found_again(
             steps in prop::collection::vec(1i64..400, 3..200),

@@ -16,13 +16,13 @@ use crate::{Error, Result};
 const VERSION: u8 = 2;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
-/// Labels shorter than this are left plain, bytes: a frame of their own would save nothing.
+/// Labels shorter than this stay plain, bytes: compression would save nothing.
 const COMPRESS_BYTES_MIN: usize = 128;
 const ZSTD_LEVEL: i32 = 3;
-/// Labels of one group unfold to this at most, bytes: 64 series of 64 labels at their longest are 17 MiB.
+/// Limit on the decompressed labels of one group, bytes: 64 series of 64 labels at their longest are 17 MiB.
 const LABELS_BYTES_MAX: usize = 32 << 20;
 
-/// The id of a group: of one member its own.
+/// The id of a group; with one member the member's id.
 pub fn group_id(members: &[SeriesId]) -> SeriesId {
     if let [one] = members {
         return *one;
@@ -31,7 +31,7 @@ pub fn group_id(members: &[SeriesId]) -> SeriesId {
     SeriesId(xxhash_rust::xxh3::xxh3_128(&bytes))
 }
 
-/// The row of a group; of entries and executions it has one member.
+/// The row of a group; for entries and executions it has one member.
 pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
     let id = group.to_bytes();
     let mut clustering = vec![kind as u8];
@@ -60,7 +60,7 @@ pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
     Row { table: Table::Series, partition: vec![id[0]], clustering, value: value.into() }
 }
 
-/// `None` where it does not help.
+/// `None` where compression does not help.
 fn compressed(labels: &[u8]) -> Option<Vec<u8>> {
     let frame = (labels.len() >= COMPRESS_BYTES_MIN).then(|| zstd::bulk::compress(labels, ZSTD_LEVEL))?;
     frame.ok().filter(|frame| frame.len() < labels.len())
@@ -70,7 +70,7 @@ pub fn series_scan(shard: u8) -> Scan {
     Scan::all(Table::Series, [shard])
 }
 
-/// What a row of the Series table says.
+/// A decoded row of the Series table.
 #[derive(Debug, PartialEq)]
 pub struct SeriesRow {
     pub kind: Kind,
@@ -79,7 +79,7 @@ pub struct SeriesRow {
     pub members: Vec<Labels>,
 }
 
-/// Kind and group that a row of the Series table is about.
+/// Kind and group in the key of a row of the Series table.
 pub fn series_key(clustering: &[u8]) -> Result<(Kind, SeriesId)> {
     let kind = clustering.first().copied().and_then(Kind::from_byte);
     let kind = kind.ok_or_else(|| Error::corrupt("series row of an unknown kind"))?;
@@ -136,12 +136,12 @@ fn members(bytes: &[u8], families: &mut Families) -> Result<Vec<Labels>, Malform
     if cursor.is_empty() { Ok(all) } else { Err(cursor.malformed("end of the row")) }
 }
 
-/// The beginning of the value of a row that a merge wrote: which rows of its partition it stands for.
+/// The prefix of the value of a row that a merge wrote: the range of rows in its partition that it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// One more than the largest of its sources; what has no prefix counts as 0.
+    /// One more than the largest of its sources; without a prefix 0.
     pub merge: u64,
-    /// Rows that begin here.
+    /// Rows that start here.
     pub starts: TimeRange,
     /// Rows of generations up to this one.
     pub through: u64,
@@ -150,13 +150,13 @@ pub struct Replacement {
 const MAGIC: &[u8; 4] = b"TREP";
 /// The version that is written; 1, without a checksum, is read.
 const REPLACEMENT_VERSION: u8 = 2;
-/// The version that is written where there is an overhang.
+/// The version that is written with an overhang.
 const OVERHANG_VERSION: u8 = 3;
-/// What a chunk's row begins with that no merge wrote.
+/// Start of the value of a row that no merge wrote.
 const CHUNK_MAGIC: &[u8; 4] = b"TCHK";
 
 impl Replacement {
-    /// Whether it stands for a row of its partition, whose own merge number is `merge`.
+    /// Whether it replaces a row of its partition whose own merge number is `merge`.
     pub fn replaces(&self, key: &ChunkKey, merge: u64) -> bool {
         self.starts.contains(key.start) && key.generation <= self.through && merge < self.merge
     }
@@ -187,12 +187,12 @@ impl Replacement {
 pub struct Split {
     /// What it replaces.
     pub replacement: Option<Replacement>,
-    /// Of its times.
+    /// Overhang of its times.
     pub overhang: Overhang,
     pub chunk: Bytes,
 }
 
-/// Takes the value of a chunk's row apart.
+/// Splits the value of a chunk's row.
 ///
 /// # Errors
 /// `Version` for a prefix of a newer version, `Corrupt` for a broken one.
@@ -201,15 +201,15 @@ pub fn split_value(value: &Bytes) -> Result<Split> {
     Ok(Split { replacement, overhang, chunk: value.slice(bytes..) })
 }
 
-/// What is left of a value that is damaged, or whose prefix is.
+/// The usable rest of a damaged value, or of one with a damaged prefix.
 pub struct Remains {
-    /// Of its own merge, where that is certain. Else nothing may be taken to stand for it.
+    /// Its own merge number, if that is certain. Otherwise no row may replace it.
     pub merge: Option<u64>,
-    /// Where a chunk may stand; it has checksums of its own.
+    /// The bytes that may be a chunk; it has its own checksums.
     pub chunk: Bytes,
 }
 
-/// Takes what is left of a damaged value.
+/// Extracts the rest of a damaged value.
 pub fn remains(value: &Bytes) -> Remains {
     match take_prefix(value) {
         Ok(Prefix { replacement, bytes, sum, .. }) => {
@@ -224,16 +224,16 @@ pub fn remains(value: &Bytes) -> Remains {
     }
 }
 
-/// Bytes before the chunk, by the first bytes of a row's value; `None` when they are broken or too few.
+/// Bytes before the chunk, from the first bytes of a row's value; `None` when they are broken or too few.
 pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
     take_prefix(front).and_then(Prefix::sound).ok().map(|prefix| prefix.bytes)
 }
 
-/// What stands before a chunk.
+/// The bytes before a chunk.
 struct Prefix {
     replacement: Option<Replacement>,
     overhang: Overhang,
-    /// That it takes.
+    /// Its length.
     bytes: usize,
     sum: Sum,
 }
@@ -258,7 +258,7 @@ impl Prefix {
     }
 }
 
-/// As it stands there: its checksum is looked at, not acted upon.
+/// The prefix without acting on its checksum.
 fn take_prefix(value: &[u8]) -> Result<Prefix> {
     let Some(rest) = value.strip_prefix(MAGIC) else {
         if !value.starts_with(CHUNK_MAGIC) && !value.is_empty() {
@@ -298,7 +298,7 @@ fn take_prefix(value: &[u8]) -> Result<Prefix> {
                 stored => Sum::Wrong { stored, computed },
             }
         }
-        // One flipped bit makes version 3 version 1, which is believed without a checksum: then no chunk follows.
+        // One flipped bit turns version 3 into version 1, which has no checksum: then no chunk follows.
         _ if cursor.rest().is_empty() || cursor.rest().starts_with(CHUNK_MAGIC) => Sum::Absent,
         _ => return Err(Error::corrupt("replacement is followed by no chunk")),
     };
@@ -368,7 +368,7 @@ mod tests {
         check(&[2, 1, 0, 0, 0, 9], "malformed end of the row");
     }
 
-    /// The golden files are never made anew.
+    /// The golden files are never regenerated.
     #[test]
     fn rows_of_all_versions_are_read() {
         let testdata = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");

@@ -1,4 +1,4 @@
-//! Is there room for this series? Asked for series that are not known, before their records are kept.
+//! Limits on new series, checked before their records are kept.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use tacho_model::{Labels, SeriesId};
 use super::{Index, LABEL_BYTES, SeriesNumber, VALUE_BYTES};
 use crate::journal::format::DEFINITIONS_BYTES_MAX;
 
-/// How many there may be. Batches that are under way together may pass them by a little.
+/// The limits. Concurrent batches may exceed them by a little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     pub series_max: usize,
@@ -33,24 +33,24 @@ pub enum Refusal {
     Values { name: String, values: usize, max: usize, begins: String },
 }
 
-/// Admits the series of one batch: those that are known, and new ones while there is room. What it has admitted counts.
+/// Admits the series of one batch: known ones, and new ones below the limits. Admitted series count.
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,
-    /// The known series that was asked for before.
+    /// The known series of the previous lookup.
     before: Option<SeriesNumber>,
-    /// New ones.
+    /// New series.
     series: HashSet<SeriesId>,
-    /// Names and values that the batch brings.
+    /// Names and values that are new with this batch.
     values: HashMap<&'a str, HashSet<&'a str>>,
-    /// The one of the new ones that came last, and what all of them take.
+    /// The latest new series, and the memory of all of them.
     last: Option<&'a Labels>,
     bytes: usize,
-    /// Bytes of the labels of all series of the batch, written out: the journal does that once a file.
+    /// Bytes of the labels of all series of the batch, written out: the journal writes them once per file.
     pub(super) written: usize,
 }
 
-/// Characters of a refused value that a message shows.
+/// Characters of a refused value in a message.
 const SHOWN_CHARS_MAX: usize = 32;
 
 impl<'a> Admission<'a> {
@@ -103,7 +103,7 @@ impl<'a> Admission<'a> {
         !known && self.values.get(name).is_none_or(|values| !values.contains(value))
     }
 
-    /// What a value takes that is new, perhaps with its name.
+    /// Memory of a new value, and of its name if that is new.
     fn value_bytes(&self, name: &str, value: &str) -> usize {
         let is_known = self.index.labels.contains_key(name) || self.values.contains_key(name);
         VALUE_BYTES + value.len() + if is_known { 0 } else { LABEL_BYTES + name.len() }

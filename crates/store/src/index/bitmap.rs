@@ -1,6 +1,6 @@
-//! A set of series' numbers, one bit each: what a question about a million series works on.
+//! A set of series numbers, one bit each: for selections among a million series.
 //!
-//! 125 KB a million series; union, intersection and difference take some ten microseconds.
+//! 125 KB per million series; union, intersection and difference take some ten microseconds.
 
 const WORD_BITS: u32 = u64::BITS;
 

@@ -1,4 +1,4 @@
-//! Which label costs what?
+//! Cost of labels.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,14 +7,14 @@ use tacho_model::NAME;
 
 use super::{Index, Label, Postings, VALUE_BYTES};
 
-/// Where the series come from, and what they take.
+/// Origin and memory of the series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cardinality {
     /// Series by kind, in the order of `Kind::ALL`.
     pub series: [usize; 3],
-    /// One with samples and entries counts once.
+    /// A series with samples and entries counts once.
     pub series_total: usize,
-    /// How many there may be.
+    /// Limit on series.
     pub series_max: usize,
     /// Memory of all of the index, labels included, bytes.
     pub bytes: usize,
@@ -24,13 +24,13 @@ pub struct Cardinality {
     pub labels: Vec<LabelCost>,
 }
 
-/// What one label costs.
+/// Cost of one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelCost {
     pub name: String,
     /// Distinct values.
     pub values: usize,
-    /// Series that carry the label.
+    /// Series with the label.
     pub series: usize,
     /// Memory of its names and values in the series, as if no two shared them, and of its postings, bytes.
     pub bytes: usize,
@@ -39,7 +39,7 @@ pub struct LabelCost {
 }
 
 impl Index {
-    /// `top` bounds the lists of names and of values. Looks at every value: some 20 ms a million of them.
+    /// `top` limits the lists of names and of values. Visits every value: some 20 ms per million.
     pub fn cardinality(&self, top: usize, series_max: usize) -> Cardinality {
         let mut labels: Vec<LabelCost> =
             self.labels.iter().map(|(name, label)| label.cost(name, top)).collect();
@@ -66,7 +66,7 @@ impl Label {
         };
         for (value, postings) in &self.values {
             cost.series += postings.len();
-            // In each series' labels: name, value and what ends them.
+            // In each series' labels: name, value and their terminators.
             cost.bytes += postings.len() * (name.len() + value.len() + 2);
             cost.bytes += VALUE_BYTES + value.len() + postings.heap_bytes();
         }

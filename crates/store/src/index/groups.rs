@@ -1,4 +1,4 @@
-//! Which series lie in one partition together, and at which place? (`docs/format/keys.md`)
+//! Groups: series whose chunks are in one partition, and their member numbers (`docs/format/keys.md`).
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub struct Group<'a> {
     pub members: &'a [SeriesNumber],
 }
 
-/// A series' place in a group.
+/// Group and member number of a series.
 pub type Place = (GroupNumber, u16);
 
 #[derive(Debug, Default)]
@@ -28,21 +28,21 @@ pub struct Groups {
     numbers: Numbers,
     /// The first group of each series, by number; [`NO_HOME`] for none.
     homes: Vec<(GroupNumber, u16)>,
-    /// Groups that a series came into later: rare.
+    /// Further groups of a series: rare.
     others: HashMap<SeriesNumber, Vec<Place>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     id: [u8; 16],
-    /// Where its members end.
+    /// End of its members.
     end: u32,
 }
 
 const NO_HOME: GroupNumber = GroupNumber::MAX;
 
 impl Groups {
-    /// A group that is known is found again; nothing is added.
+    /// Returns a known group unchanged.
     pub fn add(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         if let Some(known) = self.number(id) {
             return known;
@@ -70,7 +70,8 @@ impl Groups {
         }
     }
 
-    /// Its members' places go; its number is not used again. A member whose home it was finds one among its others.
+    /// Removes the members' places; the number is not used again. A member whose home it was gets one of its other groups as
+    /// home.
     pub fn remove(&mut self, number: GroupNumber) {
         let Group { id, members } = self.get(number);
         let members = members.to_vec();

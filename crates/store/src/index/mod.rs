@@ -1,13 +1,13 @@
-//! Which series are there, which of them lie together, and which of them do these matchers mean?
+//! The index: which series exist, their groups, and which of them matchers select.
 //!
 //! ```text
 //!   numbers.rs    id -> number                      groups.rs       series -> its groups -> their members
 //!   postings.rs   label, value -> numbers           select.rs       matchers -> numbers
-//!   bitmap.rs     sets of numbers in a question     cardinality.rs  which label costs what
-//!   admission.rs  is there room for this series?
+//!   bitmap.rs     sets of numbers in a selection    cardinality.rs  cost of labels
+//!   admission.rs  limits on new series
 //! ```
-//! All of it in memory. Loaded from the Series table when a store is opened (`recover.rs`), extended when a batch
-//! brings a new series (`commit.rs`).
+//! In memory. Loaded from the Series table when a store is opened (`recover.rs`), extended when a batch has a new series
+//! (`commit.rs`).
 
 mod admission;
 mod bitmap;
@@ -56,34 +56,34 @@ struct Series {
     kinds: Kinds,
     /// Kinds whose row is in the Series table.
     persisted: Kinds,
-    /// What it counts for in the index's memory beside the values that are its own.
+    /// Its share of the index's memory, without names and values.
     bytes: u32,
 }
 
-/// Memory of a series in all tables of the index and of its groups, beside its labels' bytes; some of it is there twice while
-/// a table grows.
+/// Memory of a series in all tables of the index and of its groups, without the bytes of its labels; some of it exists twice
+/// while a table grows.
 const SERIES_BYTES: usize = 192;
-/// Memory of labels that several series share, beside their bytes.
+/// Memory of labels that several series share, without their bytes.
 const BASE_BYTES: usize = 80;
 /// Memory of a series' number under one value and under one label.
 const NUMBER_BYTES: usize = 12;
-/// Memory of one value in the map beside its text: key, postings, its part of a node and of the allocator's, bytes.
+/// Memory of one value in the map without its text: key, postings, its share of a node and of the allocator, bytes.
 const VALUE_BYTES: usize = 96;
-/// Memory of one label in the map beside its name.
+/// Memory of one label in the map without its name.
 const LABEL_BYTES: usize = 160;
 
-/// What is known of one label.
+/// Values and series of one label.
 #[derive(Debug, Default)]
 struct Label {
     values: BTreeMap<Box<str>, Postings>,
-    /// Series that have the label; none while it has no values.
+    /// Series with the label; none while it has no values.
     carriers: Option<Postings>,
 }
 
 #[derive(Debug, Default)]
 pub struct Index {
     series: Vec<Series>,
-    /// Of each series; read one after the other when a batch brings known ones.
+    /// Of each series; read sequentially when a batch has known ones.
     ids: Vec<SeriesId>,
     numbers: Numbers,
     groups: Groups,
@@ -91,7 +91,7 @@ pub struct Index {
     /// Series of each kind, as [`Kind::ALL`] orders them.
     kinds: [Bitmap; 3],
     counts: [usize; 3],
-    /// Memory, counted as series come and go.
+    /// Memory, updated as series come and go.
     bytes: usize,
 }
 
@@ -105,7 +105,7 @@ impl Index {
         self.numbers.len()
     }
 
-    /// Memory of all of it, bytes, estimated: what [`Bounds::bytes_max`] bounds.
+    /// Estimated memory of the index, bytes: limited by [`Bounds::bytes_max`].
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -119,7 +119,7 @@ impl Index {
         self.numbers.find(id, |number| self.id(number))
     }
 
-    /// As [`Index::number`] of the series behind `before` in a batch: senders repeat their order.
+    /// As [`Index::number`], for the series after `before` in a batch: senders repeat their order.
     pub fn number_after(&self, before: Option<SeriesNumber>, id: SeriesId) -> Option<SeriesNumber> {
         let next = before.map_or(0, |before| before.saturating_add(1));
         // A removed series keeps its id, not its kinds.
@@ -153,7 +153,7 @@ impl Index {
         self.series.get(self.number(id)? as usize)
     }
 
-    /// Adds a series, or a kind to one that is known. `id` is that of the labels.
+    /// Adds a series, or a kind to a known series. `id` is that of the labels.
     pub fn add(&mut self, kind: Kind, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
         let number = self.number(id).unwrap_or_else(|| self.add_new(id, labels));
         let series = &mut self.series[number as usize];
@@ -176,7 +176,7 @@ impl Index {
         let Self { numbers, ids, .. } = self;
         numbers.insert(id, number, |n| ids[n as usize]);
         for (name, value) in labels.iter() {
-            // Looked up by `&str` first: nearly always the name and the value are known already.
+            // Looked up by `&str` first: name and value are nearly always known.
             let label = match self.labels.get_mut(name) {
                 Some(label) => label,
                 None => {
@@ -199,8 +199,7 @@ impl Index {
         number
     }
 
-    /// What a series takes beside the names and values that are new; `before` is the one that came before it: labels that
-    /// both share are there once.
+    /// Memory of a series without new names and values; labels shared with `before`, the previous one, count once.
     fn bytes_of(&self, labels: &Labels, before: Option<&Labels>) -> usize {
         let known = before.and_then(Labels::base);
         let base = labels.base().filter(|base| known.is_none_or(|known| !Arc::ptr_eq(base, known)));
@@ -208,7 +207,7 @@ impl Index {
         SERIES_BYTES + NUMBER_BYTES * labels.len() + labels.own_bytes() + base
     }
 
-    /// The series has no records of this kind any more. With its last kind it leaves the index; its number is not used again.
+    /// Removes a kind from a series. With its last kind the series leaves the index; its number is not used again.
     pub fn remove(&mut self, kind: Kind, number: SeriesNumber) {
         let series = &mut self.series[number as usize];
         series.persisted.take(kind);
@@ -263,8 +262,8 @@ impl Index {
         }
     }
 
-    /// A group of samples whose row is in the Series table, or is about to be: its members count as persisted. A group
-    /// that is known is found again. The first group that a series comes into is its home.
+    /// Adds a group of samples whose row is in the Series table, or about to be: its members count as persisted. Returns a
+    /// known group unchanged. The first group of a series is its home.
     pub fn add_group(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         for member in members {
             self.series[*member as usize].persisted.add(Kind::Sample);
@@ -272,7 +271,7 @@ impl Index {
         self.groups.add(id, members)
     }
 
-    /// The group's partition is empty and its row deleted. Its number is not used again.
+    /// Removes a group whose partition is empty and whose row is deleted. Its number is not used again.
     pub fn remove_group(&mut self, number: GroupNumber) {
         self.groups.remove(number);
     }
@@ -290,7 +289,7 @@ impl Index {
         self.groups.number(id)
     }
 
-    /// The group that a series' new samples go to, and its member number there.
+    /// The group of a series' new samples, and its member number there.
     pub fn home(&self, number: SeriesNumber) -> Option<Place> {
         self.groups.home(number)
     }

@@ -1,4 +1,4 @@
-//! Which number belongs to this id? A table of numbers alone, for the ids are kept elsewhere.
+//! A hash table from ids to numbers. It stores numbers only: the ids are stored elsewhere.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -33,7 +33,7 @@ impl Numbers {
         (mixed >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// `id_of` tells the id of a number that was inserted.
+    /// `id_of` returns the id of an inserted number.
     pub fn find(&self, id: SeriesId, id_of: impl Fn(u32) -> SeriesId) -> Option<u32> {
         if self.places.is_empty() {
             return None;
@@ -48,7 +48,7 @@ impl Numbers {
         }
     }
 
-    /// The id is not here yet.
+    /// The id must not be in the table.
     pub fn insert(&mut self, id: SeriesId, number: u32, id_of: impl Fn(u32) -> SeriesId) {
         if (self.len + 1) * 4 > self.places.len() * 3 {
             let places = vec![FREE; (self.places.len() * 2).max(PLACES_MIN)];
@@ -59,7 +59,7 @@ impl Numbers {
         self.len += 1;
     }
 
-    /// The id is here.
+    /// The id must be in the table.
     pub fn remove(&mut self, id: SeriesId, id_of: impl Fn(u32) -> SeriesId) {
         let mask = self.places.len() - 1;
         let mut hole = self.first(id);
@@ -70,7 +70,7 @@ impl Numbers {
             return;
         }
         self.len -= 1;
-        // What stands behind and would not be found any more moves into the hole (TAOCP 6.4, algorithm R).
+        // Later entries that would not be found any more move into the hole (TAOCP 6.4, algorithm R).
         let mut at = hole;
         loop {
             self.places[hole] = FREE;
@@ -111,7 +111,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_inserted_is_found_until_it_is_removed(steps in proptest::collection::vec((0u32..40, any::<bool>()), 0..300)) {
-            // Ids that differ in few bits and meet in the table.
+            // Ids that differ in few bits and collide in the table.
             let id_of = |number: u32| SeriesId(u128::from(number) << 60 | u128::from(number % 5));
             let mut numbers = Numbers::default();
             let mut here = std::collections::BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Which series carry one value of a label? Kept small: most values of a label with many belong to few series, most
-//! series share the values of the others.
+//! The series of one label value. Compact: most values of a label with many have few series, most series share the values of
+//! the other labels.
 
 use super::bitmap::Bitmap;
 
@@ -8,19 +8,19 @@ use super::bitmap::Bitmap;
 pub enum Postings {
     One(u32),
     List(Vec<u32>),
-    /// The bits, and how many are set. Smaller than a list where every 32nd series is here.
+    /// The bits, and how many are set. Smaller than a list if every 32nd series is set.
     Bits(Bitmap, u32),
 }
 
-/// A shorter list stays one: bits would save nothing to speak of.
+/// A shorter list stays one: bits would save almost nothing.
 const LIST_MIN: usize = 64;
-/// Numbers of 32 bits that take more than one bit for every series.
+/// A list takes 32 bits per number: more than the bits of all series if it has more than one in this many.
 const LIST_SHARE: usize = 32;
-/// Bits become a list again only when they are far too large, so that no value goes to and fro.
+/// Bits become a list again only when they are far too large, so that no value changes its form repeatedly.
 const BITS_SHARE: usize = 4 * LIST_SHARE;
 
 impl Postings {
-    /// `number` is larger than all that are here.
+    /// `number` must be larger than all others.
     pub fn push(&mut self, number: u32) {
         let series = number as usize + 1;
         match self {
@@ -41,7 +41,7 @@ impl Postings {
         }
     }
 
-    /// What is left without a number that is here; `None` when nothing is.
+    /// The postings without a number that is in them; `None` when they are empty then.
     pub fn without(self, number: u32) -> Option<Self> {
         match self {
             Self::One(_) => None,
@@ -94,7 +94,7 @@ impl Postings {
         }
     }
 
-    /// Memory beyond its own size, bytes.
+    /// Heap memory, bytes.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::One(_) => 0,

@@ -1,8 +1,8 @@
-//! Which series do these matchers mean, and which labels and values do those have?
+//! Selection of series by matchers, and of their labels and values.
 //!
-//! Begins with what narrows most, and looks at single series as soon as that is cheaper than the next matcher's
-//! postings. A pattern is tried on each value of its label once, not on each series; where it begins with a literal,
-//! on the values that begin so, and where it is a choice of literals, on those.
+//! Starts with the matcher of the fewest series, and checks single series as soon as that is cheaper than the next matcher's
+//! postings. A pattern is tried once on each value of its label, not on each series; with a literal prefix only on the values
+//! with that prefix, and a choice of literals only on those.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -16,10 +16,10 @@ use super::postings::Postings;
 use super::{Index, Label, SeriesNumber, place};
 use crate::shared::Guarded;
 
-/// So few series are looked at one by one rather than by postings: about as long as one pass over a million bits.
+/// Up to this many series are checked one by one instead of by postings: takes as long as one pass over a million bits.
 const SINGLE_MAX: usize = 256;
 
-/// What is left of the series while the matchers are applied.
+/// The remaining series while the matchers are applied.
 enum Found {
     Set(Bitmap),
     /// Ascending.
@@ -31,7 +31,7 @@ impl Index {
         self.labels.get(label)?.values.get(value)
     }
 
-    /// Series that a matcher's postings name, or values that its pattern must be tried on.
+    /// Series in a matcher's postings, or values that its pattern must be tried on.
     fn cost(&self, matcher: &Matcher) -> usize {
         let Some(label) = self.labels.get(matcher.label()) else { return 0 };
         match (matcher.op(), matcher.candidates()) {
@@ -42,7 +42,7 @@ impl Index {
         }
     }
 
-    /// Series that a choice of values accepts, ascending; `None` when it is no such choice, or they are more than `most`.
+    /// Series that a choice of values accepts, ascending; `None` when it is not such a choice, or selects more than `most`.
     fn named(&self, matcher: &Matcher, most: usize) -> Option<Vec<SeriesNumber>> {
         let (MatchOp::Equal | MatchOp::Regex, Candidates::Values(values)) =
             (matcher.op(), matcher.candidates())
@@ -63,13 +63,13 @@ impl Index {
         Some(named)
     }
 
-    /// All series of any kind that a matcher accepts. `tried`: those with a value that its pattern was tried on with success.
+    /// All series of any kind that a matcher accepts. `tried`: those with a value that its pattern matched.
     fn accepted(&self, matcher: &Matcher, tried: Bitmap) -> Bitmap {
         let Some(label) = self.labels.get(matcher.label()) else {
             return if matcher.matches_value("") { self.everything() } else { Bitmap::default() };
         };
         let negative = is_negative(matcher);
-        // Series whose value is what `=` and `=~` want.
+        // Series whose value is one that `=` or `=~` selects.
         let wanted = match matcher.candidates() {
             Candidates::Everything => self.everything(),
             Candidates::Something => label.carriers(),
@@ -96,7 +96,7 @@ impl Index {
         rest
     }
 
-    /// Removed series are among them; no kind holds these.
+    /// Includes removed series; no kind has these.
     fn everything(&self) -> Bitmap {
         Bitmap::up_to(self.series.len() as SeriesNumber)
     }
@@ -106,7 +106,7 @@ impl Index {
         numbers.map_or_else(all, |numbers| numbers.iter().copied().filter(|n| self.is_of(kind, *n)).collect())
     }
 
-    /// Names of the labels of these series of a kind, sorted; of all when they are not given.
+    /// Label names of these series of a kind, sorted; of all series for `None`.
     pub fn label_names(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
         let series = self.these(kind, numbers);
         let found =
@@ -114,7 +114,7 @@ impl Index {
         found.map(|(name, _)| name.to_string()).collect()
     }
 
-    /// Values of one label of these series of a kind, sorted; of all when they are not given.
+    /// Values of one label of these series of a kind, sorted; of all series for `None`.
     pub fn label_values(&self, kind: Kind, name: &str, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
         let Some(label) = self.labels.get(name) else { return Vec::new() };
         let mut series = self.these(kind, numbers);
@@ -138,15 +138,16 @@ fn is_negative(matcher: &Matcher) -> bool {
     matches!(matcher.op(), MatchOp::NotEqual | MatchOp::NotRegex)
 }
 
-/// How long the index is kept from others at a time: whoever brings a new series waits for it, and behind it everybody.
+/// Longest time that a selection holds the lock of the index: a writer with a new series waits for it, and all others behind
+/// the writer.
 const TURN_MAX: Duration = Duration::from_millis(1);
-/// Values or series that are tried before the clock is looked at, and who waits is asked for.
+/// Values or series that are tried between two checks of the clock and of the caller.
 const TRIES: u32 = 16;
 
-/// Does anybody still wait for the answer? Asked again and again while series are selected.
+/// Whether the caller still waits. Called often while series are selected.
 type Waits<'a> = &'a dyn Fn() -> bool;
 
-/// Time to look at the index, as long as anybody waits.
+/// One turn with the lock of the index, as long as the caller waits.
 struct Turn<'a> {
     until: Instant,
     waits: Waits<'a>,
@@ -164,22 +165,22 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// What is being done about the next matcher.
+/// Progress of the current matcher.
 #[derive(Default)]
 enum Work {
     #[default]
     Nothing,
-    /// Series are looked at one by one.
+    /// Series are checked one by one.
     Series { left: std::vec::IntoIter<SeriesNumber>, accepted: Vec<SeriesNumber> },
     /// The values of its label up to this one were tried.
     Values { last: Option<Box<str>>, wanted: Bitmap },
 }
 
-/// A search for series that can be left and gone on with when the index has changed: numbers are not given twice. Patterns are
-/// tried on as many values as there are, which may take seconds.
+/// A selection that can be interrupted and continued after the index has changed: numbers are not reused. A pattern is tried
+/// on all values, which may take seconds.
 struct Selecting<'m> {
     kind: Kind,
-    /// Still to be applied, last first, with their cost.
+    /// Matchers to be applied, last first, with their cost.
     rest: Vec<(usize, &'m Matcher)>,
     found: Found,
     work: Work,
@@ -206,7 +207,7 @@ impl<'m> Selecting<'m> {
         Self { kind, rest, found, work: Work::Nothing }
     }
 
-    /// Whether all matchers were applied before the turn was over.
+    /// Whether all matchers were applied before the turn ended.
     fn go_on(&mut self, index: &Index, turn: &mut Turn<'_>) -> bool {
         while let Some((cost, matcher)) = self.rest.last().copied() {
             if matches!(self.work, Work::Nothing) {
@@ -263,7 +264,7 @@ impl<'m> Selecting<'m> {
         };
     }
 
-    /// Without those that have left the index meanwhile.
+    /// Without series that have left the index since.
     fn into_found(self, index: &Index) -> Vec<SeriesNumber> {
         let all = match self.found {
             Found::Set(set) => set.iter().collect(),
@@ -274,7 +275,7 @@ impl<'m> Selecting<'m> {
 }
 
 impl Index {
-    /// Tries a pattern on the values behind `last` that it may want. Whether it was tried on all before the turn was over.
+    /// Tries a pattern on the candidate values behind `last`. Returns whether all were tried before the turn ended.
     fn try_values(
         &self,
         matcher: &Matcher,
@@ -306,8 +307,8 @@ impl Index {
     }
 }
 
-/// Series of a kind that all matchers accept, in the order in which they came; `None` when nobody waits for them any more.
-/// Others have the index in between.
+/// Series of a kind that all matchers accept, in order of arrival; `None` when the caller does not wait any more. The lock is
+/// released between turns.
 pub fn select(
     index: &Guarded<Index>,
     kind: Kind,
@@ -337,14 +338,14 @@ pub fn find(
     Some(there.map(|number| index.labels_of(number)).map(|labels| (labels.id(), labels.clone())).collect())
 }
 
-/// Of a kind, those that any of the selectors accepts, or all when there is no selector.
+/// The series of a kind that any of the selectors accepts, or all without a selector.
 pub enum Selected {
     All,
     These(Vec<SeriesNumber>),
 }
 
 impl Selected {
-    /// `None` when it is all.
+    /// `None` for all.
     pub fn numbers(&self) -> Option<&[SeriesNumber]> {
         match self {
             Self::All => None,
@@ -353,7 +354,7 @@ impl Selected {
     }
 }
 
-/// `None` when nobody waits any more.
+/// `None` when the caller does not wait any more.
 pub fn select_any(
     index: &Guarded<Index>,
     kind: Kind,
@@ -372,7 +373,7 @@ pub fn select_any(
 
 #[cfg(test)]
 impl Index {
-    /// As [`find`], in as many turns as there can be.
+    /// As [`find`], in the largest possible number of turns.
     pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
         let mut selecting = Selecting::new(self, kind, matchers);
         while !selecting.go_on(self, &mut Turn::new(Duration::ZERO, &|| true)) {}
@@ -428,7 +429,7 @@ mod tests {
         }
         let index = Guarded::new(index);
         let pattern = Matcher::new("host", MatchOp::Regex, ".*0").unwrap();
-        // By its values, and one series after the other.
+        // By postings, and one series after the other.
         let few = Matcher::equal("name", "few");
         for matchers in [vec![pattern.clone()], vec![few, pattern.clone()]] {
             let asked = Cell::new(0);
@@ -444,7 +445,7 @@ mod tests {
             assert!(!all.is_empty() && asked.get() >= 240 / TRIES, "asked {} times", asked.get());
             for most in [0, 1, 5] {
                 assert_eq!(select(&index, Kind::Sample, &matchers, &waits(most)), None);
-                // Once by who has a turn, once by who would give the next one.
+                // Once at the end of a turn, once before the next one.
                 assert!(asked.get() <= most + 2, "went on after {most}: {}", asked.get());
             }
             let any = select_any(&index, Kind::Sample, &[matchers.clone(), matchers.clone()], &waits(5));

@@ -199,7 +199,7 @@ fn memory_is_counted_as_series_come_and_go_and_bounds_the_new_ones() {
     }
     assert!(wholly.bytes() > 50 * 2_000);
 
-    // One more shares its labels with the one before; a whole one has no room.
+    // One more shares its labels with the last one; a whole one exceeds the limit.
     let more = Labels::sharing(&base, "__name__", "more", &mut Vec::new()).unwrap();
     let other = Labels::new([("__name__", "other"), ("path", &long)]).unwrap();
     let bounds =
@@ -287,7 +287,7 @@ proptest! {
         let mut all: Vec<Arc<Labels>> = Vec::new();
         for (nth, pairs) in series.into_iter().enumerate() {
             let labels = Arc::new(Labels::new(pairs).unwrap());
-            // Every third only as entries: not to be found.
+            // Every third only as entries: must not be found.
             index.add(if nth % 3 == 2 { Kind::Entry } else { Kind::Sample }, labels.id(), &labels);
             if nth % 3 != 2 && !all.contains(&labels) {
                 all.push(labels);

@@ -1,7 +1,7 @@
-//! Samples of several series that have the same times: a block of tag 4 (`docs/format/journal.md`).
+//! Samples of several series with the same times: a block of tag 4 (`docs/format/journal.md`).
 //!
-//! A batch brings the same times for many series, and values that change a little: times are written once, a value mostly
-//! as one byte. Written and read in straight loops over one column.
+//! A batch has the same times for many series, and values that change little: times are written once, a value mostly as one
+//! byte. Written and read in straight loops over one column.
 
 use tacho_model::{Sample, Timestamp, Value, ValueType};
 
@@ -11,7 +11,7 @@ use crate::coding::{Cursor, Malformed, put_varint, put_zigzag};
 /// Whole numbers up to here are exact in an f64: 2^53.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// Gathers series with the same times, and writes their block when others come.
+/// Collects series with the same times, and writes their block when other times follow.
 #[derive(Debug, Default)]
 pub struct Columns {
     /// Times of the series in the block; empty when there are none.
@@ -98,7 +98,7 @@ const fn unzigzag(n: u64) -> i64 {
     (n >> 1).cast_signed() ^ -((n & 1).cast_signed())
 }
 
-/// `exact`: differences of the words mean something.
+/// `exact`: differences of the words are useful.
 fn put_values(out: &mut Vec<u8>, value_type: ValueType, words: &[i64], exact: bool) {
     let Some((first, rest)) = words.split_first() else { return };
     let differences = || rest.iter().zip(words).map(|(value, before)| zigzag(value.wrapping_sub(*before)));
@@ -139,12 +139,12 @@ fn put_times(out: &mut Vec<u8>, at: &[Timestamp]) {
     }
 }
 
-/// Reads a block behind its tag; hands out the number and the samples of each series.
+/// Reads a block after its tag; hands out the number and the samples of each series.
 pub fn read(
     cursor: &mut Cursor<'_>,
     mut each: impl FnMut(u64, Vec<Sample>, &Cursor<'_>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    // Each value takes at least a byte, so the count is bounded before anything is allocated for it.
+    // Each value takes at least a byte, so the count is checked before anything is allocated for it.
     let count = cursor.count(1, "number of times")?;
     let at = read_times(cursor, count)?;
     let mut next = 0i64;

@@ -1,4 +1,4 @@
-//! The payload of a journal record becomes a checked batch again.
+//! Decodes the payload of a journal record into a checked batch.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::format::{
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{Cursor, Malformed};
 
-/// Definitions of one kind; `None` where the record that defined it is damaged.
+/// Definitions of one kind; `None` if the record that defined it is damaged.
 type Table<T> = Vec<Option<T>>;
 
-/// State of one file: what its records so far have defined.
+/// State of one file: the definitions of the records read so far.
 #[derive(Debug)]
 pub struct Decoder {
     version: u16,
@@ -30,32 +30,32 @@ pub struct Decoder {
     families: Families,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
-    /// Definitions that may be missing: each takes a byte at least of a record that was lost.
+    /// Limit on missing definitions: each takes at least a byte of a lost record.
     missing_max: usize,
-    /// Something was lost: what is defined again is no mistake.
+    /// A record was lost: a repeated definition is no error.
     lost: bool,
 }
 
-/// Bytes of the file that were on disk when the record was written; read before the rest of it.
+/// Synced bytes of the file when the record was written; read before the rest of the record.
 pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
     let mut cursor = Cursor::new(payload);
     cursor.byte("flags")?;
     cursor.varint("synced")
 }
 
-/// Does the record only repeat definitions?
+/// Whether the record only repeats definitions.
 pub fn repeats(payload: &[u8]) -> bool {
     payload.first().is_some_and(|flags| flags & FLAG_REPEATS != 0)
 }
 
 impl Decoder {
-    /// Of a file of this version.
+    /// For a file of this version.
     pub fn new(version: u16) -> Self {
         let (series, families, operations, texts) = Default::default();
         Self { version, series, families, operations, texts, missing_max: 0, lost: false }
     }
 
-    /// So many bytes of the file could not be read: what they defined is missing.
+    /// So many bytes of the file could not be read: their definitions are missing.
     pub const fn lost(&mut self, bytes: usize) {
         self.missing_max = self.missing_max.saturating_add(bytes);
         self.lost = true;
@@ -65,7 +65,7 @@ impl Decoder {
         self.lost
     }
 
-    /// Takes the definitions of a record, and nothing else: those behind a lost record tell what it defined.
+    /// Reads only the definitions of a record: those behind a lost record show what it defined.
     pub fn learn(&mut self, payload: &[u8]) -> Result<(), Malformed> {
         let (mut cursor, _) = front(self.version, payload)?;
         self.define(&mut cursor)
@@ -112,7 +112,7 @@ impl Decoder {
         lookup(&self.series, number).cloned().ok_or(cursor.malformed("series number (not defined)"))
     }
 
-    /// Blocks of one series that follow each other are one series of samples with different types.
+    /// Consecutive blocks of one series are one series of samples with different types.
     fn samples(&self, cursor: &mut Cursor<'_>, all: &mut Vec<SampleSeries>) -> Result<(), Malformed> {
         let labels = self.known_series(cursor)?;
         let value_type = ValueType::from_byte(cursor.byte("value type")?);
@@ -246,7 +246,7 @@ impl Decoder {
     }
 }
 
-/// What stands before the definitions.
+/// The fields before the definitions.
 fn front(version: u16, payload: &[u8]) -> Result<(Cursor<'_>, Option<Origin>), Malformed> {
     let mut cursor = Cursor::new(payload);
     let flags = cursor.byte("flags")?;
@@ -276,9 +276,9 @@ fn add_samples(all: &mut Vec<SampleSeries>, labels: Arc<Labels>, mut samples: Ve
 /// Reads the labels that one record defines.
 #[derive(Default)]
 struct LabelsReader {
-    /// Told as one string each.
+    /// Each written as one string.
     whole: bool,
-    /// Canonical labels of the series before.
+    /// Canonical labels of the previous series.
     last: Vec<u8>,
     /// Bytes of all labels, written out, and of those that are not shared in memory.
     written: usize,
@@ -316,7 +316,7 @@ impl LabelsReader {
     }
 }
 
-/// The operations a block uses, numbered anew.
+/// The operations of a block, renumbered.
 struct Operations<'a> {
     known: &'a Table<Operation>,
     indices: HashMap<u64, u32>,
@@ -341,11 +341,11 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
     table.get(usize::try_from(number).ok()?)?.as_ref()
 }
 
-/// What a file may lack.
+/// Limits on what a file may lack.
 struct Missing<'a> {
-    /// Definitions that may be missing.
+    /// Limit on missing definitions.
     max: &'a mut usize,
-    /// What is known may be defined again.
+    /// Known definitions may be repeated.
     again: bool,
 }
 

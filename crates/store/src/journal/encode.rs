@@ -1,7 +1,7 @@
-//! A checked batch becomes the bytes of one journal record.
+//! Encodes a checked batch as one journal record.
 //!
-//! Strings are defined once a file, and repeated once for the case of damage ([`Encoder::end_group`]): the encoder knows what
-//! the file has defined already. When a write fails, what the lost records defined is forgotten again ([`Encoder::rollback`]).
+//! Strings are defined once per file, and repeated once in case of damage ([`Encoder::end_group`]): the encoder knows the
+//! file's definitions. When a write fails, the definitions of the lost records are removed ([`Encoder::rollback`]).
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl<K: std::hash::Hash + Eq> Table<K> {
     }
 }
 
-/// What a file had defined at some moment.
+/// Definitions in a file at some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
     series: u64,
@@ -83,15 +83,15 @@ impl Mark {
     }
 }
 
-/// What one record defined, to be written once more.
+/// Definitions of one record, to be written once more.
 #[derive(Debug)]
 struct Defined {
     bytes: Vec<u8>,
-    /// What the file had defined after it.
+    /// Definitions in the file after it.
     after: Mark,
 }
 
-/// State of one file: begins empty with it.
+/// State of one file: starts empty with it.
 #[derive(Debug, Default)]
 pub struct Encoder {
     series: SeriesTable,
@@ -100,11 +100,11 @@ pub struct Encoder {
     columns: Columns,
     blocks: Vec<u8>,
     payload: Vec<u8>,
-    /// What the file has defined on disk; the rest is in records that wait.
+    /// Definitions on disk; the rest is in waiting records.
     durable: Mark,
-    /// Definitions that a later record may rely on, and that stand in the file once.
+    /// Definitions that a later record may use, and that are in the file once.
     once: Vec<Defined>,
-    /// Those of the last record, which no later one relies on yet.
+    /// Those of the last record, which no later one uses yet.
     latest: Option<Defined>,
 }
 
@@ -115,7 +115,7 @@ impl Encoder {
         self.once.clear();
     }
 
-    /// Writes definitions a second time, behind the records that rely on them: a damaged record costs no other then.
+    /// Writes definitions a second time, behind the records that use them: then a damaged record makes no other unreadable.
     pub fn end_group(&mut self, synced: u64, out: &mut Vec<u8>) {
         for defined in &self.once {
             self.payload.clear();
@@ -126,7 +126,7 @@ impl Encoder {
         }
     }
 
-    /// The records since the last commit are lost, and with them what they defined.
+    /// Removes the definitions of the records since the last commit, which are lost.
     pub fn rollback(&mut self) {
         self.rollback_to(self.durable);
     }
@@ -143,7 +143,7 @@ impl Encoder {
         self.latest.take_if(|defined| !defined.after.is_within(&mark));
     }
 
-    /// Appends the record to `out`. `synced`: bytes of the file that are on disk already.
+    /// Appends the record to `out`. `synced`: bytes of the file on disk.
     pub fn encode(&mut self, arrival: &Arrival, synced: u64, out: &mut Vec<u8>) -> Result<()> {
         let mark = self.mark();
         self.put_blocks(arrival);
@@ -304,7 +304,7 @@ impl Encoder {
     }
 }
 
-/// Of a series whose values change their type: one block for each run of one type.
+/// For a series whose values change their type: one block for each run of one type.
 fn put_samples(out: &mut Vec<u8>, series: u64, samples: &[Sample]) {
     for run in samples.chunk_by(|a, b| a.value.value_type() == b.value.value_type()) {
         let Some(first) = run.first() else { continue };

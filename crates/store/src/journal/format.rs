@@ -10,34 +10,34 @@ pub const MAGIC: [u8; 8] = *b"tachojnl";
 pub const VERSION: u16 = 3;
 /// Files of this version have one header of 48 bytes, no marks, and every definition once.
 pub const VERSION_SINGLE: u16 = 2;
-/// Files of this version tell the labels of a series as one string.
+/// Files of this version have the labels of a series as one string.
 pub const VERSION_WHOLE_LABELS: u16 = 1;
 /// The part of a header that all versions have: its checksum says whether its version can be trusted.
 pub const HEADER_BYTES: usize = 48;
-/// Older generations that a header names: 30 minutes each, a month of a driver that takes nothing.
+/// Limit on older generations in a header: 30 minutes each, a month of a driver that takes nothing.
 pub const OLDER_MAX: usize = 1_440;
-/// Begins every record, so that the next sound one can be found behind a damaged one.
+/// Starts every record, so that a reader finds the next sound one after a damaged one.
 pub const RECORD_MAGIC: [u8; 4] = *b"\xf5rec";
 pub const RECORD_HEAD_BYTES: usize = 12;
-/// Begins a mark: all before it was synced.
+/// Starts a mark: all bytes before it were synced.
 pub const MARK_MAGIC: [u8; 4] = *b"\xf5end";
 pub const MARK_BYTES: usize = 16;
-/// Longest payload: bounds what recovery must hold, and far above any batch (a frame of the wire has 4 MiB).
+/// Longest payload: bounds the memory of a recovery, far above any batch (a frame of the wire has 4 MiB).
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
-/// Labels that one record defines, bytes when written out: bounds the time that they take.
+/// Limit on the labels that one record defines, bytes when written out: bounds the time to read them.
 pub const DEFINITIONS_BYTES_MAX: usize = 1 << 30;
-/// Of these, bytes that are kept in memory: labels that differ in their names share the others. Sharing must not make a small
-/// record a huge one.
+/// Limit on the part of these kept in memory, bytes: labels that differ in their names share the others. Sharing must not
+/// make a small record a huge one.
 pub const DEFINITIONS_KEPT_BYTES_MAX: usize = 256 << 20;
-/// Texts a file defines; more are written in place. Bounds the table of a hostile sender.
+/// Limit on texts that a file defines; more are written in place. Bounds the table against a hostile sender.
 pub const TEXTS_MAX: usize = 65_536;
 /// A text longer than this is written in place.
 pub const TEXT_BYTES_MAX: usize = 256;
 
 pub const FLAG_ORIGIN: u8 = 1;
-/// The record repeats definitions of an earlier one, and has nothing else.
+/// The record only repeats definitions of an earlier one.
 pub const FLAG_REPEATS: u8 = 2;
-/// The origin is that of several frames.
+/// The origin covers several frames.
 pub const FLAG_FRAMES: u8 = 4;
 pub const BLOCK_SAMPLES: u8 = 1;
 pub const BLOCK_ENTRIES: u8 = 2;
@@ -47,7 +47,7 @@ pub const TIMES_STEP: u8 = 0;
 pub const TIMES_DELTAS: u8 = 1;
 pub const FORM_TYPE_MASK: u8 = 3;
 pub const FORM_CODING_SHIFT: u8 = 2;
-/// Codings of a column: this, or differences of 1, 2 and 4 bytes.
+/// Codings of a column: raw, or differences of 1, 2 and 4 bytes.
 pub const CODING_RAW: u8 = 0;
 pub const SEGMENT_PARENT: u8 = 1;
 pub const SEGMENT_CARRIED: u8 = 2;
@@ -65,22 +65,22 @@ pub const VALUE_INTEGER: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Older {
     pub generation: u64,
-    /// Bytes of its file that were acknowledged; 0 where that is not known.
+    /// Acknowledged bytes of its file; 0 if unknown.
     pub length: u64,
 }
 
-/// What a file says about itself.
+/// Header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub generation: u64,
     pub store: u128,
     pub created: Timestamp,
-    /// The last ones: their files must be there, too.
+    /// The last ones: their files must exist, too.
     pub older: Vec<Older>,
 }
 
 impl Header {
-    /// Twice the same, each with checksums of its own.
+    /// Two copies, each with its own checksums.
     pub fn encode(&self) -> Vec<u8> {
         let older = &self.older[self.older.len().saturating_sub(OLDER_MAX)..];
         let mut out = Vec::with_capacity(2 * (HEADER_BYTES + 4 + 16 * older.len()));
@@ -101,13 +101,13 @@ impl Header {
     }
 }
 
-/// What one header says, its version and its bytes.
+/// One header, its version and its bytes.
 pub type One = (Header, u16, usize);
 
 /// The longest header, both copies.
 pub const HEADERS_BYTES_MAX: usize = 2 * (HEADER_BYTES + 4 + 16 * OLDER_MAX);
 
-/// Where `wanted` is first found from `from` on.
+/// The first place of `wanted` from `from` on.
 pub fn find(bytes: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     bytes.get(from..)?.windows(wanted.len()).position(|window| window == wanted).map(|at| from + at)
 }
@@ -191,7 +191,7 @@ pub fn take_record(bytes: &[u8]) -> Option<&[u8]> {
     (crc == u32::from_le_bytes([c0, c1, c2, c3])).then_some(payload)
 }
 
-/// Bytes of the payload of the record at the start of `bytes`, by what is there of its head: sound or not, whole or not.
+/// Length of the payload of the record at the start of `bytes`, from its head: sound or not, whole or not.
 pub fn claimed_bytes(bytes: &[u8]) -> Option<usize> {
     let [m0, m1, m2, m3, l0, l1, l2, l3] = *bytes.first_chunk()?;
     let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
@@ -202,7 +202,7 @@ pub fn record_checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&length), payload)
 }
 
-/// Says behind a commit that the file was on disk up to this place.
+/// A mark behind a commit: the file was synced up to this place.
 pub fn mark(synced: u64) -> [u8; MARK_BYTES] {
     let mut mark = [0; MARK_BYTES];
     mark[..4].copy_from_slice(&MARK_MAGIC);
@@ -212,7 +212,7 @@ pub fn mark(synced: u64) -> [u8; MARK_BYTES] {
     mark
 }
 
-/// What the mark at the start of `bytes` says, if a sound one begins there.
+/// The synced place in the mark at the start of `bytes`, if it is sound.
 pub fn take_mark(bytes: &[u8]) -> Option<u64> {
     let (said, crc) = bytes.first_chunk::<MARK_BYTES>()?.split_first_chunk::<12>()?;
     let crc = u32::from_le_bytes(*crc.first_chunk()?);
@@ -229,17 +229,17 @@ pub fn file_path(directory: &Path, generation: u64) -> PathBuf {
     directory.join(file_name(generation))
 }
 
-/// The generation a file name stands for, if it is a journal's.
+/// The generation in a file name, if it is a journal's.
 pub fn file_generation(name: &str) -> Option<u64> {
     name.strip_suffix(".journal").and_then(digits)
 }
 
-/// The generation that a file is about: a journal, one that was set aside, or somebody's word that one is lost.
+/// The generation of a file: of a journal, of one that was set aside, or of an operator's permission to go on without it.
 pub fn named_generation(name: &str) -> Option<u64> {
     name.split('.').next().and_then(digits)
 }
 
-/// Made by people: the store shall open without this generation's file, or with what is there of it.
+/// Made by operators: the store may open without this generation's file, or with the rest of it.
 pub fn lost_name(generation: u64) -> String {
     format!("{generation:020}.lost")
 }

@@ -9,10 +9,10 @@ use super::format::{
 use super::search::{Search, Sound};
 use crate::{Error, Result};
 
-/// What the beginning of a file is.
+/// State of the beginning of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Front {
-    /// The process died while it made the file, which never held anything.
+    /// The process died while it made the file, which never had a record.
     Unborn,
     Sound {
         header: Header,
@@ -20,7 +20,7 @@ pub enum Front {
         /// Where the records begin.
         bytes: usize,
     },
-    /// One of two headers is damaged, and the other says this; or, with none, records are there all the same.
+    /// One of two headers is damaged, and the other has this; or both are damaged, and there are records.
     Damaged { header: Option<Header>, version: u16, bytes: usize, why: String },
 }
 
@@ -33,7 +33,7 @@ impl Front {
     }
 
     /// # Errors
-    /// `Version` of a newer one, `Corrupt` where nothing says that this is a journal.
+    /// `Version` for a newer one, `Corrupt` if nothing shows that it is a journal.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
         let why = match decode_one(bytes, path)? {
             Ok((header, version, one)) if version <= VERSION_SINGLE => {
@@ -56,7 +56,7 @@ impl Front {
             return Ok(Self::Damaged { header: Some(header), version, bytes: at + two, why });
         }
         let Some(Sound { at, .. }) = Search::new(bytes).next(0) else {
-            // Nothing is acknowledged before the header is on disk: half of one, and nothing behind it.
+            // Nothing is acknowledged before the header is on disk: half a header, and nothing behind it.
             if second.is_some() || bytes.starts_with(&MAGIC) {
                 return Ok(Self::Unborn);
             }
@@ -65,7 +65,7 @@ impl Front {
             ))
             .with("path", path.display()));
         };
-        // Of the older versions only the first one's number is told apart: 3 reads what 2 wrote.
+        // Of the older versions only version 1 is distinguished: 3 reads what 2 wrote.
         let version =
             if version_bytes(bytes) == VERSION_WHOLE_LABELS { VERSION_WHOLE_LABELS } else { VERSION };
         Ok(Self::Damaged { header: None, version, bytes: at, why })

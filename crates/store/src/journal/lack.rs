@@ -1,4 +1,5 @@
-//! What does a journal that was set aside lack? A small file beside it says so: no start has to read the journal again.
+//! Lack files: what a journal that was set aside lacks. A small file next to it, so that no start has to read the journal
+//! again.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,15 +12,15 @@ use super::format::file_name;
 use super::reader::{Contents, Lost};
 use crate::disk::Disk;
 
-/// Behind the name of the journal.
+/// Suffix of the journal's name.
 const SUFFIX: &str = "lack";
 const TITLE: &str = "tachograph lack 1";
 
-/// What of a journal cannot be read.
+/// Unreadable parts of a journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lack {
     pub lost: Lost,
-    /// When its generation began, if its header can be read.
+    /// Start of its generation, if its header can be read.
     pub begun: Option<Timestamp>,
 }
 
@@ -30,7 +31,7 @@ impl Contents {
 }
 
 impl Lack {
-    /// Why batches of the generation may be missing; `None` where none is.
+    /// Why batches of the generation may be missing; `None` if none is.
     pub fn reason(&self, generation: u64) -> Option<Arc<str>> {
         let Lost { places, bytes } = self.lost;
         if places == 0 {
@@ -45,7 +46,7 @@ impl Lack {
         Some(reason.into())
     }
 
-    /// Writes it beside where a journal of this length lies or will lie. One of an earlier journal of that name goes.
+    /// Writes it next to the path of a journal of this length. Replaces the one of an earlier journal of that name.
     pub fn write(&self, disk: &dyn Disk, journal: &Path, journal_bytes: u64) -> io::Result<()> {
         let path = beside(journal);
         match disk.remove(&path) {
@@ -57,7 +58,7 @@ impl Lack {
         file.sync()
     }
 
-    /// What is said beside a journal; `None` where that is missing, damaged, or about another file.
+    /// The lack file of a journal; `None` if it is missing, damaged, or about another file.
     pub fn read(journal: &Path) -> Option<Self> {
         let journal_bytes = std::fs::metadata(journal).ok()?.len();
         Self::decode(&std::fs::read_to_string(beside(journal)).ok()?, journal_bytes)
@@ -76,12 +77,12 @@ impl Lack {
         let lost = Lost { places: values.next()?.parse().ok()?, bytes: values.next()?.parse().ok()? };
         let begun = values.next()?;
         let lack = Self { lost, begun: if begun == "-" { None } else { Some(begun.parse().ok()?) } };
-        // Title, length and checksum are right, too.
+        // Compares title, length and checksum, too.
         (lack.encode(journal_bytes) == text).then_some(lack)
     }
 }
 
-/// Is the file about a journal, and none itself?
+/// Whether the path is a lack file.
 pub fn is_lack(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(SUFFIX))
 }

@@ -1,4 +1,4 @@
-//! What was acknowledged, in order, on disk, until its chunks lie in the driver (`docs/format/journal.md`).
+//! The journal: acknowledged batches in order, on disk until their chunks are in the driver (`docs/format/journal.md`).
 //!
 //! ```text
 //!   commit.rs -> encode.rs -> writer.rs -> disk          appending

@@ -1,6 +1,6 @@
-//! What does a journal file hold, where does its good part end, and what of it is damaged?
+//! Reads a journal file: its batches, the end of its good part, its damage.
 //!
-//! Path after a crash: `recover.rs` reads each file with this and adds the batches to open chunks again.
+//! Path after a crash: `recover.rs` reads each file with this and adds the batches to memtables again.
 
 use std::io::Read;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// What reading a file found out about it.
+/// Result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// None: it is damaged, or the process died while it made the file.
@@ -31,20 +31,19 @@ pub struct Contents {
     /// The process died while it made the file.
     pub unborn: bool,
     pub records: u64,
-    /// Offsets of what was on disk once and is not sound any more, and why.
+    /// Offsets and reasons of damaged places that were synced once.
     pub damaged: Vec<(u64, String)>,
-    /// What of it may have held batches.
+    /// Damage that may have held batches.
     pub lost: Lost,
-    /// Where the good part ends, bytes.
+    /// Length of the good part, bytes.
     pub length: u64,
-    /// Bytes behind it: what was being written when the process died.
+    /// Bytes behind it: an unfinished write of the process that died.
     pub torn: u64,
-    /// These bytes are not merely too short: a whole record may have stood there, of which nothing says that it was
-    /// acknowledged.
+    /// These bytes may be a whole damaged record; nothing shows whether it was acknowledged.
     pub doubtful: bool,
 }
 
-/// Stretches of a file that were acknowledged and cannot be read. Nobody knows what stood there.
+/// Acknowledged ranges of a file that cannot be read. Their content is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     pub places: u64,
@@ -72,7 +71,7 @@ pub fn list(directory: &Path) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Reads the header of a file, and how long the file is.
+/// Reads the header of a file, and the length of the file.
 pub fn read_front(path: &Path) -> Result<(Front, u64)> {
     let failed = |e| Error::io("read journal", path, e);
     let file = std::fs::File::open(path).map_err(failed)?;
@@ -81,7 +80,7 @@ pub fn read_front(path: &Path) -> Result<(Front, u64)> {
     file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(failed)?;
     match Front::decode(&bytes, path) {
         Ok(front @ Front::Sound { .. }) => Ok((front, length)),
-        // What is wrong with it is decided by all of the file.
+        // All of the file decides what is wrong with it.
         _ => {
             let bytes = std::fs::read(path).map_err(failed)?;
             Ok((Front::decode(&bytes, path)?, length))
@@ -95,7 +94,7 @@ pub fn read(path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
     read_bytes(&bytes, path, each)
 }
 
-/// Reads what the file at `path` holds, and hands out its batches in order.
+/// Reads the content of the file at `path`, and hands out its batches in order.
 pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> Result<Contents> {
     let front = Front::decode(bytes, path)?;
     let mut contents = Contents {
@@ -162,18 +161,18 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     Ok(contents)
 }
 
-/// A stretch of a file.
+/// A range of a file.
 enum Step {
     /// The payload of a sound record.
     Record(Range<usize>),
-    /// Was on disk once.
+    /// Was synced once.
     Damaged(Range<usize>),
 }
 
-/// What stands from `from` on, in order, and where it ends.
+/// The ranges from `from` on, in order, and the end of the last.
 fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Vec<Step>, usize) {
     let (mut steps, mut at) = (Vec::new(), from);
-    // Looked for at the first damage: nearly always there is none.
+    // Computed at the first damage: nearly always there is none.
     let mut proven = None;
     while at < bytes.len() {
         let rest = &bytes[at..];
@@ -184,8 +183,8 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
         } else if take_mark(rest).is_some() || is_nearly_mark(rest, at) {
             at += MARK_BYTES;
         } else if search.is_cut_short(at) && version > VERSION_SINGLE {
-            // Torn in the middle, so that nothing in it counts; or its length is damaged, and what was written with it is all
-            // there.
+            // Torn in the middle, so that nothing in it counts; or only its length is damaged, and everything written with it
+            // is there.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {
                 at = payload.end;
@@ -205,25 +204,25 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
     (steps, at)
 }
 
-/// A mark of which some bytes are damaged: it holds nothing but its own place.
+/// A mark with some damaged bytes: it contains only its own place.
 fn is_nearly_mark(rest: &[u8], at: usize) -> bool {
     let Some(found) = rest.first_chunk::<MARK_BYTES>() else { return false };
     let same = mark(at as u64).iter().zip(found).filter(|(expect, found)| expect == found).count();
     same + 4 >= MARK_BYTES
 }
 
-/// Up to where was the file on disk, by all that stands behind `bad`?
+/// The synced length of the file, by all records and marks after `bad`.
 fn proof(search: &mut Search<'_>, bad: usize) -> usize {
     let (mut proven, mut from) = (0, bad);
     while let Some(Sound { at, next, synced }) = search.next(from) {
-        // More than what stands before it was not there when it was written.
+        // It cannot have been synced beyond its own place when it was written.
         proven = proven.max(usize::try_from(synced).map_or(at, |synced| synced.min(at)));
         from = next;
     }
     proven
 }
 
-/// Where the next sound record or mark behind `bad` begins; a damaged one's own length is asked first, for its content may
+/// Start of the next sound record or mark after `bad`. The length in a damaged one is tried first, because its content may
 /// look like a record.
 fn resume(search: &mut Search<'_>, bytes: &[u8], bad: usize) -> usize {
     let end = claimed_bytes(&bytes[bad..]).map(|length| bad + RECORD_HEAD_BYTES + length);
@@ -236,7 +235,7 @@ fn resume(search: &mut Search<'_>, bytes: &[u8], bad: usize) -> usize {
     search.next(bad + 1).map_or(bytes.len(), |sound| sound.at)
 }
 
-/// Where something is lost, all definitions that can be read are taken first: those of lost records come again later.
+/// After a loss all readable definitions are read first: those of lost records are repeated later.
 fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
     if !steps.iter().any(|step| matches!(step, Step::Damaged(_))) && !decoder.has_lost() {
         return;
@@ -244,13 +243,13 @@ fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
     for step in steps {
         match step {
             Step::Damaged(place) => decoder.lost(place.len()),
-            // What is wrong with it is told when its records are read.
+            // Errors are reported when its records are read.
             Step::Record(place) => drop(decoder.learn(&bytes[place.clone()])),
         }
     }
 }
 
-/// A record that was cut short by the end of the process has less bytes than it says, or none at all.
+/// A record cut short by the end of the process has fewer bytes than its head says, or none.
 fn is_doubtful(tail: &[u8]) -> bool {
     let Some(head) = tail.first_chunk::<RECORD_HEAD_BYTES>() else { return false };
     let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;

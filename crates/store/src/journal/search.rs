@@ -1,7 +1,7 @@
-//! Where does something sound stand behind a damaged place of a journal file?
+//! Finds sound records behind a damaged place of a journal file.
 //!
-//! A sender chooses what values look like: a record may be full of bytes that look like records. So what is tried is bounded, and
-//! what lies in a record that was cut short is not believed.
+//! A sender chooses the bytes of values: a record may be full of bytes that look like records. So attempts are limited, and
+//! the content of a record that was cut short is not trusted.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use super::format::{
     take_record,
 };
 
-/// Bytes that checksums of records are tried on in vain in one file; a second or so. Then only marks are looked for.
+/// Limit on the bytes of failed checksum attempts per file; about a second. Then only marks are searched for.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
 /// A sound record or mark.
 pub struct Sound {
     pub at: usize,
     pub next: usize,
-    /// Bytes of the file that it says were on disk.
+    /// Synced bytes of the file, as it says.
     pub synced: u64,
 }
 
@@ -38,12 +38,12 @@ impl<'a> Search<'a> {
         Self { bytes, tried: 0, tried_max, given_up: false }
     }
 
-    /// Something that looked like a record was not tried any more.
+    /// Whether the limit was reached and something that looked like a record was not tried.
     pub const fn has_given_up(&self) -> bool {
         self.given_up
     }
 
-    /// The next sound record or mark that begins at `from` or behind it.
+    /// The next sound record or mark that starts at `from` or later.
     pub fn next(&mut self, from: usize) -> Option<Sound> {
         let mut at = from;
         loop {
@@ -59,7 +59,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next mark from `from` on that says where it stands itself.
+    /// The next mark from `from` on that contains its own place.
     pub fn next_placed_mark(&self, from: usize) -> Option<usize> {
         let mut marks = std::iter::successors(find(self.bytes, &MARK_MAGIC, from), |at| {
             find(self.bytes, &MARK_MAGIC, at + 1)
@@ -67,13 +67,14 @@ impl<'a> Search<'a> {
         marks.find(|at| take_mark(&self.bytes[*at..]) == Some(*at as u64))
     }
 
-    /// Has a record at `at` less bytes than its head says? That is what a crash leaves: everything up to the end is its content.
+    /// Whether the record at `at` has fewer bytes than its head says. A crash leaves that: all bytes up to the end are its
+    /// content.
     pub fn is_cut_short(&self, at: usize) -> bool {
         let length = self.bytes.get(at..).and_then(claimed_bytes);
         length.is_some_and(|length| at + RECORD_HEAD_BYTES + length > self.bytes.len())
     }
 
-    /// The payload of the record at `at`, if it is sound but for one bit of its length.
+    /// The payload of the record at `at`, if it is sound except for one bit of its length.
     pub fn with_another_length(&mut self, at: usize) -> Option<Range<usize>> {
         let rest = self.bytes.get(at..)?;
         let claimed = claimed_bytes(rest)? as u32;
@@ -119,7 +120,7 @@ mod tests {
     use super::super::format::{mark, put_record};
     use super::*;
 
-    /// Every eighth byte of it begins what looks like a record that reaches far.
+    /// Every eighth byte of it starts something that looks like a long record.
     fn worst(bytes: usize) -> Vec<u8> {
         let heads = (0..bytes / 8).flat_map(|n| {
             let length = ((bytes - 8 * n) / 2) as u32;

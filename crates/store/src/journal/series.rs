@@ -10,9 +10,9 @@ use crate::index::Numbers;
 pub struct SeriesTable {
     ids: Vec<SeriesId>,
     numbers: Numbers,
-    /// Number of the series asked for before: the next one is a good guess.
+    /// Number of the previous lookup: the next one is a good guess.
     before: usize,
-    /// Those that the record being written defines: number of the first, their bytes, the labels of the last.
+    /// The series that the current record defines: number of the first, their bytes, the labels of the last.
     first: usize,
     new: Vec<u8>,
     last: Vec<u8>,
@@ -68,7 +68,7 @@ impl SeriesTable {
         self.begin_record();
     }
 
-    /// Forgets the series from this number on.
+    /// Removes the series from this number on.
     pub fn rollback(&mut self, length: u64) {
         self.ids.truncate(length as usize);
         self.numbers = Numbers::default();
@@ -88,7 +88,7 @@ impl SeriesTable {
     }
 }
 
-/// How many bytes both begin and both end with; they do not overlap.
+/// Lengths of the common prefix and the common suffix; they do not overlap.
 fn shared(a: &[u8], b: &[u8]) -> (usize, usize) {
     let begins = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let ends = a[begins..].iter().rev().zip(b[begins..].iter().rev()).take_while(|(a, b)| a == b).count();

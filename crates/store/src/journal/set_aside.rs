@@ -1,4 +1,4 @@
-//! Where do files go that may hold a record that cannot be read? Never away.
+//! The quarantine of the journal: files that may hold an unreadable record are moved there, never deleted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::disk::{Disk, free_path};
 /// Directory of what was set aside, in the journal's directory.
 pub const QUARANTINE: &str = "quarantine";
 
-/// What was set aside and is still there.
+/// Files set aside that are still there.
 fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(directory.join(QUARANTINE)).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| !is_lack(path))
 }
 
-/// How many files were set aside and are still there.
+/// Number of files set aside that are still there.
 pub fn quarantined(directory: &Path) -> u64 {
     files(directory).count() as u64
 }
 
-/// What the files that were set aside lack: a reason for each of those that do. It is told until somebody takes the file away.
+/// What the files set aside lack: a reason for each that lacks batches. Reported until an operator takes the file away.
 pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
     // A second file of a generation has a number behind its name.
     let journal = |path: PathBuf| {
@@ -34,7 +34,7 @@ pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
     journals.sort_unstable();
     let lost = journals.into_iter().filter_map(|(generation, path)| match Lack::read(&path) {
         Some(lack) => lack.reason(generation),
-        // An older version set it aside, or the file beside it is damaged.
+        // An older version set it aside, or its lack file is damaged.
         None => match read(&path, |_| {}) {
             Ok(contents) => contents.lack().reason(generation),
             Err(error) => Some(format!("{} cannot be read: {error}", file_name(generation)).into()),
@@ -43,7 +43,7 @@ pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
     lost.collect()
 }
 
-/// Moves a file out of the way, and says beside it what it lacks.
+/// Moves a file to the quarantine, and writes its lack file.
 pub fn set_aside(disk: &dyn Disk, directory: &Path, path: &Path, lack: &Lack) -> io::Result<PathBuf> {
     let quarantine = directory.join(QUARANTINE);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! The golden file is read as it was meant, any batch comes back, any bytes are refused or read.
+//! Golden files are read as specified, any batch round-trips, any bytes are refused or read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn operation(kind: OperationKind, name: &str) -> Operation {
     Operation { kind, name: name.into() }
 }
 
-/// A second part of a segment with everything a segment can have.
+/// A second part of a segment that uses every feature of segments.
 fn segment() -> Segment {
     let event = |delta, kind| Event { delta, kind };
     Segment {
@@ -60,7 +60,7 @@ fn segment() -> Segment {
     }
 }
 
-/// What `testdata/journal/v1.journal` holds. The second record uses what the first has defined.
+/// Content of `testdata/journal/v1.journal`. The second record uses definitions of the first.
 fn golden() -> [Arrival; 2] {
     let sample = |at, value| Sample { at, value };
     let samples =
@@ -80,7 +80,7 @@ fn golden() -> [Arrival; 2] {
     [Arrival::new(Arc::new(first), Some(Origin::one(session, 3))), Arrival::new(Arc::new(second), None)]
 }
 
-/// What `testdata/journal/v2.journal` holds: the same, and between the two series that share their times.
+/// Content of `testdata/journal/v2.journal`: the same, and between the two a record with series that share their times.
 fn golden_v2() -> [Arrival; 3] {
     let [first, last] = golden();
     let series = |host: &str, name: &str, at: &[i64], value: fn(i64) -> Value| SampleSeries {
@@ -114,10 +114,10 @@ fn the_golden_files_are_read() {
     let check = |version, expect: &[Arrival]| {
         let (arrivals, contents) = read_all(&golden_path(version));
         assert_eq!(contents.header, Some(if version < 3 { header() } else { header_v3() }));
-        // Of version 3 the definitions of the first two records stand there again.
+        // In version 3 the definitions of the first two records are repeated.
         let records = expect.len() as u64 + if version < 3 { 0 } else { 2 };
         assert_eq!((contents.records, contents.torn, contents.damaged.len()), (records, 0, 0));
-        // Before version 3 an origin was that of everything up to it.
+        // Before version 3 an origin covered everything up to it.
         let first = |origin: Origin| Origin { first: if version < 3 { 0 } else { origin.first }, ..origin };
         let mut expect = expect.to_vec();
         expect.iter_mut().for_each(|arrival| arrival.origin = arrival.origin.map(first));
@@ -169,7 +169,7 @@ fn records_of_one_torn_write_are_dropped_together() {
     }
     records[20] ^= 1;
     writer.commit(&RealDisk, &records).unwrap();
-    // With the mark of the commit both were on disk, and one is damaged; without it the write did not come to its end.
+    // With the mark of the commit both were synced, and one is damaged; without it the write was not finished.
     let (arrivals, contents) = read_all(writer.path());
     assert_eq!((arrivals.len(), contents.damaged.len(), contents.torn), (0, 2, 0), "{contents:?}");
     RealDisk.cut(writer.path(), writer.length()).unwrap();
@@ -238,7 +238,7 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Values of one type, near each other or not, at times that other columns have, too.
+/// Values of one type, near each other or not, at times shared with other columns.
 fn column() -> impl Strategy<Value = Vec<Sample>> {
     let at = prop_oneof![Just((0, 10)), Just((7, 10)), (any::<i64>(), any::<i64>())];
     let spread =
@@ -311,7 +311,7 @@ fn no_more_definitions_are_missing_than_lost_bytes_could_hold() {
     check(u64::MAX, 9, false);
 }
 
-/// The devops load: ten whole numbers a line that go up and down a little, hosts in turn.
+/// The devops load: ten whole numbers per line that go up and down a little, hosts in turn.
 #[test]
 fn a_value_that_changes_a_little_takes_a_byte_or_two() {
     let check = |lines: i64, hosts: usize, bytes_max: f64| {
@@ -353,7 +353,7 @@ proptest! {
             encoder.encode(&arrival, 48, &mut records).unwrap();
             let decoded = decoder.decode(take_record(&records).unwrap()).unwrap();
             prop_assert_eq!(decoded.origin, arrival.origin);
-            // Series that follow each other under one name come back as one.
+            // Consecutive series of one name come back as one.
             prop_assert_eq!(decoded.counts(), arrival.counts());
             let all = |a: &Arrival| {
                 let samples: Vec<_> = a.samples().flat_map(|(id, s)| s.samples.iter().map(move |s| (id, *s))).collect();

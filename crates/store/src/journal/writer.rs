@@ -1,6 +1,6 @@
-//! Appends records to one journal file so that they are on disk, or not there at all.
+//! Appends records to one journal file: durably, or not at all.
 //!
-//! Path of one record: `commit.rs` hands over the records of all batches that wait; after this they are durable.
+//! Path of one record: `commit.rs` hands over the records of all waiting batches; after this they are durable.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ pub struct Writer {
     file: Box<dyn DiskFile>,
     path: PathBuf,
     length: u64,
-    /// Where the next record is written: behind the mark of the commit before.
+    /// Place of the next record: after the mark of the last commit.
     end: u64,
-    /// Half a mark stands at the end and could not be cut off.
+    /// Half a mark is at the end and could not be cut off.
     soiled: bool,
 }
 
-/// What is left of the file after a commit that failed. The records of that commit are not answered.
+/// State of the file after a failed commit, whose records are not acknowledged.
 #[derive(Debug)]
 pub enum Failure {
-    /// The file is as it was before: the next commit may succeed.
+    /// The file is as before: the next commit may succeed.
     Undone(Error),
     /// Bytes behind `length` are unknown: the file must be cut there and takes no more records.
     Broken(Error),
 }
 
 impl Writer {
-    /// Makes the file and its name durable. A rest of an attempt that failed is overwritten.
+    /// Makes the file and its name durable. Overwrites the rest of a failed attempt.
     pub fn create(disk: &dyn Disk, directory: &Path, header: &Header) -> Result<Self> {
         let path = file_path(directory, header.generation);
         let create = || {
@@ -48,7 +48,7 @@ impl Writer {
         match create() {
             Ok((file, length)) => Ok(Self { file, path, length, end: length, soiled: false }),
             Err(error) => {
-                // What is left is empty or has half a header; recovery takes it for a file that never was.
+                // The rest is empty or has half a header; a recovery treats it as a file that never existed.
                 let _ = disk.remove(&path);
                 Err(Error::io("create journal", &path, error))
             }
@@ -64,8 +64,8 @@ impl Writer {
         self.length
     }
 
-    /// Appends whole records and syncs once. Behind them a mark says that they are on disk: it is not waited for, and it is
-    /// there when the process dies from now on.
+    /// Appends whole records and syncs once. The mark written after them, without a sync, says that they are on disk: it
+    /// survives a death of the process from now on.
     pub fn commit(&mut self, disk: &dyn Disk, records: &[u8]) -> Result<(), Failure> {
         if self.soiled
             && let Err(error) = self.clean(disk)
@@ -81,7 +81,7 @@ impl Writer {
             });
         }
         if let Err(error) = self.file.sync() {
-            // After a failed sync the kernel may have dropped the pages: nothing about them is known any more.
+            // After a failed sync the kernel may have dropped the pages: their state is unknown.
             let error = Error::io("sync journal", &self.path, error).with("offset", self.end);
             return Err(Failure::Broken(error));
         }
@@ -90,13 +90,13 @@ impl Writer {
         let mark = mark(self.length);
         match self.file.append(&mark) {
             Ok(()) => self.end += mark.len() as u64,
-            // What was asked for is done all the same.
+            // The records are committed regardless.
             Err(_) => self.soiled = self.clean(disk).is_err(),
         }
         Ok(())
     }
 
-    /// Cuts off what stands behind the last record.
+    /// Cuts off the bytes behind the last record.
     fn clean(&mut self, disk: &dyn Disk) -> io::Result<()> {
         disk.cut(&self.path, self.length)?;
         self.end = self.length;

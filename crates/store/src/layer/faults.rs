@@ -1,6 +1,6 @@
-//! A layer that fails on purpose: everything a network, a disk or a crash may do to a driver, by seed.
+//! A layer that injects faults of a network, a disk or a crash, by seed.
 //!
-//! The order of calls and the seed decide which of them fail and how, so a failing run can be run again.
+//! The order of calls and the seed decide which calls fail and how, so a failing run can be repeated.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -19,26 +19,26 @@ use crate::driver::{
 use crate::random::Random;
 use crate::{Error, ErrorKind, Result};
 
-/// How often each fault happens: once in so many calls on average, 0 for never.
+/// Frequency of each fault: once in so many calls on average, 0 for never.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub seed: u64,
-    /// Fails and does nothing.
+    /// Fails without doing it.
     pub error_before: u64,
-    /// Does it, then says that it failed.
+    /// Does it, then reports a failure.
     pub error_after: u64,
     /// Does a part of it (a `put`'s first rows, a scan's first row), then fails.
     pub torn: u64,
-    /// No `put` is torn: the driver stays one that puts all rows or none.
+    /// No `put` is torn: the driver keeps its atomic puts.
     pub whole_puts: bool,
     /// Does it twice.
     pub duplicate: u64,
-    /// Waits `delay_max` at most before doing it.
+    /// Waits up to `delay_max` before doing it.
     pub delay: u64,
     pub delay_max: Duration,
 }
 
-/// What happens to one call.
+/// The fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -55,9 +55,9 @@ pub struct Faulty<D> {
     random: Mutex<Random>,
     capabilities: Capabilities,
     frozen: tokio::sync::watch::Sender<bool>,
-    /// Calls until it freezes by itself; `u64::MAX` for never.
+    /// Calls until it freezes; `u64::MAX` for never.
     calls_left: AtomicU64,
-    /// The kind of error every call ends with while it is set.
+    /// While set, every call fails with this kind.
     broken: Mutex<Option<ErrorKind>>,
     quiet: AtomicBool,
     damaged: Mutex<Wounds>,
@@ -66,18 +66,18 @@ pub struct Faulty<D> {
 /// Table, partition and clustering of a row.
 type Place = (Table, Vec<u8>, Vec<u8>);
 
-/// Rows that cannot be read, and how much of each is left.
+/// Unreadable rows, and what is left of each.
 #[derive(Clone, Default)]
 struct Wounds(Arc<BTreeMap<Place, Wound>>);
 
-/// What is wrong with a row.
+/// Damage of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wound {
-    /// Nothing of its value can be read.
+    /// None of its value can be read.
     Lost,
-    /// One bit of its value is another one: that many bits from its beginning, modulo its length.
+    /// One bit of its value is flipped: that many bits from its start, modulo its length.
     Flipped(usize),
-    /// The same, and nobody has noticed: as where a back end reads parts of a value, of which it has no checksum.
+    /// The same, undetected: as in a back end that reads parts of a value, which have no checksum there.
     Unnoticed(usize),
 }
 
@@ -100,7 +100,7 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// From now on the row of this key cannot be read, until it is put again or deleted.
+    /// Makes the row of this key unreadable, until it is put again or deleted.
     pub fn damage(&self, (table, partition, clustering): (Table, &[u8], &[u8]), wound: Wound) {
         let place = (table, partition.to_vec(), clustering.to_vec());
         Arc::make_mut(&mut self.wounds().0).insert(place, wound);
@@ -110,7 +110,7 @@ impl<D: Driver> Faulty<D> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows that are put are whole again.
+    /// Removes the damage of rows that are put.
     fn heal(&self, rows: &[Row]) {
         let mut wounds = self.wounds();
         if !wounds.0.is_empty() {
@@ -121,7 +121,7 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// What was deleted is not damaged.
+    /// Removes the damage of deleted rows.
     fn bury(&self, deletes: &[Delete]) {
         let mut wounds = self.wounds();
         if !wounds.0.is_empty() {
@@ -145,14 +145,14 @@ impl<D: Driver> Faulty<D> {
         self.frozen.send_replace(false);
     }
 
-    /// So many more calls are done; the next one hangs, and all after it.
+    /// So many more calls are done; the next one hangs, and all later ones.
     pub fn freeze_after(&self, calls: u64) {
         self.calls_left.store(calls, Ordering::SeqCst);
     }
 
     /// Until a call has hung.
     pub async fn wait_frozen(&self) {
-        // The sender lives in `self`: waiting cannot fail.
+        // `self` holds the sender: waiting cannot fail.
         let _ = self.frozen.subscribe().wait_for(|frozen| *frozen).await;
     }
 
@@ -163,21 +163,21 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Every call fails with this kind and does nothing, as a full disk or a dead server does; `None` mends it.
+    /// Every call fails with this kind and does nothing, as with a full disk or a dead server; `None` ends it.
     pub fn set_broken(&self, kind: Option<ErrorKind>) {
         *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = kind;
     }
 
-    /// No random faults while it is set.
+    /// While set, there are no random faults.
     pub fn set_quiet(&self, quiet: bool) {
         self.quiet.store(quiet, Ordering::Relaxed);
     }
 
-    /// Waits, refuses, or says what else is to happen to this call.
+    /// Delays or fails the call, or returns its fault.
     async fn next_fault(&self) -> Result<Fault> {
         self.count_call();
         let mut frozen = self.frozen.subscribe();
-        // The sender lives in `self`: waiting cannot fail.
+        // `self` holds the sender: waiting cannot fail.
         let _ = frozen.wait_for(|frozen| !frozen).await;
         if let Some(kind) = *self.broken.lock().unwrap_or_else(PoisonError::into_inner) {
             return Err(Error::new(kind, "injected: driver is broken"));
@@ -216,7 +216,7 @@ impl<D: Driver> Faulty<D> {
 }
 
 impl Wounds {
-    /// The row as it can be read.
+    /// The row with its damage.
     fn inflict(&self, row: Row) -> Scanned {
         let Row { table, partition, clustering, value } = row;
         let place = (table, partition, clustering);
@@ -243,7 +243,7 @@ fn injected(moment: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("injected: failed {moment} the effect"))
 }
 
-/// `keep` modulo the number of items, so that at least one of them is lost.
+/// `keep` modulo the number of items: at least one of them is lost.
 fn part(keep: u64, items: usize) -> usize {
     usize::try_from(keep % (items.max(1) as u64)).unwrap_or(0)
 }

@@ -1,6 +1,6 @@
-//! A layer that counts: how many calls, how many failed, how many rows and bytes, how long did they take?
+//! A layer that counts calls, failures, rows and bytes, and measures latency.
 //!
-//! Counts are plain data ([`Measured`]); who shows them, and under which names, is decided above.
+//! Counts are plain data ([`Measured`]); the caller decides on metric names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use crate::driver::{
     Verified,
 };
 
-/// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything over 2^35 ns (34 s).
+/// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything above 2^35 ns (34 s).
 pub const BUCKETS: usize = 27;
 const BUCKET_FIRST_LOG2: u32 = 10;
 
-/// One kind of call, as it was at one moment.
+/// One kind of call at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     pub calls: u64,
@@ -27,7 +27,7 @@ pub struct Call {
     pub rows: u64,
     /// Bytes of values.
     pub bytes: u64,
-    /// Rows that were there and could not be read; one counts as often as it is met.
+    /// Unreadable rows; one counts each time it is met.
     pub damaged: u64,
     pub latency_ns_sum: u64,
     /// Calls by latency; bucket `i` holds those of at most `bucket_bound_ns(i)`.
@@ -39,7 +39,7 @@ pub const fn bucket_bound_ns(bucket: usize) -> Option<u64> {
     if bucket + 1 < BUCKETS { Some(1 << (BUCKET_FIRST_LOG2 as usize + bucket)) } else { None }
 }
 
-/// What went through the layer so far. A scan's latency is that of its opening.
+/// Counts of the layer so far. A scan's latency is that of its opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     pub put: Call,

@@ -1,4 +1,4 @@
-//! What can be put around any driver without it knowing: retry, metrics, faults.
+//! Layers around any driver: retry, metrics, faults.
 
 pub mod faults;
 pub mod metrics;

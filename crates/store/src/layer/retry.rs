@@ -1,8 +1,8 @@
-//! A layer that asks again when asking again may help.
+//! A layer that retries failed calls where a retry may help.
 //!
-//! Bounded: so many attempts, waits that double up to a limit, each shortened by a seeded jitter of up to one
-//! half so that many recorders do not knock at the same moment ("equal jitter", M. Brooker, AWS, 2015).
-//! A scan that breaks off goes on after the last row it gave.
+//! Bounded: a number of attempts, waits that double up to a limit, each shortened by a seeded jitter of up to one half so
+//! that recorders do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted scan continues
+//! after its last row.
 
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::driver::{
 use crate::random::Random;
 use crate::{Error, Result};
 
-/// When to give up and how long to wait before that.
+/// Limit on attempts, and the waits between them.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Calls in all, the first one included; at least one is made.
@@ -47,7 +47,7 @@ impl Backoff {
         Self { random: Random::new(seed), next: first, max }
     }
 
-    /// Between half of the current wait and all of it; the one after is twice as long.
+    /// Between half of the current wait and all of it; then the wait doubles.
     pub fn next_wait(&mut self) -> Duration {
         let wait = self.next.min(self.max);
         self.next = wait.saturating_mul(2);
@@ -77,14 +77,14 @@ impl<D: Driver> Retry<D> {
     }
 }
 
-/// How often one request may still be tried.
+/// Remaining attempts of one request.
 struct Attempts {
     left: u32,
     backoff: Backoff,
 }
 
 impl Attempts {
-    /// Waits when another attempt makes sense, hands the error back when not.
+    /// Waits if another attempt makes sense, otherwise returns the error.
     async fn after(&mut self, error: Error) -> Result<()> {
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || !error.retryable() {
@@ -112,7 +112,7 @@ impl<D: Driver> Driver for Retry<D> {
     async fn put(&self, rows: Vec<Row>) -> Result<()> {
         let mut attempts = self.attempts();
         loop {
-            // Values are shared, keys are short: the copy is cheap beside what a put costs.
+            // Values are shared, keys are short: the copy is cheap compared with a put.
             match self.inner.put(rows.clone()).await {
                 Ok(()) => return Ok(()),
                 Err(error) => attempts.after(error).await?,
@@ -171,10 +171,10 @@ impl<D: Driver> Driver for Retry<D> {
     }
 }
 
-/// A scan that knows where it is.
+/// A scan with its position.
 struct Resume<D> {
     driver: Arc<D>,
-    /// What is still to come.
+    /// The rest of the scan.
     scan: Scan,
     stream: Option<RowStream>,
     attempts: Attempts,

@@ -1,7 +1,7 @@
-//! Open chunks: the records of one series that are not encoded yet, as they grow and as they are read.
+//! The memtable: records of series that are not encoded yet.
 //!
-//! Records stand in order of arrival; they are sorted when they are read or sealed, so late and backfilled data cost nothing
-//! here. Samples, of which there are millions, are packed as they come (`samples.rs`).
+//! Records are in order of arrival; they are sorted when they are read or sealed, so late and backfilled data cost nothing
+//! here. Samples, of which there are millions, are packed as they arrive (`samples.rs`).
 //!
 //! Path of one record: before, `generation.rs` adds it; after, `seal/` encodes it.
 
@@ -17,9 +17,9 @@ mod samples;
 
 pub use samples::{Column, OpenSeries, latest};
 
-/// Completed calls in one chunk of executions.
+/// Limit on completed calls per chunk of executions.
 pub const CHUNK_CALLS_MAX: usize = 65_536;
-/// Memory of one open chunk of executions, bytes: a hostile sender's distinct shapes cannot make a huge one.
+/// Limit on the memory of one open chunk of executions, bytes: a hostile sender's distinct shapes cannot make a huge one.
 pub const CHUNK_OPEN_BYTES_MAX: usize = 16 << 20;
 
 /// Entries of one series.
@@ -45,14 +45,14 @@ impl OpenEntries {
     }
 }
 
-/// Segments up to this long lie with others of their day, so that a block spans at most two days.
+/// Segments up to this long are grouped by day, so that a block spans at most two days.
 pub const SEGMENT_SHORT_MAX_NS: u64 = CHUNK_SPAN_MAX_NS / 2;
 
-/// Which block a segment goes to.
+/// The block of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bucket {
     pub span: Span,
-    /// Days since the epoch of the segment's first moment; 0 for long ones.
+    /// Days from the epoch to the start of the segment; 0 for long ones.
     day: i64,
 }
 
@@ -68,14 +68,14 @@ impl Bucket {
     }
 }
 
-/// Segments of one series in blocks: one growing for each day, and full ones.
+/// Segments of one series in blocks: one growing block per day, and full ones.
 #[derive(Debug, Default)]
 pub struct OpenExecutions {
-    /// Shared with readers: a push while somebody reads copies the block once.
+    /// Shared with readers: a push during a read copies the block once.
     growing: BTreeMap<Bucket, Arc<ExecutionBlock>>,
     full: Vec<(Bucket, Arc<ExecutionBlock>)>,
     full_bytes: usize,
-    /// Empty, with the room of the block that was full last, for the next one.
+    /// An empty block with the capacity of the last full one, for the next one.
     spare: Option<Arc<ExecutionBlock>>,
 }
 
@@ -95,7 +95,7 @@ impl OpenExecutions {
         }
     }
 
-    /// All blocks in the order in which a seal numbers them.
+    /// All blocks in the order of their numbers in a seal.
     pub fn blocks(&self) -> impl Iterator<Item = (Bucket, &Arc<ExecutionBlock>)> {
         let full = self.full.iter().map(|(bucket, block)| (*bucket, block));
         full.chain(self.growing.iter().map(|(bucket, block)| (*bucket, block)))
@@ -105,7 +105,7 @@ impl OpenExecutions {
         self.blocks().filter(|(_, block)| block.range().overlaps(&range)).map(|(_, b)| b.clone()).collect()
     }
 
-    /// What all blocks have taken, filled or not: a growing one may have the room of the spare one.
+    /// Memory of all blocks by capacity: a growing one may have the capacity of the spare one.
     pub fn bytes(&self) -> usize {
         let spare = self.spare.iter();
         let held: usize =
@@ -142,7 +142,7 @@ mod tests {
             open.push(&segment, &operations);
             (open.full.len(), open.bytes())
         };
-        // Two events a call, each with a time.
+        // Two events per call, each with a time.
         let times = 2 * CHUNK_CALLS_MAX * size_of::<u64>();
         let (full, bytes) = (1..=CHUNK_CALLS_MAX / calls).map(|_| push()).last().expect("some");
         assert_eq!(full, 1);

@@ -1,7 +1,7 @@
-//! What does a series of samples look like between its journal and its chunk, and where is it among a million others?
+//! The open samples of series, packed, and their lookup by series number.
 //!
-//! A series has its number from the index; a generation finds its open samples by it without hashing. They are packed
-//! (`tacho_chunk::pack`) as long as all values have one type, as nearly all series do.
+//! A series has its number from the index; a generation finds its open samples without hashing. They are packed
+//! (`tacho_chunk::pack`) as long as all values have one type, as for nearly all series.
 
 use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
@@ -10,14 +10,14 @@ use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 /// Samples of one series in order of arrival.
 #[derive(Debug)]
 pub struct OpenSamples {
-    /// Of the series in the index.
+    /// Number of the series in the index.
     number: u32,
     /// Of the first value.
     value_type: ValueType,
     form: Form,
 }
 
-/// An idle series, one with a sample since the last seal, has no heap of its own: there may be millions of them.
+/// An idle series, one with a sample since the last seal, has no heap memory of its own: there may be millions of them.
 #[derive(Debug)]
 enum Form {
     One { at: Timestamp, word: u64 },
@@ -27,9 +27,9 @@ enum Form {
 #[derive(Debug)]
 struct Packed {
     samples: PackedSamples,
-    /// Of what is packed.
+    /// Of the packed values.
     value_type: ValueType,
-    /// From the first value of another type on, all that came after what is packed.
+    /// From the first value of another type on, all samples after the packed ones.
     mixed: Vec<Sample>,
 }
 
@@ -86,7 +86,7 @@ impl OpenSamples {
         }
     }
 
-    /// Memory beside this struct, bytes.
+    /// Heap memory, bytes.
     #[cfg(test)]
     fn heap_bytes(&self) -> usize {
         match &self.form {
@@ -106,8 +106,8 @@ impl OpenSamples {
         }
     }
 
-    /// The samples of a range, sorted, of equal times the last that came: one column for each type of value that is
-    /// there. Says how many were replaced by later ones.
+    /// The samples of a range, sorted, of equal times the last one: one column per type of value. Also returns how many were
+    /// replaced by later ones.
     pub fn columns(&self, range: TimeRange) -> (Vec<Column>, usize) {
         let (at, words, replaced) = match &self.form {
             Form::One { at, word } if range.contains(*at) => (vec![*at], vec![*word], 0),
@@ -142,7 +142,7 @@ impl Packed {
         self.samples.bytes() + rest + self.mixed.capacity() * size_of::<Sample>()
     }
 
-    /// Times and words of what is packed, and how many were replaced by later ones.
+    /// Times and words of the packed values, and how many were replaced by later ones.
     fn columns(&self, range: TimeRange) -> (Vec<Timestamp>, Vec<u64>, usize) {
         let (mut at, mut words) = (Vec::new(), Vec::new());
         self.samples.unpack_range(range, &mut at, &mut words);
@@ -171,7 +171,7 @@ impl Packed {
     }
 }
 
-/// Sorted by time; of equal times the one that came last.
+/// Sorted by time; of equal times the one that arrived last.
 pub fn latest(mut samples: Vec<Sample>) -> Vec<Sample> {
     if !samples.is_sorted_by(|a, b| a.at < b.at) {
         samples.sort_by_key(|sample| sample.at);
@@ -180,7 +180,7 @@ pub fn latest(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples
 }
 
-/// Of each run of equal times the last.
+/// Keeps the last of each run of equal times.
 fn keep_last<T: Copy>(sorted: &mut Vec<T>, at: impl Fn(&T) -> Timestamp) {
     // `dedup_by` hands over (later, earlier) and removes the later.
     sorted.dedup_by(|later, earlier| {
@@ -203,7 +203,7 @@ fn by_type(samples: &[Sample]) -> Vec<Column> {
     all.into_iter().filter(|column| !column.at.is_empty()).collect()
 }
 
-/// Series in one block: so they never move, and a million of them leave no half-empty vector behind.
+/// Series per block: they never move, and a million of them leave no half-empty vector behind.
 const BLOCK: usize = 1_024;
 
 /// The open samples of all series of a generation, by their number in the index.
@@ -229,7 +229,7 @@ impl OpenSeries {
         grown
     }
 
-    /// Makes room for a series that is not there yet; returns its bytes.
+    /// Adds a new series; returns its bytes.
     fn make_place(&mut self, number: u32, first: Sample) -> usize {
         let at = number as usize;
         let capacity = self.places.capacity();
@@ -242,7 +242,7 @@ impl OpenSeries {
         let before = (self.blocks.len() - 1) * BLOCK;
         if let Some(block) = self.blocks.last_mut() {
             block.push(OpenSamples::new(number, first));
-            // As many as there are numbers of series, which are u32.
+            // At most as many as there are series numbers, which are u32.
             self.places[at] = u32::try_from(before + block.len()).unwrap_or(u32::MAX);
         }
         self.values_max = self.values_max.max(1);
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(bytes, 3_000 * size_of::<OpenSamples>() + places);
         assert_eq!((open.len(), open.values_max()), (3_000, 1));
         assert!(open.get(4).is_some() && open.get(5).is_none() && open.get(9_999).is_none());
-        // An idle series: one sample since the last seal. Places double, and there are twice as many numbers here.
+        // An idle series: one sample since the last seal. `places` doubles, and there are twice as many numbers here.
         assert!(bytes / 3_000 <= 48, "{} bytes", bytes / 3_000);
         let many: usize = (0..3_000).map(|number| open.push(number * 2, &[sample; 3])).sum();
         let heap: usize = open.iter().map(|(_, open)| open.heap_bytes()).sum();

@@ -8,20 +8,20 @@ use super::rows::{Found, Lost, each_live};
 use crate::Result;
 use crate::damage::Read;
 
-/// A chunk as it lies in the driver, for `tacho inspect`.
+/// A chunk in the driver, for `tacho inspect`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkInfo {
     pub start: i64,
     pub end: i64,
     pub generation: u64,
-    /// Bytes of key and value; of a chunk of several series, what this one takes of them.
+    /// Bytes of key and value; for a chunk of several series, this one's share.
     pub bytes: usize,
-    /// Which of the header's members the series is; 0 of entries and executions.
+    /// Member number of the series; 0 for entries and executions.
     pub member: u16,
     pub header: Header,
 }
 
-/// Every chunk of a series in the driver; open and sealed ones are not there yet.
+/// Every chunk of a series in the driver; the memtables are not included.
 pub async fn chunks(reader: &Reader, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
     let snapshot = reader.snapshots.open();
     let mut read: Read<Vec<ChunkInfo>> = Read::default();
@@ -52,7 +52,7 @@ pub async fn chunks(reader: &Reader, kind: Kind, id: SeriesId) -> Result<Read<Ve
     Ok(read)
 }
 
-/// Where a series lies: ids of partitions, and its member number in each; 0 of entries and executions.
+/// Partitions of a series, and its member number in each; 0 for entries and executions.
 fn partitions(reader: &Reader, kind: Kind, id: SeriesId) -> Vec<(SeriesId, u16)> {
     if kind != Kind::Sample {
         return vec![(id, 0)];
@@ -62,8 +62,8 @@ fn partitions(reader: &Reader, kind: Kind, id: SeriesId) -> Vec<(SeriesId, u16)>
     index.groups_of(number).map(|(group, member)| (index.group(group).id, member)).collect()
 }
 
-/// What a member takes of the bytes of its row: its own and an equal share of what all have in common. `None` when the
-/// chunk holds nothing of it.
+/// A member's share of the bytes of its row: its own and an equal share of the common ones. `None` when the chunk has no
+/// samples of it.
 fn share(header: &Header, member: u16, row_bytes: usize) -> Option<usize> {
     if header.kind != Kind::Sample {
         return Some(row_bytes);

@@ -30,7 +30,7 @@ use crate::{Error, ErrorKind, Result};
 
 pub use chunks::{ChunkInfo, chunks};
 
-/// The parts of the store that a read uses. It changes none of them but for the count of unreadable rows.
+/// The parts of the store that a read uses. It changes none of them except the count of unreadable rows.
 pub struct Reader {
     pub driver: Arc<dyn Driver>,
     pub options: Arc<Options>,
@@ -54,7 +54,7 @@ impl Reader {
     }
 }
 
-/// What memory holds of one series at one moment.
+/// The records of one series in memory at one moment.
 pub struct InMemory<T> {
     /// Chunks of this and later generations are in `parts`.
     pub oldest: u64,
@@ -62,7 +62,7 @@ pub struct InMemory<T> {
     pub parts: Vec<T>,
 }
 
-/// `read` is called under the lock for the active generation only; sealed ones do not change any more.
+/// `read` is called under the lock for the active generation only; sealed ones do not change.
 pub fn read_memory<T>(reader: &Reader, read: impl Fn(&Generation) -> Option<T>) -> InMemory<T> {
     let generations = reader.generations.read();
     let oldest = generations.oldest();

@@ -1,4 +1,4 @@
-//! The rows of one partition that count: visible to the snapshot, replaced by no other row. Damaged rows are among them, to be
+//! Rows of one partition that count: visible to the snapshot, replaced by no other row. Includes damaged rows, to be
 //! reported.
 
 use std::collections::VecDeque;
@@ -23,11 +23,11 @@ pub struct Found {
     pub key: ChunkKey,
     /// Of the times of its samples.
     pub overhang: Overhang,
-    /// Whole, or its parts; of a damaged row what is left of it. It has checksums of its own.
+    /// Whole, or its parts; for a damaged row the rest of it. It has its own checksums.
     pub chunk: Bytes,
     /// Bytes of the whole chunk.
     pub whole: usize,
-    /// Why the row cannot be read, where it is damaged.
+    /// The reason, if the row is damaged.
     pub damaged: Option<Box<str>>,
     /// Of key and value.
     pub row_bytes: usize,
@@ -55,8 +55,8 @@ impl Found {
                 let merge = replacement.map_or(0, |replacement| replacement.merge);
                 (*replacement, merge, *overhang, chunk.clone())
             }
-            // What a damaged row says of others is not believed: it must not hide any of them. And nothing hides it of which it
-            // is not certain that it is older.
+            // A damaged row's prefix is not trusted: it must not replace any other row. And no row replaces it unless it is
+            // certain to be older.
             _ => {
                 let Remains { merge, chunk } = remains(value);
                 (None, merge.unwrap_or(u64::MAX), Overhang::default(), chunk)
@@ -71,12 +71,12 @@ impl Found {
         Ok(Some((found, replacement, merge)))
     }
 
-    /// Is there anything in it that should be read?
+    /// Whether it has anything to read.
     fn counts(&self) -> bool {
         !self.chunk.is_empty() || self.damaged.is_some()
     }
 
-    /// In which its records lie, as far as the row can say.
+    /// Time range of its records, as far as the row can say.
     pub fn range(&self) -> TimeRange {
         let start = self.key.start;
         let longest = TimeRange::new(start, start.saturating_add_unsigned(self.key.span.span_max_ns()));
@@ -84,7 +84,7 @@ impl Found {
         header.map_or(longest, |chunk| TimeRange::new(chunk.header().start, chunk.header().end))
     }
 
-    /// Why it cannot be read. A chunk of a newer version is an error.
+    /// The reason why it cannot be read. A chunk of a newer version is an error.
     pub fn reason(&self, (kind, partition): (Kind, SeriesId), error: tacho_chunk::Error) -> Result<Arc<str>> {
         if let Some(reason) = &self.damaged {
             return Ok(Arc::from(&**reason));
@@ -98,7 +98,7 @@ impl Found {
     }
 }
 
-/// A row, or a column of it, that cannot be read.
+/// An unreadable row, or an unreadable column of it.
 pub struct Lost {
     pub key: ChunkKey,
     pub range: TimeRange,
@@ -106,7 +106,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// What of it a reader of one series misses: nothing where it is hidden from him, or outside of what he asked for.
+    /// What a reader of one series misses of it: nothing if it is masked, or outside the requested range.
     pub fn of(&self, kind: Kind, labels: Option<Arc<Labels>>, asked: TimeRange, masks: &[Mask]) -> Damages {
         let range = TimeRange::new(self.range.start.max(asked.start), self.range.end.min(asked.end));
         let hides = |mask: &Mask| {
@@ -120,7 +120,7 @@ impl Lost {
     }
 }
 
-/// Of the rows of one partition those that the snapshot sees and that no other replaces.
+/// The rows of one partition that the snapshot sees and that no other row replaces.
 pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Result<Vec<Found>> {
     let (mut keys, mut found) = (Vec::new(), Vec::new());
     for row in rows {
@@ -133,8 +133,8 @@ pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Re
     Ok(alive.map(|(_, found)| found).collect())
 }
 
-/// As [`live`], for partitions that need not fit into memory: rows are handed out as soon as the scan is past their end, for
-/// what replaces a row begins before it. Rows of the rarer span classes come last.
+/// As [`live`], for partitions that may not fit into memory: rows are handed out as soon as the scan is past their end,
+/// because a row that replaces another starts before that. Rows of the rarer span classes come last.
 pub async fn each_live(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),
@@ -153,14 +153,14 @@ pub async fn each_live(
                 last.push((row, merge));
                 continue;
             }
-            // One that cannot be read is handed out to be reported.
+            // An unreadable row is handed out to be reported.
             let end = Chunk::open(&row.chunk).map_or(start, |chunk| chunk.header().end);
             held.push_back((end, row, merge));
             while held.front().is_some_and(|(end, ..)| *end < start)
                 && let Some((_, row, merge)) = held.pop_front()
             {
                 hand_out(row, merge, &replacements, &mut each)?;
-                // A chunk takes milliseconds: others want their turn between two.
+                // A chunk takes milliseconds: other tasks get a turn between two.
                 tokio::task::yield_now().await;
             }
         }

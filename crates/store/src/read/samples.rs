@@ -1,9 +1,9 @@
-//! Here are series and a range of time, give me their samples: each row is read once, each column of times decoded once.
+//! Reads the samples of series in a time range: each row is read once, each column of times decoded once.
 //!
-//! Series that lie in the same groups make a unit; many units share one trip to the driver. A generation is read from
-//! memory as long as it is there, from the driver afterwards.
+//! Series in the same groups form a unit; many units share one call to the driver. A generation is read from memory while it
+//! is there, from the driver afterwards.
 //!
-//! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` hands it to `query`.
+//! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` passes it to `query`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
@@ -25,16 +25,15 @@ use crate::group::row::replacement_bytes;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
 use crate::{Error, Result};
 
-/// Units that are read at a time, with one trip to the driver: of a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows of
-/// each, and at least.
+/// Units per call to the driver: for a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows of each, and at least.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
-/// Values from which on decoding leaves the thread that serves others, some 200 us: the way there would take a large part of it.
+/// Above this many values decoding moves to another thread, some 200 us: for less the move would cost a large part of it.
 const VALUES_INLINE_MAX: usize = 1 << 16;
-/// Values from which on a unit is decoded by several threads.
+/// Values per thread when a unit is decoded by several.
 const VALUES_A_THREAD: usize = 1 << 16;
 
-/// Series whose chunks lie in the same partitions.
+/// Series whose chunks are in the same partitions.
 #[derive(Default)]
 struct Unit {
     /// Number in the index, and place in the answer.
@@ -42,15 +41,15 @@ struct Unit {
     groups: Vec<Searched>,
 }
 
-/// One group and which of the unit's series are in it.
+/// A group and the unit's series in it.
 struct Searched {
     id: SeriesId,
     /// Member and place in the unit, in order of member.
     members: Arc<[(u16, usize)]>,
 }
 
-/// Samples of the series within the range. Rows that hold several of them are read once. `room` is what samples may still
-/// be read, over all reads that share it.
+/// Samples of the series within the range. Rows with several of them are read once. `room`: limit on samples, shared by
+/// several reads.
 pub async fn samples(
     reader: &Reader,
     series: &[SeriesId],
@@ -58,7 +57,7 @@ pub async fn samples(
     windows: Option<&Windows>,
     room: &AtomicUsize,
 ) -> Result<SampleAnswer> {
-    // What was moved over an end of the range, and what it was before, may be one sample; so may be what both compete with.
+    // A sample moved over an end of the range and its original may be one sample; so may be samples that compete with both.
     let moved = reader.options.policies.time_max().saturating_mul(2);
     let reach =
         TimeRange::new(range.start.saturating_sub_unsigned(moved), range.end.saturating_add_unsigned(moved));
@@ -78,7 +77,7 @@ pub async fn samples(
     Ok(answer)
 }
 
-/// Series by their home groups. One that nobody knows is in no unit.
+/// Series by their home groups. An unknown series is in no unit.
 fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
     let index = reader.index.read();
     let mut units: Vec<Unit> = Vec::new();
@@ -89,7 +88,7 @@ fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
             units.push(Unit::default());
             units.len() - 1
         };
-        // Those that were never sealed have no home: each is a unit.
+        // Series that were never sealed have no home: each is a unit.
         let unit = match index.home(number) {
             Some((group, _)) => *by_home.entry(group).or_insert_with(new),
             None => new(),
@@ -99,8 +98,8 @@ fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
     units
 }
 
-/// Finds the groups that the units' series are in. After memory was looked at, never before: what a flush has taken out of it
-/// since is in a group that the index has by then.
+/// Finds the groups of the units' series. After reading memory, never before: a series that a flush has removed from memory
+/// since is in a group by then.
 fn find_groups(reader: &Reader, units: &mut [Unit]) {
     let index = reader.index.read();
     for unit in units {
@@ -136,7 +135,7 @@ async fn read(
         spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.reach))
     });
     let scans: Vec<Scan> = scans.collect();
-    // What was never sealed lies in memory alone.
+    // Series that were never sealed are in memory only.
     let parts = parts(units, question);
     let rows = if scans.is_empty() { Vec::new() } else { reader.driver.read_parts(scans, parts).await? };
     let mut rows = rows.into_iter();
@@ -186,8 +185,8 @@ async fn read(
     Ok(pieces.collect())
 }
 
-/// What of a chunk is read: its header, and where it has samples of the range, the columns of the unit's series. The others in
-/// the group may be tens as many.
+/// The parts of a chunk to read: its header, and if it has samples of the range, the columns of the unit's series. The group
+/// may have tens of others.
 fn parts(units: &[Unit], question: Question) -> Parts {
     let members: Vec<_> = units.iter().flat_map(|unit| &unit.groups).map(|g| g.members.clone()).collect();
     Arc::new(move |scan, front| {
@@ -198,13 +197,13 @@ fn parts(units: &[Unit], question: Question) -> Parts {
         for part in &mut parts {
             *part = part.start + before..part.end.checked_add(before)?;
         }
-        // The first part is the header's: with it comes what stands before it.
+        // The first part is the header: extended to the prefix before it.
         parts.first_mut()?.start = 0;
         Some(parts)
     })
 }
 
-/// The rows of a unit, by the number that its plan knows them by, and what is missing of them.
+/// The rows of a unit, by their number in the plan, and their damages.
 struct Losing<'a> {
     reader: &'a Reader,
     unit: &'a Unit,
@@ -213,7 +212,7 @@ struct Losing<'a> {
 }
 
 impl Losing<'_> {
-    /// What is to be done; what headers hold that cannot be read is missed by all series that may be in the row.
+    /// The plan. All series that may be in a row with an unreadable header get a damage.
     fn plan(
         &self,
         asked: Vec<Asked>,
@@ -235,8 +234,8 @@ impl Losing<'_> {
         Ok(plan)
     }
 
-    /// Why a row, or a column of it, cannot be read. One bad chunk must not hide all the good ones; one of a newer version is an
-    /// error.
+    /// The reason why a row, or a column of it, cannot be read. One bad chunk must not hide the good ones; one of a newer
+    /// version is an error.
     fn reason(&self, row: usize, error: tacho_chunk::Error) -> Result<Arc<str>> {
         let Some((group, row)) = self.rows.get(row) else { return Err(unreadable(error)) };
         let reason = row.reason((Kind::Sample, group.id), error)?;
@@ -244,17 +243,17 @@ impl Losing<'_> {
         Ok(reason)
     }
 
-    /// Those of the unit's series that may lie in a row.
+    /// The unit's series that may be in a row.
     fn members(&self, row: usize) -> &[(u16, usize)] {
         self.rows.get(row).map_or(&[], |(group, _)| &group.members)
     }
 
-    /// Where the records of a row without a readable header lie.
+    /// Time range of the records of a row without a readable header.
     fn range_of(&self, row: usize) -> TimeRange {
         self.rows.get(row).map_or(TimeRange::ALL, |(_, row)| row.range())
     }
 
-    /// What one series misses of it.
+    /// What one series misses of a row.
     fn damage(
         &self,
         (row, range): (usize, TimeRange),
@@ -271,7 +270,7 @@ impl Losing<'_> {
     }
 }
 
-/// What memory holds of the series, and the first generation that it holds.
+/// The samples of the series in memory, and the first generation in memory.
 fn open_samples(reader: &Reader, unit: &Unit, range: TimeRange) -> (u64, Vec<Asked>) {
     let read = |generation: &Generation| -> Vec<Vec<Part>> {
         let parts = |(number, _): &(u32, usize)| {
@@ -290,7 +289,7 @@ fn open_samples(reader: &Reader, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
         }
     }
     if let Some(masks) = reader.masks.by_labels() {
-        // Patterns are not tried while others wait for the index.
+        // Patterns are not tried under the lock of the index.
         let labels: Vec<Arc<Labels>> = {
             let index = reader.index.read();
             unit.series.iter().map(|(number, _)| Arc::clone(index.labels_of(*number))).collect()
@@ -302,12 +301,12 @@ fn open_samples(reader: &Reader, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
     (memory.oldest, asked)
 }
 
-/// Runs the jobs where it pays: here, on a thread that may be busy, or on several. Each has the number of its unit.
+/// Runs the jobs where it pays: on this thread, on a blocking thread, or on several. Each job has the number of its unit.
 async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Result<Vec<(usize, Done)>> {
     if samples <= VALUES_INLINE_MAX {
         return Ok(run(&jobs, range, &|| true));
     }
-    // Asked only where it matters: the answer is in several files.
+    // Only called when needed: it reads several files.
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = match samples / VALUES_A_THREAD {
         0 | 1 => 1,
@@ -315,7 +314,7 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
     };
     let columns: usize = jobs.iter().map(|(_, job)| job.columns()).sum();
     let mut tasks = Vec::with_capacity(threads);
-    // Gone with this future, when nobody waits for the answer any more.
+    // Dropped with this future, when the caller does not wait any more.
     let wanted = Arc::new(());
     let mut jobs = jobs.into_iter().peekable();
     while jobs.peek().is_some() {
@@ -338,7 +337,7 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
     Ok(all)
 }
 
-/// As long as it `is_wanted`: what is done after that is thrown away.
+/// Stops when `is_wanted` returns false: the result would be thrown away.
 fn run(jobs: &[(usize, Job)], range: TimeRange, is_wanted: &dyn Fn() -> bool) -> Vec<(usize, Done)> {
     let unit = |jobs: &[(usize, Job)]| {
         let mut done = Done::default();
@@ -354,7 +353,7 @@ mod tests {
     use crate::{MemoryDriver, Options, Store};
     use tacho_model::{Batch, Labels, ManualClock, Sample, SampleSeries, Value};
 
-    /// The whole flush of a series that is new happens between two steps of a read.
+    /// The whole flush of a new series happens between two steps of a read.
     #[tokio::test]
     async fn a_series_that_is_flushed_for_the_first_time_during_a_read_is_found() {
         let directory = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<
     Ok(Read { records: all, damages })
 }
 
-/// A block without the segments that begin where something was deleted; `None` when none is left.
+/// A block without masked segments; `None` when none is left.
 fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Option<Arc<ExecutionBlock>> {
     let is_masked = |i: usize| masks.iter().any(|mask| mask.hides(generation, block.row(i).start()));
     if masks.is_empty() || !(0..block.len()).any(is_masked) {
@@ -51,8 +51,8 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
-/// `room`: bytes that blocks may still take, over all reads that share it. A block that `keep` refuses takes none: it is
-/// let go before the next one is decoded.
+/// `room`: limit on the bytes of blocks, shared by several reads. A block that `keep` refuses does not count: it is freed
+/// before the next one is decoded.
 pub async fn executions(
     reader: &Reader,
     id: SeriesId,
@@ -81,7 +81,7 @@ pub async fn executions(
     Ok(read)
 }
 
-/// What is read of one series of entries or executions.
+/// A read of one series of entries or executions.
 struct Wanted<'a> {
     kind: Kind,
     id: SeriesId,
@@ -93,7 +93,7 @@ struct Wanted<'a> {
 }
 
 /// Decoded chunks of generations before the oldest in memory that overlap the range, in order of generation and number, with
-/// their generation. What `admit` does not want is let go, and its first error ends the read, before more is decoded.
+/// their generation. What `admit` refuses is freed, and its first error ends the read, before more is decoded.
 async fn stored<T, U>(
     reader: &Reader,
     wanted: &Wanted<'_>,
@@ -117,7 +117,7 @@ async fn stored<T, U>(
                 found.extend(admitted.map(|part| ((key.generation, key.number), part)));
             }
             Ok(None) => {}
-            // One bad chunk must not hide all the good ones.
+            // One bad chunk must not hide the good ones.
             Err(error) => {
                 let reason = row.reason((kind, id), error)?;
                 reader.unreadable.note((kind, id), key, &reason);

@@ -20,11 +20,11 @@ use tacho_model::{Kind, SeriesId, Timestamp};
 use crate::driver::{Row, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span, chunk_partition};
 
-/// Samples of a series, or entries, in one chunk, when nothing else is set.
+/// Default limit on samples of a series, or entries, per chunk.
 pub const CHUNK_VALUES_MAX: usize = 8_192;
-/// The most that may be set: a row of 64 such columns, 8 bytes a value, stays below the 64 MiB that a driver takes.
+/// The largest permitted setting: a row of 64 such columns, 8 bytes a value, stays below the 64 MiB limit of drivers.
 pub const CHUNK_VALUES_LIMIT: usize = 65_536;
-/// Bodies of entries in one chunk, bytes: a read of one entry decodes no more than this beside it.
+/// Limit on the bodies of entries per chunk, bytes: a read of one entry decodes at most this much.
 pub const CHUNK_BODIES_BYTES_MAX: usize = 1 << 20;
 
 /// The chunks of one partition in one generation.
@@ -33,14 +33,14 @@ pub struct Sealed {
     pub rows: Vec<Row>,
     /// Samples, entries, or completed calls in them.
     pub records: u64,
-    /// Samples that are not in them, for later ones have their times.
+    /// Samples that are not in them because later ones have their times.
     pub replaced: u64,
 }
 
 /// Gives the chunks of one partition their numbers.
 struct Sealer {
     kind: Kind,
-    /// Of samples their group's, of others their series'.
+    /// Id of the group for samples, of the series for others.
     id: SeriesId,
     generation: u64,
     sealed: Sealed,
@@ -68,7 +68,7 @@ impl Sealer {
     }
 }
 
-/// Where to cut sorted records: by number, by span, and by what `weight` says of each in bytes.
+/// Cuts sorted records: by number, by span, and by `weight`, bytes.
 fn cuts(at: &[Timestamp], count_max: usize, weight: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let (mut start, mut bytes) = (0, 0);

@@ -1,4 +1,4 @@
-//! Open samples of one group become chunks: columns with the same times share a chunk.
+//! Encodes the open samples of one group: columns with the same times share a chunk.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ struct Class {
     columns: Vec<(u16, ValueColumn)>,
 }
 
-/// The chunks of a group in one generation, `chunk_values` times in each at most.
+/// The chunks of a group in one generation, with at most `chunk_values` times each.
 pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Sealed {
     let mut classes: Vec<Class> = Vec::new();
     let mut replaced = 0;
@@ -26,7 +26,7 @@ pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Seal
         let (columns, dropped) = open.columns(TimeRange::ALL);
         replaced += dropped as u64;
         for Column { at, values } in columns {
-            // Nearly always there is one class, and slices that differ do so in length or early.
+            // Nearly always there is one class; slices that differ do so in length or early.
             match classes.iter_mut().find(|class| class.at == at) {
                 Some(class) => class.columns.push((*member, values)),
                 None => classes.push(Class { at, columns: vec![(*member, values)] }),

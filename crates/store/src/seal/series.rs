@@ -1,4 +1,4 @@
-//! Open entries or executions of one series become chunks.
+//! Encodes the open entries or executions of one series.
 
 use tacho_chunk::{Encoding, encode_entries, encode_executions};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, Timestamp};

@@ -1,14 +1,14 @@
-//! Which rows of a partition count, and which stand there only because their delete has not come yet?
+//! Which rows of a partition are alive, and which are dead and wait for their delete.
 //!
-//! Follows from the rows alone (`docs/format/keys.md`, Replacement), so that it holds after a crash.
+//! Depends on the rows alone (`docs/format/keys.md`, Replacement), so it holds after a crash.
 
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// For each row, with what it says of others and its own merge number, whether it is alive.
+/// For each row, given with its replacement and its own merge number, whether it is alive.
 ///
-/// To be right for a row, its partition's rows of all spans must be there that begin within the time that the row spans: what
-/// replaced one of its records begins there.
+/// To be right for a row, the partition's rows of all spans that start within the row's time must be given: a row that
+/// replaced one of its records starts there.
 pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
     if rows.iter().all(|(_, replacement, _)| replacement.is_none()) {

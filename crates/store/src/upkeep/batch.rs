@@ -1,4 +1,4 @@
-//! One batch of jobs: looks at some partitions side by side, replaces rows in one `put`, and says what follows.
+//! One batch of jobs: looks at some partitions concurrently, replaces rows in one `put`, and queues follow-up jobs.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::keys::ChunkKey;
 /// Bytes of new chunks, and jobs, of one batch: one `put` and one sync for many small partitions.
 const BATCH_BYTES: u64 = 8 << 20;
 const BATCH_JOBS: usize = 256;
-/// How long a batch goes on looking: a deletion waits for its end.
+/// How long a batch starts new looks: a deletion waits for its end.
 const BATCH_TIME: Duration = Duration::from_millis(500);
-/// How a list of jobs ended.
+/// Result of a list of jobs.
 #[derive(Debug, Default)]
 pub struct Tended {
     pub report: MergeReport,
     /// The first failure; its job was not done.
     pub failure: Option<Error>,
-    /// Where rows were met that cannot be read or changed, and where their records lie at most.
+    /// Partitions with rows that cannot be read or changed, and the largest time range of their records.
     pub walled: HashMap<Partition, TimeRange>,
 }
 
-/// Does all jobs and what follows from them, `width` side by side.
+/// Runs all jobs and their follow-up jobs, `width` at a time.
 pub async fn tend(upkeep: &Arc<Upkeep>, jobs: VecDeque<Job>, width: usize) -> Tended {
     let (mut jobs, mut tended) = (jobs, Tended::default());
     tended.report.partitions = jobs.len() as u64;
@@ -43,12 +43,12 @@ pub async fn tend(upkeep: &Arc<Upkeep>, jobs: VecDeque<Job>, width: usize) -> Te
     tended
 }
 
-/// Looks at some partitions and carries out what is to be done there; what follows from it goes back to `jobs`.
+/// Looks at some partitions and applies the replacements; follow-up jobs go back to `jobs`.
 pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize, tended: &mut Tended) {
     let gate = upkeep.gate.read().await;
     let tombstone = upkeep.store.tombstones.read().last_id();
     let (begun, mut bytes) = (Instant::now(), 0);
-    // Each partition once: what a second look saw would be replaced already.
+    // Each partition once: a second look would see rows that are about to be replaced.
     let mut looked: HashSet<Partition> = HashSet::new();
     let mut seen: Vec<Seen> = Vec::new();
     let mut looks = FuturesUnordered::new();
@@ -91,13 +91,13 @@ pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize,
     }
 }
 
-/// The job with all that is flushed by now, and with what is known of it by now: chunks that came since the job was made
-/// may reach over what was a clean boundary then.
+/// The job extended to everything flushed by now: chunks that arrived since the job was made may reach over a boundary that
+/// was clean.
 fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {
         return job;
     }
-    // In this order: what is flushed was noted before.
+    // In this order: flushed chunks are noted before.
     let through = Some(upkeep.store.progress.borrow().flushed);
     let Some(noted) = upkeep.store.inbox.fresh.take_one(&job.partition) else {
         return Job { through, ..job };
@@ -111,7 +111,7 @@ fn current(upkeep: &Upkeep, job: Job) -> Job {
     Job { through, stretch, tail: Some(tail), ..job }
 }
 
-/// What was taken for the job counts as fresh again. No boundary that was clean before is known to be so still.
+/// Counts the job's chunks as fresh again. Boundaries that were clean may no longer be.
 pub fn give_back(inbox: &Inbox, job: &Job) {
     if let Some(tail) = job.tail {
         inbox.fresh.give_back(&job.partition, Tail { clean: false, ..tail });
@@ -150,7 +150,7 @@ async fn follow(upkeep: &Arc<Upkeep>, seen: Seen, jobs: &mut VecDeque<Job>) {
     if let Some(tail) = seen.tail {
         upkeep.store.inbox.fresh.give_back(&partition, tail);
     }
-    // Rows that are not wholly flushed were counted, and not looked at: they may reach over any boundary.
+    // Rows that are not wholly flushed were counted but not read: they may reach over any boundary.
     if seen.young || seen.job.end < Timestamp::MAX {
         give_back(&upkeep.store.inbox, &seen.job);
     }

@@ -1,13 +1,13 @@
-//! Here are the rows of a partition as they lie in time: which of them should be merged now?
+//! Chooses which adjacent rows of a partition to merge.
 //!
-//! Rows are sorted by size into levels: a row of level 0 is as large as it should be, one of level `n` is smaller by a
-//! factor of `fan_in` to the power of `n`. Rows of like level that lie side by side are merged when there are `fan_in` of
-//! them, or as soon as they fill a chunk. So a record is written again once for each level: with 180 samples a flush,
-//! 8,192 a chunk and 8 rows at a time, twice.
+//! Rows are sorted by size into levels: a row of level 0 has full size, a row of level `n` is smaller by a factor of `fan_in`
+//! to the power of `n`. Adjacent rows of similar level are merged when there are `fan_in` of them, or as soon as they fill a
+//! chunk. So a record is rewritten once per level: with 180 samples a flush, 8,192 a chunk and 8 rows at a time, twice.
 //!
-//! A merge may begin only where no earlier row of the same members reaches over, or else an old value could win over a
-//! newer one; it may end anywhere: what lies behind its end stays a row of its own generation. Where it ends inside of a row
-//! whose times were moved it ends a little earlier: of what is in it and what is not, nothing may be the same sample, sent again.
+//! A merge may start only where no earlier row of the same members reaches over, because an old value could win over a newer
+//! one. It may end anywhere: records after its end stay in a row of their own generation. Where it ends inside a row with
+//! moved times it ends a little earlier, so that no sample outside of it can be a resent copy of a sample inside, nor the
+//! other way round.
 
 use std::ops::Range;
 
@@ -17,28 +17,28 @@ use super::facts::{Facts, Next, State};
 use super::joints::Joints;
 use crate::group::row::GROUP_MEMBERS_MAX;
 
-/// Numbers of a row that is written anew alone: the prefix of a row that a merge writes takes more than fewer could save.
+/// Values of a row that is rewritten alone: for fewer the prefix of a merged row takes more than the rewrite saves.
 const LONE_VALUES_MIN: usize = 256;
 
-/// Could the next row stand in the same chunk?
+/// Whether the next row can be in the same chunk.
 fn share_chunk(row: &Facts, next: &Facts, aim: &Aim) -> bool {
     let near = next.end.abs_diff(row.key.start) <= aim.span_max || next.key.start <= row.end;
     row.bucket == next.bucket && near
 }
 
-/// How eagerly to merge.
+/// How much to merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Only what pays by the levels.
+    /// Only merges that pay by the levels.
     Tiered,
-    /// Also small groups of rows that nothing was added to for a while, as long as they are not many times smaller than
-    /// what they would be merged with.
+    /// Also small groups of rows without recent additions, unless they are many times smaller than the row they would be
+    /// merged with.
     Finish,
-    /// Everything that becomes fewer or smaller by it.
+    /// Every merge that gives fewer or smaller rows.
     All,
 }
 
-/// What a good chunk is, and how much may be done at once.
+/// The size of a good chunk, and limits of one merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
     pub mode: Mode,
@@ -48,21 +48,21 @@ pub struct Aim {
     pub span_max: u64,
     /// Rows of one level that are worth a merge.
     pub fan_in: usize,
-    /// Numbers that one merge may decode: bounds its memory.
+    /// Limit on the values that one merge decodes: bounds its memory.
     pub values_max: usize,
-    /// Do rows that overlap in time depend on each other's order? (Executions do not.)
+    /// Whether the order of overlapping rows matters. (Not for executions.)
     pub ordered: bool,
 }
 
-/// These rows become others, up to and with the moment `until`; what they hold after it stays as it is.
+/// A merge of these rows up to and including `until`; records after it stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
     pub rows: Range<usize>,
     pub until: Timestamp,
 }
 
-/// Merges of rows that are sorted by start, in order of time and without a row in common. Boundaries before `floor` cannot be
-/// trusted: earlier rows that reach over them may not be known. `next` is where the first row behind these begins.
+/// Merges of rows sorted by start, in order of time, without common rows. Boundaries before `floor` cannot be trusted:
+/// earlier rows that reach over them may be unknown. `next` is the first row behind these.
 pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -> Vec<Merge> {
     let joints = Joints::new(rows, floor, next, aim.ordered);
     let levels: Vec<u32> = (0..rows.len()).map(|at| level(rows, at, aim)).collect();
@@ -78,7 +78,7 @@ pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -
             continue;
         }
         chosen.push(Merge { rows: first..last, until });
-        // What is left of a row that was cut belongs to the next merge, which must see it first.
+        // The rest of a cut row belongs to the next merge, which must see it first.
         if !whole {
             break;
         }
@@ -86,8 +86,8 @@ pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -
     chosen
 }
 
-/// Where the rows begin that later ones may be merged with: the end of the partition that is not made of full chunks. A clean
-/// boundary. `None` when there is none, or no boundary to trust.
+/// Start of the rows that later ones may be merged with: the end of the partition that is not in full chunks. A clean
+/// boundary. `None` when there is none, or no trusted boundary.
 pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim) -> Option<Timestamp> {
     let joints = Joints::new(rows, floor, None, aim.ordered);
     let merge_of = |at: usize| merges.iter().find(|merge| merge.rows.contains(&at));
@@ -102,16 +102,16 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
     Some(rows[first].key.start)
 }
 
-/// Where the first row begins that reaches from before `floor` to it or behind it, or the reach of one from `floor` on; what
-/// lies before that must be known as well before anything from `floor` on can be merged. `None` when nothing does.
+/// Start of the first row that reaches from before `floor` to it or over it, or the reach of a row from `floor` on; earlier
+/// rows must be known, too, before any merge from `floor` on. `None` when no row reaches over.
 pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
     let over = rows.iter().map(|row| (row.key.start, row.reach()));
     let over = over.filter(|(start, reach)| ordered && reach.start < floor && floor <= reach.end.max(*start));
     over.map(|(start, reach)| if start < floor { start } else { reach.start }).min()
 }
 
-/// Of rows that all hang together, and with others from `next` on, the merge that cuts them: no window would ever hold them
-/// all. `None` when there is a clean boundary, or when it is not known what reaches in.
+/// The merge that cuts rows that all overlap, also with rows from `next` on: no window could hold them all. `None` when there
+/// is a clean boundary, or when rows that reach in are unknown.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     if rows.is_empty() || !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {
@@ -122,8 +122,8 @@ pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> O
     (until >= rows[0].key.start).then_some(Merge { rows: 0..last, until })
 }
 
-/// Where to look on behind these rows, all of which begin before `next`: at the last clean boundary, as long as that is not
-/// where they begin. `None` when all of them hang together.
+/// Where the next window starts, behind these rows, all of which start before `next`: at the last clean boundary, unless
+/// these rows start there. `None` when all of them overlap.
 pub fn resumes(rows: &[Facts], floor: Timestamp, next: Next, ordered: bool) -> Option<Timestamp> {
     let joints = Joints::new(rows, floor, Some(next), ordered);
     let start = |at: usize| rows.get(at).map_or(next.start, |row| row.key.start);
@@ -132,7 +132,8 @@ pub fn resumes(rows: &[Facts], floor: Timestamp, next: Next, ordered: bool) -> O
     boundaries.take_while(|start| *start > first).find(|start| *start >= floor)
 }
 
-/// Where a merge of these rows ends: nothing up to there may be what other rows hold, sent again, nor the other way round.
+/// Where a merge of these rows ends: no sample up to there may be a resent copy of one in other rows, nor the other way
+/// round.
 fn cut_before(rows: &[Facts], merged: Range<usize>, joints: &Joints) -> Timestamp {
     let Some(reach) = joints.behind(merged.end) else { return Timestamp::MAX };
     let last = reach.saturating_sub(1);
@@ -141,10 +142,10 @@ fn cut_before(rows: &[Facts], merged: Range<usize>, joints: &Joints) -> Timestam
     last.saturating_sub_unsigned(moved.unwrap_or(0))
 }
 
-/// Rows side by side that are not yet as they should be: too small, to be changed, or overlapping.
+/// Adjacent rows that need work: too small, due, or overlapping.
 fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
-    // What lies before the first boundary that can be trusted is left alone.
+    // Rows before the first trusted boundary are not touched.
     let first = (0..rows.len()).find(|at| joints.is_clean(*at)).unwrap_or(rows.len());
     for (at, row) in rows.iter().enumerate().skip(first) {
         if row.state == State::Sound && levels[at] == 0 && !joints.is_bound(at) {
@@ -159,11 +160,11 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
     runs
 }
 
-/// 0 for a row that a merge wrote and that is full; each level above holds rows `fan_in` times smaller. Where order does not
-/// matter the seal left a full row as a merge would write it.
+/// 0 for a full row of a merge; each level above has rows `fan_in` times smaller. Where order does not matter a full row of a
+/// seal is as good as one of a merge.
 fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     let row = &rows[at];
-    // The merge that wrote it went on with another row: it was full by whatever bounds a chunk.
+    // The merge that wrote it continued with another row: it was full by some limit of a chunk.
     let cut = |next: &Facts| row.is_sibling(next) && row.conflicts(next);
     let span = row.end.abs_diff(row.key.start);
     let full = row.records.saturating_mul(3) >= aim.records.saturating_mul(2) || span >= aim.span_max / 4 * 3;
@@ -201,7 +202,7 @@ fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Optio
     if pays { Some(run) } else { crowd(rows, run, aim.fan_in.max(2) * lanes, levels, aim) }
 }
 
-/// How many sets of members have rows of their own: each flush adds a row to each.
+/// Number of sets of members with rows of their own: each flush adds a row to each.
 fn lanes(part: &[Facts]) -> usize {
     let mut members: Vec<u64> = part.iter().map(|row| row.members).collect();
     members.sort_unstable();
@@ -209,20 +210,20 @@ fn lanes(part: &[Facts]) -> usize {
     members.len().max(1)
 }
 
-/// Several rows of which the largest is not more than four times all others together.
+/// Several rows of which the largest is at most four times all others together.
 fn finishes(part: &[Facts]) -> bool {
     let largest = part.iter().map(|row| row.records).max().unwrap_or(0);
     let all: usize = part.iter().map(|row| row.records).sum();
     part.len() > 1 && (all - largest).saturating_mul(4) >= largest
 }
 
-/// Will the merged row be much larger than the largest of its sources? If not, the merge is mostly a copy of it.
+/// Whether the merged row is much larger than the largest source. If not, the merge mostly copies it.
 fn grows(part: &[Facts], aim: &Aim) -> bool {
     let largest = part.iter().map(|row| row.records).max().unwrap_or(0);
     part.iter().map(|row| row.records).sum::<usize>() >= largest.saturating_mul(aim.fan_in.max(4) / 2)
 }
 
-/// The first `count` or more rows side by side of the same level or above; the highest level first.
+/// The first `count` or more adjacent rows of the same level or above; the highest level first.
 fn crowd(rows: &[Facts], run: Range<usize>, count: usize, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
     let levels = &levels[run.clone()];
     let highest = levels.iter().copied().max().unwrap_or(0);
@@ -242,9 +243,9 @@ fn crowd(rows: &[Facts], run: Range<usize>, count: usize, levels: &[u32], aim: &
     })
 }
 
-/// Where a merge of these rows must end for its numbers to stay below the bound: always takes one row, and all rows of
-/// one start, for they are replaced together; and those so near to the start of one whose times were moved that the merge
-/// would end before it ([`cut_before`]).
+/// Where a merge of these rows must end to stay below the limit of values. It always takes one row, and all rows of one
+/// start, because they are replaced together, and rows so near to the start of a row with moved times that the merge would
+/// end before it ([`cut_before`]).
 fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize, joints: &Joints) -> usize {
     let (mut values, mut together) = (0usize, Timestamp::MIN);
     let mut at = range.start;
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Rows of so many records side by side, each ten long.
+    /// Adjacent rows of these numbers of records, each ten long.
     fn side_by_side(records: &[usize]) -> Vec<Facts> {
         records.iter().zip(0..).map(|(records, at)| row(at * 10, at * 10 + 9, *records, 1)).collect()
     }
@@ -360,7 +361,7 @@ mod tests {
         check(&late[..3], Aim { mode: Mode::All, ..AIM }, &[(0..3, END)]);
     }
 
-    /// A row whose times may be off by 3 and hang over by 2.
+    /// A row whose times may be off by 3 and with an overhang of 2.
     fn moved(start: i64, end: i64) -> Facts {
         Facts { error: 3, overhang: Overhang { before: 2, after: 2 }, ..row(start, end, 5, 1) }
     }
@@ -368,7 +369,7 @@ mod tests {
     #[test]
     fn what_may_be_sent_again_is_merged_with_what_it_may_be() {
         let due = |start, end| Facts { state: State::Due, ..row(start, end, 100, 1) };
-        // At 33 it may be the last of the moved ones, at 34 it may not.
+        // At 33 it may be the last of the moved ones, at 34 it cannot.
         check(&[moved(10, 31), due(33, 39)], AIM, &[(0..2, END)]);
         check(&[moved(10, 31), due(34, 39)], AIM, &[(1..2, END)]);
         check(&[due(0, 8), moved(10, 31)], AIM, &[(0..1, 7)]);
@@ -389,7 +390,7 @@ mod tests {
         let mut rows = chain(6);
         rows[2] = moved(20, 31);
         check(&rows, large, &[(0..2, 17)]);
-        // Rows that begin where it would have to end are taken, too.
+        // Rows that start where it would have to end are taken, too.
         let near = [moved(0, 90), row(2, 14, 20, 0), row(3, 20, 20, 0), row(30, 50, 20, 0)];
         check(&near, Aim { mode: Mode::All, ..large }, &[(0..3, 26)]);
     }

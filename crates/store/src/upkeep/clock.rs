@@ -1,15 +1,15 @@
-//! What time is it, as far as history may be deleted by it?
+//! The time by which history may be deleted.
 //!
-//! A wall clock that is set wrong, years ahead, would make everything older than any rule keeps. So time is believed as long
-//! as it goes on as a clock that cannot be set does, and after a start as long as the store was not away for longer than is
-//! likely. Otherwise rules go by the time that was expected, until the wall clock is near it again or somebody confirms it.
+//! A wall clock set years ahead would expire everything. So its time is trusted as long as it agrees with a clock that cannot
+//! be set, and after a start as long as the store was not closed for an unlikely time. Otherwise rules use the expected time,
+//! until the wall clock is near it again or an operator confirms it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tacho_model::{Clock, Timestamp};
 
-/// How far the wall clock may be ahead of what is expected while the store is open, and after a start.
+/// How far the wall clock may be ahead of the expected time, while the store is open and after a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockBounds {
     pub ahead_max: Duration,
@@ -17,16 +17,16 @@ pub struct ClockBounds {
 }
 
 impl Default for ClockBounds {
-    /// A day: far above what daylight saving, a leap second or a slow clock can do. A week: a machine that was off.
+    /// A day: far above the effects of daylight saving, a leap second or a slow clock. A week: a machine that was off.
     fn default() -> Self {
         Self { ahead_max: Duration::from_secs(86_400), away_max: Duration::from_secs(7 * 86_400) }
     }
 }
 
-/// A jump that is not believed.
+/// A jump that is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
-    /// What the clock says, and what was expected.
+    /// Time of the clock, and the expected time.
     pub found: Timestamp,
     pub expected: Timestamp,
 }
@@ -77,7 +77,7 @@ struct Trusted {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The latest time that was believed, and when that was by [`since_boot`]; in the first process none.
+    /// The latest trusted time, and its [`since_boot`]; `None` in the first process.
     latest: Option<(Timestamp, Duration)>,
     /// `latest` is of an earlier process.
     away: bool,
@@ -85,7 +85,7 @@ struct State {
 }
 
 impl Trusted {
-    /// `latest`: the latest time that an earlier process believed. Without bounds everything is believed.
+    /// `latest`: the latest time that an earlier process trusted. Without bounds every time is trusted.
     pub fn new(bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
         let state = State { latest: latest.map(|latest| (latest, since_boot())), away: true, jump: None };
         Self { bounds, state: Mutex::new(state) }
@@ -96,21 +96,21 @@ impl Trusted {
         self.look(clock.now(), since_boot())
     }
 
-    /// The latest time that was believed, as it has gone on since: what the next process compares its clock with. A clock
-    /// that is set back, or begins in 1970 until the network is there, does not change it.
+    /// The latest trusted time, advanced by the time since: the next process compares its clock with it. A clock that is set
+    /// back, or starts in 1970 until the network is up, does not change it.
     pub fn latest(&self, clock: &dyn Clock) -> Timestamp {
         let now = self.now(clock);
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.latest.map_or(now, |latest| now.max(expected(latest, since_boot())))
     }
 
-    /// The jump that is not believed now.
+    /// The current jump that is not trusted.
     pub fn jump(&self, clock: &dyn Clock) -> Option<Jump> {
         self.now(clock);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).jump
     }
 
-    /// From now on the clock is right. Returns what it says.
+    /// From now on the clock is trusted. Returns its time.
     pub fn confirm(&self, clock: &dyn Clock) -> Timestamp {
         let found = clock.now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,26 +139,27 @@ impl Trusted {
                 state.jump = Some(Jump { found, expected });
                 return expected;
             }
-            // A clock that is behind deletes less, so it is believed; but it says nothing of what is too far ahead.
+            // A clock that is behind deletes less, so it is trusted; but later jumps are still measured from the expected
+            // time.
             latest = latest.max(expected);
         }
         if state.jump.take().is_some() {
             tracing::info!(found, "the clock is near what is expected again");
         }
-        // After a start with a clock that was behind, the time of the absence is still unknown.
+        // After a start with a clock that was behind, the time while the store was closed is still unknown.
         let away = state.away && latest > found;
         *state = State { latest: Some((latest, at)), away, jump: None };
         found
     }
 }
 
-/// A time that was believed, gone on until `at`.
+/// A trusted time, advanced to `at`.
 fn expected((latest, since): (Timestamp, Duration), at: Duration) -> Timestamp {
     latest.saturating_add_unsigned(ns(at.saturating_sub(since)))
 }
 
-/// Time since the machine has started, by a clock that nobody can set. It goes on while the machine sleeps, as
-/// [`std::time::Instant`] does not.
+/// Time since the machine started, by a clock that cannot be set. It includes sleep of the machine, as [`std::time::Instant`]
+/// does not.
 fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -214,7 +215,7 @@ mod tests {
         };
         check(&[107, 109], &[107, 107]);
         check(&[109], &[100]);
-        // A machine without a battery for its clock: it begins in 1970, and is set right when the network is there.
+        // A machine without a battery for its clock: it starts in 1970, and is set when the network is up.
         check(&[0, 0, 105], &[0, 0, 105]);
         check(&[0, 0, 109], &[0, 0, 100]);
         let all = Trusted::new(None, Some(100 * DAY));

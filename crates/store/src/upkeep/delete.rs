@@ -1,4 +1,4 @@
-//! Deletion: durable before it is answered, in force at once, carried out in time (`sweep.rs`).
+//! Deletion: durable before the answer, in force immediately, applied to rows later (`sweep.rs`).
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::index;
 use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
 
-/// Matchers of one deletion.
+/// Limit on matchers per deletion.
 const MATCHERS_MAX: usize = 64;
 
-/// What a deletion was about.
+/// Result of a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
     /// Series that the matchers accept, by kind.
     pub series: [usize; 3],
 }
 
-/// Hides what the series that all matchers accept have in the range, as far as it was taken before. `seal` ends the generation
-/// that grows and answers when it has ended.
+/// Masks the records taken so far of the series that all matchers accept, in the range. `seal` ends the active generation and
+/// completes when it has ended.
 ///
 /// # Errors
-/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are under way, the driver's:
+/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are pending, the driver's:
 /// then the deletion may come into force after a restart.
 pub async fn delete(
     upkeep: &Arc<Upkeep>,
@@ -39,7 +39,7 @@ pub async fn delete(
         let message = format!("deletion of {range} by {} matchers (at most {MATCHERS_MAX})", matchers.len());
         return Err(Error::invalid(message));
     }
-    // No merge may mix what is hidden with what is not while the tombstone is being made.
+    // No merge may mix masked and unmasked records while the tombstone is made.
     let _gate = upkeep.gate.write().await;
     let deleted = Deleted { series: selected(upkeep, matchers.to_vec()).await? };
     if deleted == Deleted::default() {
@@ -61,7 +61,7 @@ pub async fn delete(
     Ok(deleted)
 }
 
-/// How many series all matchers accept, by kind. Patterns may take long: as long as somebody waits.
+/// Number of series that all matchers accept, by kind. Patterns may take long: stops when the caller has gone.
 async fn selected(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
     let upkeep = Arc::clone(upkeep);
     let waiter = Waiter::default();

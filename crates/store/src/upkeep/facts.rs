@@ -1,4 +1,4 @@
-//! What merges are chosen by: one row without its records, and the first row that is not known.
+//! Facts that merges are chosen by: one row without its records, and the first unknown row.
 
 use tacho_model::{TimeRange, Timestamp};
 
@@ -6,18 +6,18 @@ use crate::group::resent::Overhang;
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// What is known of a row without decoding its records.
+/// Facts of a row that need no decoding of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub key: ChunkKey,
-    /// Its last moment.
+    /// Time of the last record.
     pub end: Timestamp,
-    /// By how much its times may have been moved, ns; 0 of what is no row of samples.
+    /// Limit of the change of its times by a rule, ns; 0 for rows of other kinds.
     pub error: u64,
     pub overhang: Overhang,
-    /// Times, entries or calls: what a chunk is measured by.
+    /// Times, entries or calls: the size of a chunk is measured in them.
     pub records: usize,
-    /// Numbers to decode: records by members.
+    /// Values to decode: records times members.
     pub values: usize,
     /// One bit for each member of the group that has values here; 1 for entries and executions.
     pub members: u64,
@@ -29,43 +29,43 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// In which what comes later may be what it holds, sent again.
+    /// Time range in which later samples may be resent copies of its samples.
     pub const fn reach(&self) -> TimeRange {
         self.overhang.around(TimeRange::new(self.key.start, self.end))
     }
 
-    /// Would one of two values with the same time win?
+    /// Whether one of two values with the same time would replace the other.
     pub const fn conflicts(&self, other: &Self) -> bool {
         self.members & other.members != 0
     }
 
-    /// One merge wrote both: what was between them is settled.
+    /// One merge wrote both: overlaps between them are resolved.
     pub fn is_sibling(&self, other: &Self) -> bool {
         self.replacement.is_some() && self.replacement == other.replacement
     }
 }
 
-/// What the rules say of a row as it is.
+/// What the rules require for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     #[default]
     Sound,
-    /// To be written anew: a deletion hides a part of it, some members have had their time, or it is too fine for its age.
+    /// To be rewritten: a deletion masks a part of it, some members are expired, or its resolution is too high for its age.
     Due,
-    /// All of it has had its time.
+    /// All of its records are expired.
     Expired,
 }
 
-/// The first row behind those that are known.
+/// The first row behind the known ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub start: Timestamp,
-    /// Where the reach begins of it and of all that are behind it.
+    /// Start of the reach of this row and of all behind it.
     pub reach: Timestamp,
 }
 
 impl Next {
-    /// What begins here and reaches no further back.
+    /// A row that starts here and reaches no further back.
     pub const fn at(start: Timestamp) -> Self {
         Self { start, reach: start }
     }

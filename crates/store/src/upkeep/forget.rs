@@ -1,4 +1,4 @@
-//! Series that hold nothing any more leave the index, and their row the driver.
+//! Removes series without records from the index, and their row from the driver.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::generation::Generations;
 use crate::index::Index;
 use crate::keys::{chunk_scan, spans};
 
-/// Of a partition that was seen empty. Does nothing when records of it are in memory, or were flushed meanwhile.
+/// For a partition that was seen empty. Does nothing when memory holds records of it, or when a flush has ended since.
 pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
-    // The flusher looks at these rows under the metadata lock: it puts the row of a series that comes back after this delete.
+    // The flusher checks these rows under the metadata lock: it puts the row of a returning series after this delete.
     let _locked = upkeep.store.metadata.lock.lock().await;
     let before = upkeep.store.progress.borrow().flushed;
     if holds_rows(&*upkeep.store.driver, partition, TimeRange::ALL).await {
@@ -30,7 +30,7 @@ pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     insist_delete(upkeep, &deletes).await;
 }
 
-/// Does any row lie there, of whatever generation, that may reach into the range? When that cannot be said, it counts as yes.
+/// Whether any row of any generation exists that may reach into the range. `true` on an error.
 pub async fn holds_rows(driver: &dyn Driver, partition: Partition, range: TimeRange) -> bool {
     for span in spans(partition.kind) {
         let scan = chunk_scan(partition.kind, partition.id, *span, range);
@@ -45,11 +45,11 @@ pub async fn holds_rows(driver: &dyn Driver, partition: Partition, range: TimeRa
     false
 }
 
-/// Takes the partition and its series out of the index, unless records have come since `flushed`; then `None`.
+/// Removes the partition and its series from the index; `None` when records have arrived since `flushed`.
 fn leave(upkeep: &Upkeep, partition: Partition, flushed: u64) -> Option<Vec<SeriesId>> {
     let generations = upkeep.store.generations.write();
     let mut index = upkeep.store.index.write();
-    // What was in memory when the rows were looked for is still there, or a flush has ended since.
+    // Records that were in memory during the scan are still there, or a flush has ended since.
     if upkeep.store.progress.borrow().flushed != flushed {
         return None;
     }
@@ -61,7 +61,7 @@ fn leave(upkeep: &Upkeep, partition: Partition, flushed: u64) -> Option<Vec<Seri
     forgotten
 }
 
-/// Which series have left; `None` when the group stays.
+/// The removed series; `None` when the group stays.
 fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Option<Vec<SeriesId>> {
     let group = index.group_number(id)?;
     let members = index.group(group).members.to_vec();
@@ -72,7 +72,7 @@ fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Op
     index.remove_group(group);
     let mut forgotten = Vec::new();
     for number in members {
-        // One that is in another group as well has its records there.
+        // A series in another group has its records there.
         if index.groups_of(number).next().is_none() {
             forgotten.push(index.id(number));
             index.remove(Kind::Sample, number);

@@ -1,4 +1,4 @@
-//! Where have chunks come since the last merge? Counted in memory, so that the usual choice costs no read.
+//! Counts chunks that arrived since the last merge, in memory, so that the usual choice needs no read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,26 +9,26 @@ use super::window::{Partition, Stretch};
 use crate::driver::Row;
 use crate::keys::ChunkKey;
 
-/// What lies at the end of a partition and may be merged with what comes.
+/// The end of a partition that may be merged with later chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// Chunks that no merge has seen.
+    /// Chunks that no merge has read.
     pub chunks: u32,
-    /// Where the first of them begins, or the first before them that is not full.
+    /// Start of the first of them, or of the first row before them that is not full.
     pub from: Timestamp,
-    /// Is it known that nothing before reaches in?
+    /// Whether it is known that no earlier row reaches in.
     pub clean: bool,
 }
 
 impl Tail {
-    /// Both.
+    /// Joins two tails.
     pub fn and(self, other: Self) -> Self {
-        // What begins later than a clean boundary leaves it clean.
+        // A later start leaves a clean boundary clean.
         let first = if other.from < self.from { other } else { self };
         Self { chunks: self.chunks + other.chunks, ..first }
     }
 
-    /// What has to be read.
+    /// The stretch to read.
     pub const fn stretch(&self) -> Stretch {
         if self.clean { Stretch::From(self.from) } else { Stretch::Around(self.from) }
     }
@@ -55,26 +55,26 @@ impl Fresh {
         }
     }
 
-    /// Takes the partitions with at least so many fresh chunks; what is not merged is to be given back.
+    /// Takes the partitions with at least so many fresh chunks; the caller gives back what it does not merge.
     pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
         let mut all = self.lock();
         let taken: Vec<(Key, Tail)> = all.extract_if(|_, tail| tail.chunks >= chunks).collect();
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 
-    /// Takes one partition: who looks at it may move what another has found to be a clean boundary.
+    /// Takes one partition: a look may move a boundary that another look found to be clean.
     pub fn take_one(&self, partition: &Partition) -> Option<Tail> {
         self.lock().remove(&Key::try_from(partition.key().as_slice()).ok()?)
     }
 
-    /// What a merge has left, or what was not looked at after all.
+    /// Adds what a merge has left, or what was not looked at.
     pub fn give_back(&self, partition: &Partition, tail: Tail) {
         if let Ok(key) = Key::try_from(partition.key().as_slice()) {
             add(&mut self.lock(), key, tail);
         }
     }
 
-    /// Fresh chunks of all partitions, and of those where there are enough for a merge.
+    /// Fresh chunks of all partitions, and of partitions with enough for a merge.
     pub fn chunks(&self, enough: u32) -> (u64, u64) {
         let all = self.lock();
         all.values().fold((0, 0), |(sum, due), tail| {

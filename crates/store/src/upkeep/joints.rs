@@ -1,7 +1,7 @@
-//! Here are the rows of a partition as they lie in time: where does one end before the next begins?
+//! Clean boundaries between the rows of a partition, in order of time.
 //!
-//! Of what overlaps the order counts. A row whose times were moved reaches further than it lies: what comes there later may be
-//! one of its samples, sent again (`group/resent.rs`).
+//! The order of overlapping rows matters. A row with moved times reaches further than its first and last time: later samples
+//! there may be resent copies of its samples (`group/resent.rs`).
 
 use tacho_model::Timestamp;
 
@@ -9,11 +9,11 @@ use super::facts::{Facts, Next};
 
 /// The lists have one item more than there are rows.
 pub struct Joints {
-    /// `clean[i]`: nothing that could conflict reaches from before row `i` to its start or behind it.
+    /// `clean[i]`: no conflicting row reaches from before row `i` to its start or over it.
     clean: Vec<bool>,
-    /// The same, but for what siblings of a merge share.
+    /// The same, not counting overlaps between siblings of a merge.
     settled: Vec<bool>,
-    /// Where the reach of row `i` begins, or of one behind it if that begins before; `None` where nothing follows.
+    /// The earliest start of the reach of row `i` and all behind it; `None` where nothing follows.
     behind: Vec<Option<Timestamp>>,
 }
 
@@ -32,7 +32,7 @@ impl Joints {
         let before_max = rows.iter().map(|row| row.overhang.before).max().unwrap_or(0);
         for (at, row) in rows.iter().enumerate() {
             let end = row.reach().end;
-            // A row binds all boundaries up to the last row whose reach begins before its own ends and that conflicts with it.
+            // A row binds all boundaries up to the last conflicting row whose reach starts before its own ends.
             let furthest = end.saturating_add_unsigned(before_max);
             let reached = rows[at + 1..].iter().take_while(|later| later.key.start <= furthest);
             for (later, behind) in reached.zip(at + 1..) {
@@ -52,7 +52,7 @@ impl Joints {
         joints
     }
 
-    /// Where the reach of row `at` and of all behind it begins.
+    /// Start of the reach of row `at` and of all behind it.
     pub fn behind(&self, at: usize) -> Option<Timestamp> {
         self.behind.get(at).copied().flatten()
     }
@@ -61,7 +61,7 @@ impl Joints {
         self.clean.get(at).copied().unwrap_or(true)
     }
 
-    /// Does row `at` overlap with one that a merge has not seen it with?
+    /// Whether row `at` overlaps a row that no merge has read together with it.
     pub fn is_bound(&self, at: usize) -> bool {
         [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
     }

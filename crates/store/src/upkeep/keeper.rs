@@ -1,7 +1,7 @@
-//! The one task that keeps the store in shape: fresh chunks first, then a slow sweep, orders before both.
+//! The upkeep task: fresh chunks first, then a slow sweep, orders before both.
 //!
-//! Works through jobs in batches. A batch looks at some partitions side by side and carries out what it has found in one `put`;
-//! between two batches it rests as the pace says, and hears orders.
+//! Runs jobs in batches. A batch looks at some partitions concurrently and applies the results in one `put`; between two
+//! batches the task rests according to its pace, and takes orders.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::window::Partition;
 use crate::options::Options;
 use crate::{Error, Result};
 
-/// Jobs side by side where somebody waits for the end.
+/// Concurrent jobs when a caller waits for the end.
 const EAGER_JOBS: usize = 4;
 
 /// Works until the store is dropped.
@@ -33,7 +33,7 @@ pub async fn run(upkeep: Arc<Upkeep>) {
     Keeper::new(upkeep).run().await;
 }
 
-/// Whoever waits hears that the task has ended, also when it was aborted.
+/// Closes the orders when the task ends, also when it is aborted.
 struct CloseOrders(Arc<Upkeep>);
 
 impl Drop for CloseOrders {
@@ -46,13 +46,13 @@ struct Keeper {
     upkeep: Arc<Upkeep>,
     backlog: VecDeque<Job>,
     next_sweep: tokio::time::Instant,
-    /// When stored bytes are read again, or read on.
+    /// When the next part of the stored bytes is verified.
     next_verify: tokio::time::Instant,
     /// All partitions were looked at since the start.
     swept: bool,
-    /// Up to where each partition was thinned out.
+    /// End of the downsampled part of each partition.
     thinned: HashMap<Partition, Timestamp>,
-    /// Deletions that were tried since the last sweep and are not done.
+    /// Deletions tried since the last sweep that are not completed.
     tried: HashSet<u64>,
 }
 
@@ -66,7 +66,8 @@ impl Keeper {
     }
 
     async fn run(mut self) {
-        // Without merges nothing is swept: then the time of the next sweep must wake nobody, for it stays in the past.
+        // Without merges there are no sweeps: then the time of the next sweep, which stays in the past, must not wake the
+        // task.
         let merges = self.upkeep.store.options.merge_in_background && self.can_replace().is_ok();
         loop {
             while let Some(order) = self.upkeep.orders.take() {
@@ -106,7 +107,7 @@ impl Keeper {
             Order::MergeAll => Mode::All,
             Order::Sweep => Mode::Tiered,
         };
-        // What was begun there is overtaken: everything is looked at now.
+        // The backlog is obsolete: everything is looked at now.
         self.backlog.drain(..).for_each(|job| give_back(&self.upkeep.store.inbox, &job));
         let result = match self.can_replace() {
             Ok(()) => self.tend_everything(mode).await,
@@ -117,7 +118,7 @@ impl Keeper {
 
     async fn tend_everything(&mut self, mode: Mode) -> Result<MergeReport> {
         let begun = Instant::now();
-        // What is fresh is part of all; what is not wholly flushed is given back.
+        // Fresh chunks are part of everything; those not wholly flushed are given back.
         let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
         let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
         let jobs = sweep::partitions(&self.upkeep.store.index).into_iter().map(job);
@@ -131,7 +132,7 @@ impl Keeper {
         }
     }
 
-    /// Looks for work when there is none.
+    /// Fills an empty backlog.
     async fn fill(&mut self) {
         let (upkeep, options) = (&self.upkeep, &self.upkeep.store.options);
         if !self.backlog.is_empty() {
@@ -142,7 +143,7 @@ impl Keeper {
             self.tried.clear();
         }
         sweep::finish_deletions(upkeep, Some(pace(options)), &mut self.tried).await;
-        // Merges write before they free: on a full disk only what frees goes on.
+        // Merges write before they free space: on a full disk only expiry and deletions go on.
         let room = upkeep.store.space.check().is_ok();
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
         let fresh = |mode| move |(partition, tail)| job(partition, tail, mode);
@@ -234,10 +235,10 @@ mod tests {
     use crate::layer::faults::{Faults, Faulty};
     use crate::{Driver, MemoryDriver, Store};
 
-    /// More wakes than any of these days has.
+    /// Limit on wakes; above those of any day in these tests.
     const WAKES_MAX: usize = 1_000;
 
-    /// How often the task wakes in a day without work; the count ends at [`WAKES_MAX`].
+    /// Number of wakes of the task in a day without work; the count ends at [`WAKES_MAX`].
     async fn wakes_a_day(driver: Arc<dyn Driver>, merge_in_background: bool) -> usize {
         let directory = tempfile::tempdir().unwrap();
         let hour = Duration::from_secs(3_600);
@@ -257,7 +258,7 @@ mod tests {
             wakes += 1;
             if wakes == WAKES_MAX { Poll::Ready(()) } else { keeper.as_mut().poll(context) }
         });
-        // The clock goes on when nobody has anything to do: a task that never rests stops it.
+        // The paused clock advances when all tasks wait: a task that never rests stops it.
         let _ = tokio::time::timeout(24 * hour, counted).await;
         wakes
     }
@@ -265,10 +266,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_task_sleeps_until_there_is_something_to_do() {
         let memory = || Arc::new(MemoryDriver::new());
-        // Once in so many calls: that it may happen is what counts.
+        // Once in `u64::MAX` calls: the capability changes by the mere possibility.
         let torn = Faults { torn: u64::MAX, ..Faults::default() };
         let torn = Arc::new(Faulty::new(memory(), torn));
-        // Beside the first and the last of the day: four sweeps where there are merges, and three rounds of verification.
+        // In addition to the first and the last of the day: four sweeps if there are merges, and three rounds of
+        // verification.
         assert_eq!(wakes_a_day(memory(), true).await, 9, "merging");
         assert_eq!(wakes_a_day(memory(), false).await, 5, "not merging");
         assert_eq!(wakes_a_day(torn, true).await, 5, "without whole puts");

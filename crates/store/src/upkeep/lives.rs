@@ -1,7 +1,8 @@
-//! How has each series moved in its life? What may be a counter keeps its values, and one chunk does not show it.
+//! Changes and descents of each series' values: a possible counter keeps its values, and one chunk is not enough to know.
 //!
-//! Counted once for each sample, when a merge first meets it, of series whose values a rule allows to be moved. The sums lie
-//! in the Meta table (`docs/format/keys.md`) and are put with the rows of the merge. A series without a row may be a counter.
+//! Each sample is counted once, by the first merge that reads it, for series whose values a rule permits to change. The sums
+//! are in the Meta table (`docs/format/keys.md`) and are put with the rows of the merge. A series without a row may be a
+//! counter.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ const VERSION: u8 = 1;
 
 #[derive(Debug, Default)]
 pub struct Lives {
-    /// About 50 bytes a series of those whose values may be moved.
+    /// About 50 bytes per series whose values may be changed.
     known: Mutex<HashMap<SeriesId, Movement>>,
     loaded: OnceCell<()>,
 }
@@ -32,7 +33,7 @@ impl Lives {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what earlier processes have put; once.
+    /// Reads the rows of earlier processes, once.
     pub async fn load(&self, driver: &dyn Driver) -> Result<()> {
         let load = async || {
             let mut rows = driver.scan(Scan::all(Table::Meta, LIVES)).await?;
@@ -48,12 +49,12 @@ impl Lives {
         self.loaded.get_or_try_init(load).await.copied()
     }
 
-    /// What is known of one series; nothing, when nothing is.
+    /// The counts of one series; zeros when unknown.
     pub fn of(&self, id: SeriesId) -> Movement {
         self.lock().get(&id).copied().unwrap_or_default()
     }
 
-    /// The rows of these series when this is known of them, too.
+    /// The rows of these series with the new counts added.
     pub fn rows<'a>(&self, new: impl Iterator<Item = &'a (SeriesId, Movement)>) -> Vec<Row> {
         let known = self.lock();
         let mut sums: HashMap<SeriesId, Movement> = HashMap::new();
@@ -64,7 +65,7 @@ impl Lives {
         sums.iter().map(|(id, sum)| row(*id, *sum)).collect()
     }
 
-    /// The rows were put.
+    /// Adds counts whose rows were put.
     pub fn add<'a>(&self, new: impl Iterator<Item = &'a (SeriesId, Movement)>) {
         let mut known = self.lock();
         for (id, movement) in new {
@@ -73,8 +74,8 @@ impl Lives {
         }
     }
 
-    /// Series that have left the store: forgets them, and says what is to be deleted. As long as no rule has asked for the rows,
-    /// any of them may have one.
+    /// Removes series that have left the store; returns the deletes. As long as the rows were not loaded, any series may have
+    /// one.
     pub fn forget(&self, series: &[SeriesId]) -> Vec<Delete> {
         let is_loaded = self.loaded.initialized();
         let mut known = self.lock();

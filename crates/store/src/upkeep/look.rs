@@ -1,4 +1,4 @@
-//! One partition, one window: what is to be done there, computed but not done yet.
+//! Looks at one window of one partition: computes the replacements, does not apply them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,20 +20,20 @@ use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
 use crate::memtable::CHUNK_CALLS_MAX;
 use crate::{Error, ErrorKind, Result};
 
-/// A stretch of a partition to look at.
+/// A job: a stretch of a partition to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     pub partition: Partition,
     pub stretch: Stretch,
-    /// Rows that begin after it are none of its business.
+    /// Rows that start after it are ignored.
     pub end: Timestamp,
     pub mode: Mode,
-    /// What was taken out of the account of fresh chunks for it.
+    /// The fresh chunks taken for this job.
     pub tail: Option<Tail>,
-    /// Later generations are none of its business either, from its first look on: a row that comes meanwhile may reach
-    /// over what was a clean boundary.
+    /// Generations after it are ignored, from the first look on: a row that arrives later may reach over a boundary that was
+    /// clean.
     pub through: Option<u64>,
-    /// An earlier look of this job has left out rows that were not wholly flushed.
+    /// An earlier look of this job skipped rows that were not wholly flushed.
     pub young: bool,
 }
 
@@ -51,33 +51,33 @@ impl Job {
     }
 }
 
-/// What a look has found.
+/// Result of a look.
 #[derive(Debug)]
 pub struct Seen {
     pub job: Job,
     pub replacements: Vec<RowReplacement>,
-    /// Where to go on when the replacements are done.
+    /// Where to continue after the replacements.
     pub rest: Option<Stretch>,
     /// What is left for later merges.
     pub tail: Option<Tail>,
-    /// Nothing lies in the partition.
+    /// The partition has no rows.
     pub empty: bool,
     /// Rows that could not be read.
     pub walls: Vec<ChunkKey>,
-    /// A row that is to be changed could not be.
+    /// A row that is due could not be rewritten.
     pub undone: bool,
-    /// Rows were left out that are not wholly flushed.
+    /// Rows that are not wholly flushed were skipped.
     pub young: bool,
     pub bytes_read: u64,
     pub rows_dead: u64,
-    /// Time that a processor was busy.
+    /// CPU time.
     pub busy: Duration,
 }
 
-/// Members of a partition and what holds for them.
+/// Members of a partition and their rules.
 struct Rules {
     treatments: Vec<Treatment>,
-    /// Of samples: the series of each treatment, and how each has moved.
+    /// For samples: the series of each treatment, and their changes and descents.
     series: Vec<SeriesId>,
     lives: Vec<Movement>,
     /// Samples or entries of one series in one chunk.
@@ -104,7 +104,7 @@ fn rules(upkeep: &Upkeep, partition: &Partition, now: Timestamp) -> Option<Rules
     Some(Rules { treatments, series, lives, values })
 }
 
-/// Reads a window, deletes what an earlier process has left dead there, and merges what should be merged.
+/// Reads a window, deletes dead rows of earlier processes, and computes the merges.
 pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
     let now = upkeep.store.clock.now();
     let through = job.through.unwrap_or(0);
@@ -115,11 +115,11 @@ pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
         return Ok(Seen { tail: None, ..nothing(job) });
     };
     let (driver, notes) = (&*upkeep.store.driver, &upkeep.notes);
-    // Twice what one merge takes: where it ends is chosen among some rows.
+    // Twice the limit of one merge: its end is chosen among some rows.
     let values = upkeep.store.options.merge_values.max(1).saturating_mul(2);
     let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through, values };
     let window = window::read(driver, scope, &rules.treatments, notes).await?;
-    // A row that cannot be read may be one of those that the dead were replaced by: then they are the only copy.
+    // An unreadable row may be one that replaced dead rows: then these are the only copy.
     if window.walls.is_empty() {
         delete(driver, &window.dead).await?;
     }
@@ -165,7 +165,7 @@ fn aim(upkeep: &Upkeep, job: &Job, rules: &Rules) -> Aim {
 }
 
 async fn delete(driver: &dyn Driver, places: &[Place]) -> Result<()> {
-    // One call for each: the order counts, and there are few.
+    // One call for each: the order matters, and there are few.
     for (partition, clustering) in places {
         let delete = Delete::row(Table::Chunks, partition.clone(), clustering.clone());
         driver.delete(vec![delete]).await?;
@@ -173,7 +173,7 @@ async fn delete(driver: &dyn Driver, places: &[Place]) -> Result<()> {
     Ok(())
 }
 
-/// Takes seconds of a processor at worst: not for the threads that serve others.
+/// Takes seconds of CPU time at worst: not on async worker threads.
 fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim, cutting: &Cutting) -> Seen {
     let begun = Instant::now();
     let mut seen = Seen {
@@ -187,7 +187,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     let builder = RowBuilder::new(job.partition, window.merge, &upkeep.store.sequence, &rules.series);
     let next = window.next;
     let mut rows = std::mem::take(&mut window.rows);
-    // What stands for a row would stand for one that cannot be read and begins with it.
+    // A replacement would also shadow an unreadable row with the same start.
     for Wall { key, reason } in &window.walls {
         note(upkeep, &job.partition, key, reason);
     }
@@ -207,7 +207,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         due = due.or(work.part(part, floor, behind, &mut seen));
         floor = floor.max(floor_after(part));
     }
-    // Rows that are still to be changed are met again when these replacements are done.
+    // Rows still to be rewritten are met again after these replacements.
     let passed = |due: Timestamp| !matches!(seen.rest, Some(Stretch::From(from)) if from <= due);
     if due.is_some_and(passed) {
         seen.undone = seen.replacements.is_empty();
@@ -216,12 +216,12 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     if seen.rest.is_none() {
         let on = |next: Next| match choice::resumes(&all, job.stretch.floor(), next, aim.ordered) {
             Some(from) => Stretch::From(from),
-            // Rows that cannot be read stand between some that hang together: they are left as they are.
+            // Unreadable rows divide rows that overlap: these stay unchanged.
             None => Stretch::Past { from: next.start, reached: floor.saturating_sub(1) },
         };
         seen.rest = next.filter(|next| next.start <= job.end).map(on);
     }
-    // Whether the partition is empty now is seen by another look.
+    // Another look finds out whether the partition is empty now.
     let emptied = !seen.replacements.is_empty() && seen.replacements.iter().all(|e| e.after.chunks == 0);
     if seen.rest.is_none() && emptied {
         seen.rest = Some(Stretch::From(Timestamp::MIN));
@@ -230,16 +230,16 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     seen
 }
 
-/// What stands behind some rows.
+/// What follows some rows.
 #[derive(Clone, Copy)]
 enum Behind {
-    /// A row that cannot be read; what lies before it ends before this moment.
+    /// An unreadable row; rows before it end before this time.
     Wall(Timestamp),
     /// The end of the window, and the first row behind it.
     Window(Option<Next>),
 }
 
-/// What the parts of a window have in common.
+/// State shared by the parts of a window.
 struct Work<'a> {
     upkeep: &'a Upkeep,
     job: Job,
@@ -250,8 +250,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Chooses and makes the merges of rows between which all can be read. Returns where the first row begins that is to be
-    /// changed and is in none of them.
+    /// Chooses and computes the merges of rows without an unreadable row between them. Returns the start of the first due row
+    /// that is in none of them.
     fn part(&self, part: &[Known], floor: Timestamp, behind: Behind, seen: &mut Seen) -> Option<Timestamp> {
         let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
         let next = match behind {
@@ -271,7 +271,7 @@ impl Work<'_> {
         first_due(&facts, &self.merge(part, &facts, merges, seen))
     }
 
-    /// Makes the merges; returns them as they were made.
+    /// Computes the merges; returns those computed.
     fn merge(&self, part: &[Known], facts: &[Facts], merges: Vec<Merge>, seen: &mut Seen) -> Vec<Merge> {
         let treatments = &self.rules.treatments;
         let merges: Vec<Merge> = merges.iter().map(|merge| aligned(merge, facts, treatments)).collect();
@@ -304,18 +304,18 @@ fn first_due(facts: &[Facts], merges: &[Merge]) -> Option<Timestamp> {
     due.map(|(_, row)| row.key.start)
 }
 
-/// Does a row that cannot be read begin between two, or with one of them?
+/// Whether an unreadable row starts between two rows, or with one of them.
 fn divides(wall: Timestamp, a: &Known, b: &Known) -> bool {
     (a.facts.key.start..=b.facts.key.start).contains(&wall)
 }
 
-/// Behind everything that these rows hold.
+/// The time after all records of these rows.
 fn floor_after(part: &[Known]) -> Timestamp {
     part.iter().map(|row| row.facts.reach().end).max().map_or(Timestamp::MIN, |end| end.saturating_add(1))
 }
 
-/// A merge that ends early ends with a step of downsampling: what belongs together is thinned out together. Rows that begin
-/// behind that end are none of its business.
+/// A merge that ends early ends with a step of downsampling: a step is downsampled as a whole. Rows that start after that end
+/// are ignored.
 fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);
@@ -324,7 +324,7 @@ fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     if rows.first().is_none_or(|row| until < row.key.start) {
         return merge.clone();
     }
-    // What was moved by then may have been sent again a little later.
+    // A copy of a moved sample may have been resent with a slightly later time.
     let moved = rows.iter().map(|row| row.error).max().unwrap_or(0);
     let count = rows.partition_point(|row| row.key.start <= until.saturating_add_unsigned(moved));
     Merge { rows: merge.rows.start..merge.rows.start + count, until }
@@ -348,7 +348,7 @@ fn replacement(
     Ok(builder.build(rows, merged))
 }
 
-/// Would a row that is sound only be written anew, and no smaller?
+/// Whether a sound row would only be rewritten, and not smaller.
 fn is_idle(replacement: &RowReplacement, rows: &[Known]) -> bool {
     let ([new], [old]) = (&replacement.new[..], rows) else { return false };
     old.facts.state == State::Sound

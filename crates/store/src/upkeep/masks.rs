@@ -10,7 +10,7 @@ use super::tombstones::{Mask, Tombstones};
 use crate::options::Options;
 use crate::shared::Guarded;
 
-/// What masks follow from.
+/// Inputs of masks.
 pub struct Masks {
     pub tombstones: Arc<Guarded<Tombstones>>,
     pub options: Arc<Options>,

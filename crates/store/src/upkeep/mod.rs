@@ -89,7 +89,7 @@ pub struct StoreParts {
     pub progress: watch::Receiver<Progress>,
 }
 
-/// What the flusher tells the upkeep.
+/// Messages of the flusher to the upkeep.
 #[derive(Debug, Default)]
 pub struct Inbox {
     fresh: fresh::Fresh,
@@ -131,7 +131,7 @@ impl Upkeep {
         }
     }
 
-    /// Orders work from the task. Callers who order the same while it waits get the same answer. The channel closes without an
+    /// Orders work from the task. Callers with the same order that waits get the same answer. The channel closes without an
     /// answer when the task has ended.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
-//! What was the task asked for, and who waits for it?
+//! Orders to the task, and the callers that wait for them.
 //!
-//! One order of a kind waits at most: all who ask meanwhile get the same answer. One that is being carried out is not joined, for
-//! what came after it began is not in it.
+//! At most one order of a kind waits: all callers until it starts get the same answer. A running order is not joined: it may
+//! miss what came after its start.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use tokio::sync::{Notify, oneshot};
 use super::report::MergeReport;
 use crate::{Error, ErrorKind, Result};
 
-/// Who may wait for one order.
+/// Limit on callers per order.
 const WAITING_MAX: usize = 64;
-/// When to ask again: a merge of everything takes minutes.
+/// Retry delay: a merge of everything takes minutes.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// What the task can be asked for.
+/// Orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Merge everything that is flushed, as fast as it goes.
+    /// Merge everything flushed, without a pause.
     MergeAll,
     /// Apply all rules and deletions now.
     Sweep,
@@ -27,7 +27,7 @@ pub enum Order {
 
 type Reply = oneshot::Sender<Result<MergeReport>>;
 
-/// An order and all who wait for it.
+/// An order and its waiting callers.
 #[derive(Debug)]
 pub struct Waiting {
     pub order: Order,
@@ -43,12 +43,12 @@ pub struct Orders {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Waiting>,
-    /// Nobody serves them any more.
+    /// The task has ended.
     closed: bool,
 }
 
 impl Waiting {
-    /// Who asked may have gone.
+    /// The caller may have gone.
     pub fn answer(self, result: &Result<MergeReport>) {
         for reply in self.replies {
             let _ = reply.send(result.clone());
@@ -83,16 +83,16 @@ impl Orders {
         Ok(answer)
     }
 
-    /// The order that came first.
+    /// The oldest order.
     pub fn take(&self) -> Option<Waiting> {
         let mut queue = self.queue();
         if queue.waiting.is_empty() { None } else { Some(queue.waiting.remove(0)) }
     }
 
-    /// Waits for one. May be dropped and called again.
+    /// Waits for an order. May be dropped and called again.
     pub async fn next(&self) -> Waiting {
         loop {
-            // The permit of an order that was taken meanwhile only leads to one more look.
+            // The permit of an order that was already taken only causes one more check.
             match self.take() {
                 Some(waiting) => return waiting,
                 None => self.added.notified().await,
@@ -100,7 +100,7 @@ impl Orders {
         }
     }
 
-    /// Those that wait are dropped unanswered, and so are those to come.
+    /// Drops waiting and later callers without an answer.
     pub fn close(&self) {
         let mut queue = self.queue();
         queue.closed = true;

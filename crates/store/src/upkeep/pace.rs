@@ -1,18 +1,18 @@
-//! How fast may the upkeep work, so that reads and writes do not wait for it?
+//! Limits the rate of the upkeep, so that reads and writes do not wait for it.
 
 use std::time::Duration;
 
-/// Bounds on what it takes of the machine.
+/// Limits on its use of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Bytes read and written a second.
+    /// Bytes read and written per second.
     pub bytes_per_second: u64,
-    /// Of one processor, percent.
+    /// CPU time, percent of one core.
     pub cpu_percent: u32,
 }
 
 impl Pace {
-    /// How long to rest after so much work that took `elapsed`.
+    /// The rest after this work, which took `elapsed`.
     pub fn rest(&self, bytes: u64, busy: Duration, elapsed: Duration) -> Duration {
         let by_bytes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second.max(1) as f64);
         let by_cpu = busy.mul_f64(100.0 / f64::from(self.cpu_percent.clamp(1, 100)));

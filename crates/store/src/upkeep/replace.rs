@@ -1,12 +1,12 @@
-//! Replacements are carried out: put the new rows, let readers change over, delete the replaced ones.
+//! Applies replacements: puts the new rows, publishes them to readers, deletes the replaced ones.
 //!
 //! ```text
 //!   announce -> put new rows and the statistics, atomically -> publish
 //!     -> wait for readers that began before -> delete replaced rows
 //!     -> wait for readers that began before -> delete empty rows
 //! ```
-//! A crash before the put leaves everything as it was, one after it leaves rows that are dead by what the new ones say
-//! (`alive.rs`). What fails is tried again with growing waits, a delete some times: what it leaves is dead all the same.
+//! A crash before the put changes nothing; after the put the replaced rows are dead because of the new ones (`alive.rs`).
+//! Failed steps are retried with growing waits, a delete a limited number of times: the rows that it leaves are dead anyway.
 
 use std::sync::Arc;
 
@@ -21,17 +21,16 @@ use crate::layer::retry::Backoff;
 use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
 
-/// Rows that one delete sequence at most.
+/// Limit on rows per delete.
 const DELETES: usize = 1_000;
-/// Attempts of a delete, some 15 s by the usual waits: others wait for it.
+/// Attempts of a delete, some 15 s by the usual waits: other work waits for it.
 const DELETE_ATTEMPTS: u32 = 8;
 
-/// `tombstone` is the last one that was known when the replacements were made; `gate` keeps new ones away until the new rows are
-/// there.
+/// `tombstone` is the last one known when the replacements were computed; `gate` blocks new ones until the new rows are put.
 ///
 /// # Errors
-/// What the driver says to a `put` that it will never take; then nothing is changed. `Unavailable` when replaced rows could not
-/// be deleted: the replacement is in force, and what is left is deleted by the next look.
+/// The driver's error of a `put` that is not retried; then nothing is changed. `Unavailable` when replaced rows could not be
+/// deleted: the replacement is in force, and the next look deletes them.
 pub async fn replace(
     upkeep: &Arc<Upkeep>,
     replacements: &[RowReplacement],
@@ -58,7 +57,7 @@ pub async fn replace(
     replacements.iter().for_each(|replacement| count(upkeep, replacement));
     snapshots.wait_for_older(change).await;
     let deleted = delete(upkeep, &replaced).await;
-    // Who has met a replaced row on an earlier page must meet what says that it is dead on a later one.
+    // A reader that saw a replaced row on an earlier page must see the row that replaces it on a later page.
     all_leave(snapshots).await;
     snapshots.forget(change, &new, &replaced);
     if deleted {
@@ -66,7 +65,7 @@ pub async fn replace(
         delete(upkeep, &empty).await;
         return Ok(());
     }
-    // They are dead by what the new ones say; the next look at their partitions deletes them.
+    // They are dead because of the new rows; the next look at their partitions deletes them.
     let rows = replaced.len();
     Err(Error::new(
         ErrorKind::Unavailable,
@@ -91,12 +90,12 @@ fn count(upkeep: &Upkeep, replacement: &RowReplacement) {
     counts.chunks_expired.add(replacement.expired);
 }
 
-/// What lies in the driver when these replacements are done.
+/// Contents of the driver after these replacements.
 fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [Stored; 3] {
     for replacement in replacements {
         let stored = &mut stored[replacement.kind as usize - 1];
         *stored += replacement.after;
-        // Less than was counted lies there only where a put failed and was done all the same before a crash.
+        // The driver has less than was counted only if a failed put took effect before a crash.
         stored.chunks = stored.chunks.saturating_sub(replacement.before.chunks);
         stored.bytes = stored.bytes.saturating_sub(replacement.before.bytes);
         stored.records = stored.records.saturating_sub(replacement.before.records);
@@ -104,7 +103,7 @@ fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [St
     stored
 }
 
-/// New rows and statistics in one `put`. The metadata lock is not held during a wait: the flusher needs it.
+/// Puts new rows and statistics in one `put`. The metadata lock is not held during a wait: the flusher needs it.
 async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
     let mut backoff = backoff(upkeep);
     let moved = || replacements.iter().flat_map(|replacement| &replacement.moved);
@@ -126,7 +125,7 @@ async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
             }
         };
         report(upkeep, &error, "merged rows were not put");
-        // A full disk has no room for it in the next minutes either, and a deletion may be what makes room: it waits for this.
+        // A full disk is not retried: a deletion, which waits for this, may be what frees space.
         if !error.retryable() || error.kind() == ErrorKind::StorageFull {
             return Err(error);
         }
@@ -142,8 +141,8 @@ pub async fn delete(upkeep: &Upkeep, places: &[Place]) -> bool {
     insist_delete(upkeep, &rows).await
 }
 
-/// Tries some times, with growing waits. `false`: it was given up for now, and what calls this must be right with the rows still
-/// there: who looks at them again deletes them then.
+/// Retries with growing waits, a limited number of times. `false`: given up for now; the caller must work with the rows still
+/// there, and the next look deletes them.
 pub async fn insist_delete(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
     for some in deletes.chunks(DELETES) {
         if !insist_delete_some(upkeep, some).await {

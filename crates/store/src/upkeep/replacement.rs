@@ -1,7 +1,7 @@
-//! Rows out, rows in: what a merge yields, as rows of the driver that say which ones they replace.
+//! The rows that a merge writes, each with the range of rows that it replaces.
 //!
-//! The first new row begins where the first replaced row began, so that whoever reads in order of time has met it
-//! before any of those. Where records at the beginning are gone, an empty row stands there until the replaced ones are deleted.
+//! The first new row starts where the first replaced row started, so that a reader in order of time meets it before any of
+//! those. Where the first records are gone, an empty row is put there until the replaced ones are deleted.
 
 use bytes::Bytes;
 use tacho_chunk::semantic::Movement;
@@ -18,36 +18,36 @@ use crate::group::row::Replacement;
 use crate::keys::{ChunkKey, Span};
 use crate::stats::Stored;
 
-/// Rows that take the place of others, all at once.
+/// Rows that replace others atomically. (The prefix of one such row is [`Replacement`].)
 #[derive(Clone, Debug)]
 pub struct RowReplacement {
     pub kind: Kind,
     pub new: Vec<Row>,
     pub replaced: Vec<Place>,
-    /// New rows without a chunk: to be deleted after the replaced ones.
+    /// New rows without a chunk: deleted after the replaced ones.
     pub empty: Vec<Place>,
-    /// What the replaced rows held, and what the new ones hold.
+    /// Contents of the replaced rows and of the new ones.
     pub before: Stored,
     pub after: Stored,
-    /// Samples that a later one of the same time had replaced.
+    /// Samples replaced by a later one of the same time.
     pub samples_replaced: u64,
-    /// Rows all of which had had their time.
+    /// Rows whose records were all expired.
     pub expired: u64,
-    /// How series have moved in samples that no merge has met before.
+    /// Changes and descents of series in samples that no merge has read before.
     pub moved: Vec<(SeriesId, Movement)>,
 }
 
-/// Gives new rows their keys. One for each window.
+/// Gives new rows their keys. One per window.
 pub struct RowBuilder<'a> {
     partition: Partition,
     merge: u64,
     sequence: &'a Sequence,
-    /// Of samples: the members of the group.
+    /// For samples: the members of the group.
     series: &'a [SeriesId],
 }
 
 impl<'a> RowBuilder<'a> {
-    /// `seen`: the highest merge among the rows of the window.
+    /// `seen`: the highest merge number in the window.
     pub fn new(partition: Partition, seen: u64, sequence: &'a Sequence, series: &'a [SeriesId]) -> Self {
         Self { partition, merge: sequence.merge(seen), sequence, series }
     }
@@ -56,7 +56,7 @@ impl<'a> RowBuilder<'a> {
         self.partition.kind
     }
 
-    /// The rows that stand for `sources`.
+    /// The rows that replace `sources`.
     pub fn build(&self, sources: &[Known], merged: Merged) -> RowReplacement {
         let keys = || sources.iter().map(|row| row.facts.key);
         let first = keys().map(|key| key.start).min().unwrap_or(0);
@@ -95,10 +95,10 @@ impl<'a> RowBuilder<'a> {
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
         let Made { span, start, overhang, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
-            // It stands for its own row alone, and so it is seen that the merge did not cut here for size.
+            // It replaces its own row only, which shows that the merge did not cut here for size.
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
-                // Among entries of one time the order of numbers counts. The rest of samples may be several rows.
+                // The order of numbers matters for entries with the same time. The rest of samples may be several rows.
                 let number = if self.kind() == Kind::Entry { key.number } else { self.sequence.row() };
                 (number, Replacement { starts, ..*replacement })
             }
@@ -117,7 +117,7 @@ impl<'a> RowBuilder<'a> {
     }
 }
 
-/// What the statistics say of a row.
+/// Contribution of a row to the statistics.
 fn stored(row: &Known) -> Stored {
     Stored { chunks: 1, bytes: row.source.chunk.len() as u64, records: row.facts.values as u64 }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::replacement::RowReplacement;
 
-/// What a merge of everything has done.
+/// Totals of a merge of everything or of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeReport {
     pub partitions: u64,
@@ -16,7 +16,7 @@ pub struct MergeReport {
     pub records_in: u64,
     pub records_out: u64,
     pub samples_replaced: u64,
-    /// Time that processors were busy.
+    /// CPU time.
     pub busy: Duration,
     pub elapsed: Duration,
 }

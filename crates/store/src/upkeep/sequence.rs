@@ -1,19 +1,19 @@
-//! Numbers that merges and their rows are told apart by: they rise over the whole life of the store.
+//! Sequence numbers of merges and of the rows that they write: they rise over the whole life of the store.
 //!
-//! A merge looks at a part of a partition only. Were its number one more than those it sees, a row that it does not see could
-//! stand for a new one of a lower number; were its rows counted from those it sees, a new row could have the key of another.
+//! A merge reads only a part of a partition. If its number were one more than those it reads, an unread row could replace a
+//! new one of a lower number; if its rows were numbered from those it reads, a new row could have the key of another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers of rows that merges write have this bit, those that a flush counts do not.
+/// Set in the numbers of rows that merges write, not set in those of a flush.
 const OF_MERGE: u32 = 1 << 31;
 
-/// The number that the name of a row was made of, but for its upper bits; 0 of a row that a flush wrote.
+/// The sequence number of a row, but for its upper bits; 0 for a row of a flush.
 pub const fn row_sequence(number: u32) -> u64 {
     if of_merge(number) { (number & !OF_MERGE) as u64 } else { 0 }
 }
 
-/// Was a row of that number written by a merge?
+/// Whether a merge wrote the row of that number.
 pub const fn of_merge(number: u32) -> bool {
     number & OF_MERGE > 0
 }
@@ -26,7 +26,7 @@ impl Sequence {
         Self(AtomicU64::new(last))
     }
 
-    /// What the next process must begin with. To be put with the rows that were named.
+    /// The last number given: the next process continues after it. To be put with the rows that have it.
     pub fn last(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -36,12 +36,12 @@ impl Sequence {
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(next(last))).map_or(0, next)
     }
 
-    /// Above all that were given, and above `seen`, which is only more where an older version has merged.
+    /// Above all numbers given, and above `seen`, which is higher only after merges of an older version.
     pub fn merge(&self, seen: u64) -> u64 {
         self.next(seen)
     }
 
-    /// For a row. They begin again after two thousand million, when no row of the same key is left.
+    /// A number for a row. Wraps after two thousand million, when no row of the same key is left.
     pub fn row(&self) -> u32 {
         OF_MERGE | (self.next(0) & u64::from(OF_MERGE - 1)) as u32
     }

@@ -1,14 +1,14 @@
-//! Which rows may a reader see while merges put new rows and delete old ones?
+//! Snapshots: which rows a reader sees while merges put new rows and delete old ones.
 //!
-//! A scan is paged: its first page may be read before a merge puts its rows, its last page after the merge has deleted what
-//! they replace. So each reader opens a *snapshot* before it looks at anything, and sees the rows as they were then:
+//! A scan is paged: its first page may be read before a merge puts its rows, its last page after the merge has deleted the
+//! rows that they replace. So each reader opens a snapshot before it reads anything, and sees the rows of that moment:
 //!
 //! ```text
 //!   merge    announce new rows -> put -> publish -> wait for older snapshots -> delete replaced rows -> forget
-//!   new      nobody sees them           snapshots from here on see them
-//!   replaced everybody sees them        snapshots from here on do not
+//!   new      no snapshot sees them      later snapshots see them
+//!   replaced all snapshots see them     later snapshots do not
 //! ```
-//! Nobody waits but the delete. After a crash there are no snapshots, and what is seen follows from the rows alone (`alive.rs`).
+//! Only the delete waits. After a crash there are no snapshots, and visibility depends on the rows alone (`alive.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,21 +22,21 @@ pub type Place = (Vec<u8>, Vec<u8>);
 #[derive(Debug, Default)]
 pub struct Snapshots {
     state: Mutex<State>,
-    /// Rows that are marked: nearly always none, and then nobody looks further.
+    /// Number of marked rows: nearly always 0, and then a reader checks nothing else.
     marked: AtomicUsize,
     left: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of the last change that was published.
+    /// Number of the last published change.
     published: u64,
-    /// How many snapshots are open, by the last change that they see.
+    /// Number of open snapshots, by the last change that they see.
     open: BTreeMap<u64, usize>,
     marks: HashMap<Vec<u8>, HashMap<Vec<u8>, Mark>>,
 }
 
-/// What is special about a row for a while.
+/// Temporary state of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
     born: Birth,
@@ -46,10 +46,10 @@ struct Mark {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Birth {
-    /// Long ago.
+    /// Not put by a recent change.
     #[default]
     Known,
-    /// It is being put.
+    /// The put is running.
     Announced,
     /// The change that put it.
     At(u64),
@@ -70,7 +70,7 @@ impl Mark {
     }
 }
 
-/// A reader's stay; ends when it is dropped.
+/// The snapshot of one reader; closed when it is dropped.
 #[derive(Debug)]
 pub struct Snapshot {
     snapshots: Arc<Snapshots>,
@@ -78,7 +78,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Is this row there for this reader?
+    /// Whether this reader sees the row.
     pub fn sees(&self, partition: &[u8], clustering: &[u8]) -> bool {
         if self.snapshots.marked.load(Ordering::Acquire) == 0 {
             return true;
@@ -115,19 +115,19 @@ impl Snapshots {
         Snapshot { snapshots: self.clone(), at }
     }
 
-    /// Nobody sees these rows until they are published.
+    /// Hides these rows from all readers until they are published.
     pub fn announce(&self, new: &[Place]) {
         self.mark(new, |mark| mark.born = Birth::Announced);
     }
 
-    /// They were not put, or are gone again.
+    /// They were not put, or were deleted.
     pub fn withdraw(&self, new: &[Place]) {
         self.unmark(new, |_| None);
     }
 
-    /// From here on the new rows are seen and the replaced ones are not. Returns the number of the change.
+    /// New snapshots see the new rows and not the replaced ones. Returns the number of the change.
     pub fn publish(&self, new: &[Place], replaced: &[Place]) -> u64 {
-        // One lock for all: no snapshot may begin between the two.
+        // One lock for both: no snapshot may open between the two.
         let mut state = self.lock();
         let change = state.published + 1;
         set(&mut state, &self.marked, new, |mark| mark.born = Birth::At(change));
@@ -136,7 +136,7 @@ impl Snapshots {
         change
     }
 
-    /// Is a snapshot open that does not see this change?
+    /// Whether a snapshot is open that does not see this change.
     pub fn has_older(&self, change: u64) -> bool {
         self.lock().open.keys().next().is_some_and(|oldest| *oldest < change)
     }
@@ -152,10 +152,10 @@ impl Snapshots {
         }
     }
 
-    /// No snapshot is older than this change any more, and the replaced rows are gone.
+    /// Removes the marks of a change: no older snapshot is open, and the replaced rows are deleted.
     pub fn forget(&self, change: u64, new: &[Place], replaced: &[Place]) {
         self.unmark(new, |mark| match mark.born {
-            // A later change may have doomed it meanwhile.
+            // A later change may have doomed it since.
             Birth::At(at) if at <= change => Some(Mark { born: Birth::Known, ..mark }),
             _ => Some(mark),
         });
@@ -206,7 +206,7 @@ mod tests {
         (vec![1], vec![clustering])
     }
 
-    /// Which of the rows 0 to 3 a snapshot sees.
+    /// The rows of 0 to 3 that a snapshot sees.
     fn seen(snapshot: &Snapshot) -> Vec<u8> {
         (0..4).filter(|row| snapshot.sees(&[1], &[*row])).collect()
     }

@@ -1,4 +1,4 @@
-//! Which partitions do rules and deletions ask for?
+//! Finds the partitions that rules and deletions have work for.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::index::{self, Index};
 use crate::policy::Policy;
 use crate::shared::Guarded;
 
-/// Every place where chunks may lie.
+/// Every partition that may have chunks.
 pub fn partitions(index: &Guarded<Index>) -> Vec<Partition> {
     let index = index.read();
     let samples = index.groups().map(|group| Partition { kind: Kind::Sample, id: index.group(group).id });
@@ -31,7 +31,8 @@ pub fn partitions(index: &Guarded<Index>) -> Vec<Partition> {
     samples.chain(others).collect()
 }
 
-/// Jobs where something may have grown too old. `thinned`: up to where each partition has been thinned out.
+/// Jobs for partitions with records past their retention or due for downsampling. `thinned`: end of the downsampled part of
+/// each partition.
 pub fn aged(upkeep: &Upkeep, thinned: &mut HashMap<Partition, Timestamp>) -> Vec<Job> {
     if !upkeep.store.options.policies.age() {
         return Vec::new();
@@ -56,7 +57,7 @@ pub fn aged(upkeep: &Upkeep, thinned: &mut HashMap<Partition, Timestamp>) -> Vec
     jobs
 }
 
-/// What the rules say of each series of a partition.
+/// The policies of each series of a partition.
 fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
     let index = upkeep.store.index.read();
     let policies = &upkeep.store.options.policies;
@@ -74,13 +75,13 @@ fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
 /// Kind and id of a partition, in order.
 type Place = (Kind, SeriesId);
 
-/// Where a deletion's records may lie.
+/// Partitions that may have records of a deletion.
 fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for kind in Kind::ALL {
         let numbers = index::select(index, kind, &tombstone.matchers, &|| true).unwrap_or_default();
         let index = index.read();
-        // A series may have left the index meanwhile: nothing of it is left, either.
+        // A series may have left the index since: then it has no records.
         for number in numbers.into_iter().filter(|number| index.is_of(kind, *number)) {
             if kind == Kind::Sample {
                 places.extend(index.groups_of(number).map(|(group, _)| (kind, index.group(group).id)));
@@ -92,8 +93,8 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Applies deletions whose records are all flushed, and removes those of which no row holds anything any more. Others are added
-/// to `tried`, and left alone as long as they are there: what they may hide cannot be read, and does not get better by itself.
+/// Applies deletions whose generations are all flushed, and removes those that no row has records of any more. Others are
+/// added to `tried` and skipped until the next sweep: their records cannot be read, and a retry would not help.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
     let flushed = upkeep.store.progress.borrow().flushed;
     let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed && !tried.contains(&tombstone.id);
@@ -128,8 +129,7 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
     }
 }
 
-/// May there still be something that it hides? In a row that nobody can read, or of a series that nobody knows: either may be
-/// readable again one day.
+/// Whether it may still mask records: in an unreadable row, or of an unknown series. Either may be readable again later.
 async fn is_needed(upkeep: &Upkeep, tombstone: &Tombstone, meant: &BTreeSet<Place>, tended: &Tended) -> bool {
     let walled = |(partition, range): (&Partition, &TimeRange)| {
         meant.contains(&(partition.kind, partition.id)) && range.overlaps(&tombstone.range)
@@ -145,7 +145,7 @@ async fn is_needed(upkeep: &Upkeep, tombstone: &Tombstone, meant: &BTreeSet<Plac
     false
 }
 
-/// No row holds anything that it hides. Readers that began before may still have seen one.
+/// No row has records that it masks. Readers that began before may still have seen one.
 async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
     all_leave(&upkeep.store.snapshots).await;
     if !insist_delete(upkeep, &[tombstone.delete()]).await {

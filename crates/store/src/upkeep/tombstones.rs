@@ -1,8 +1,8 @@
-//! What was deleted and may still lie in some row? (`docs/format/keys.md`, Tombstones)
+//! Tombstones: deletions whose records may still be in some rows (`docs/format/keys.md`, Tombstones).
 //!
-//! A tombstone hides, from the moment its row is durable, all records of the series it matches that lie in its range and
-//! came in a generation up to its own. Reads ask for the [`Mask`]s of a series; merges leave out what they hide
-//! (`merge/`); when no row holds any of it, the tombstone itself goes (`sweep.rs`).
+//! From the moment its row is durable, a tombstone masks all records of the matching series in its range that arrived in a
+//! generation up to its own. Reads use the [`Mask`]s of a series; merges drop masked records (`merge/`); when no row has any
+//! of them, the tombstone is removed (`sweep.rs`).
 
 use std::sync::Arc;
 
@@ -16,52 +16,53 @@ use crate::{Error, ErrorKind, Result};
 
 const TOMBSTONES: &[u8] = b"tombstones";
 
-/// Deletions that are not wholly done: each read looks at all of them.
+/// Limit on pending deletions: each read checks all of them.
 const TOMBSTONES_MAX: usize = 1_000;
-/// Patterns of these that are compiled, and states of their automatons, which stay in memory until they are done: some 50 MB,
-/// and for each thread that tries them at the same time at most 0.65 MB a pattern for what it found out, some 40 MB.
-/// Deletions that an earlier version took are in force however many they are, and count.
+/// Limit on their compiled patterns, whose automatons stay in memory until they are done: some 50 MB, and for each thread
+/// that matches them concurrently at most 0.65 MB of cache per pattern, some 40 MB. Deletions of an earlier version are in
+/// force however many they are, and count.
 const PATTERNS_MAX: usize = 64;
 const STATES_MAX: u64 = 200_000;
 
-/// Without patterns both are the same; with them, they have the syntax of the `regex` crate in the first version, Go's since.
+/// Patterns have the syntax of the `regex` crate in the first version, Go's since; without patterns both versions are the
+/// same.
 const VERSION_UNICODE: u8 = 1;
 const VERSION: u8 = 2;
 
 /// One deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tombstone {
-    /// Rises from 1; its place in the table.
+    /// Rises from 1; also its key in the table.
     pub id: u64,
-    /// A series is meant when all of them accept it.
+    /// A series matches when all of them accept it.
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
-    /// Records of this and earlier generations are hidden, later ones are not.
+    /// Records of this and earlier generations are masked, later ones are not.
     pub through: u64,
 }
 
-/// What of one series a reader must not see.
+/// Masked records of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
-    /// Of its tombstone.
+    /// Id of its tombstone.
     pub id: u64,
     pub range: TimeRange,
     pub through: u64,
 }
 
 impl Mask {
-    /// Is a record of this generation and time hidden?
+    /// Whether a record of this generation and time is masked.
     pub const fn hides(&self, generation: u64, at: Timestamp) -> bool {
         generation <= self.through && self.range.contains(at)
     }
 }
 
-/// All deletions that are not wholly done.
+/// All pending deletions.
 #[derive(Clone, Debug, Default)]
 pub struct Tombstones(Vec<Arc<Tombstone>>);
 
 impl Tombstones {
-    /// Nearly always empty.
+    /// The masks of a series; nearly always empty.
     pub fn masks(&self, labels: &Labels) -> Vec<Mask> {
         let meant = self.0.iter().filter(|t| t.matches(labels));
         meant.map(|t| Mask { id: t.id, range: t.range, through: t.through }).collect()
@@ -79,7 +80,7 @@ impl Tombstones {
         self.0.clone()
     }
 
-    /// The id of the next one: an id whose `put` failed is used again, so that its row cannot stay.
+    /// The id of the next one: the id of a failed `put` is used again, so that its row cannot stay.
     pub fn next_id(&self) -> u64 {
         self.last_id() + 1
     }
@@ -89,13 +90,13 @@ impl Tombstones {
         self.0.iter().map(|t| t.id).max().unwrap_or(0)
     }
 
-    /// The last generation that any of them hides: no later one may have its number.
+    /// The last generation that any of them masks: no later generation may have its number.
     pub fn through(&self) -> u64 {
         self.0.iter().map(|t| t.through).max().unwrap_or(0)
     }
 
     /// # Errors
-    /// `Limit` when there is no room for a deletion by these matchers before others are done.
+    /// `Limit` when a deletion by these matchers exceeds a limit until others are done.
     pub fn check_room(&self, matchers: &[Matcher]) -> Result<()> {
         let limit = |what: String| {
             let message = format!("limit of {what} that are not done yet is reached");
@@ -277,7 +278,7 @@ mod tests {
             all.add(tombstone(id, MatchOp::Regex, "a.*b"));
         }
         full("limit of 64 patterns of deletions", &all, MatchOp::Regex, "b.*");
-        // What is not compiled takes nothing.
+        // A matcher without a pattern counts for nothing.
         for id in all.next_id()..=TOMBSTONES_MAX as u64 {
             fits(&all, MatchOp::Regex, "a|b");
             all.add(tombstone(id, MatchOp::Equal, "a"));

@@ -1,7 +1,6 @@
-//! Is what was written long ago still what was written? A little at a time, when there is nothing else to do.
+//! Verifies older stored bytes, a little at a time, when there is no other work.
 //!
-//! The back end reads its files and says which rows cannot be read any more; here they are counted and named, as if somebody had
-//! asked for them.
+//! The back end reads its files and reports unreadable rows; here they are counted and logged as if a read had found them.
 
 use tacho_model::{Kind, SeriesId};
 
@@ -11,7 +10,7 @@ use crate::driver::{Damaged, Table, Verified};
 use crate::keys::{ChunkKey, chunk_place};
 use crate::{Error, Result};
 
-/// Bytes that were read, and whether there is nothing more to read in this round.
+/// Bytes read, and whether this round is complete.
 pub async fn verify(upkeep: &Upkeep) -> Result<(u64, bool)> {
     let Verified { bytes, damaged, done } = upkeep.store.driver.verify().await?;
     upkeep.counts.verified_bytes.add(bytes);
@@ -25,7 +24,7 @@ fn report(unreadable: &Unreadable, row: Damaged) {
         Some((partition, key)) => {
             unreadable.note(partition, &key, &row.reason);
         }
-        // What it says is in memory; the next start will miss it, and say so.
+        // Its content is in memory; the next start misses it and reports that.
         None => tracing::error!(error = %Error::from(row), "row of the store's metadata is damaged"),
     }
 }

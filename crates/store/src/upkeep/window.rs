@@ -1,8 +1,8 @@
-//! What lies in a stretch of a partition, without its records decoded?
+//! Reads a window: the rows of a stretch of a partition, without decoding their records.
 //!
-//! A window holds all rows that begin in its stretch: those that are alive, with what is known of them, and those that a
-//! merge of an earlier process has replaced and not deleted. It ends where no row is torn from another that begins with it,
-//! nor from those that it replaced.
+//! A window has all rows that start in its stretch: the living ones with their facts, and those that a merge of an earlier
+//! process has replaced and not deleted. Its end separates no row from another with the same start, nor from the rows that it
+//! replaced.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -23,11 +23,11 @@ use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
 use crate::memtable::SEGMENT_SHORT_MAX_NS;
 use crate::{Error, Result};
 
-/// Where chunks of one group or series lie.
+/// A partition of the table of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Partition {
     pub kind: Kind,
-    /// Of samples their group's, of others their series'.
+    /// Id of the group for samples, of the series for others.
     pub id: SeriesId,
 }
 
@@ -46,11 +46,11 @@ impl Partition {
 /// Which rows to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
-    /// Those that begin here or later: nothing before reaches in.
+    /// Rows that start here or later; no earlier row reaches in.
     From(Timestamp),
-    /// Those that may hold something from here on.
+    /// Rows that may have records from here on.
     Around(Timestamp),
-    /// Those that begin at `from` or later, though something before may reach in, up to and with `reached`.
+    /// Rows that start at `from` or later; earlier rows may reach in, up to and including `reached`.
     Past { from: Timestamp, reached: Timestamp },
 }
 
@@ -64,12 +64,12 @@ impl Stretch {
         }
     }
 
-    /// Must be known what reaches in?
+    /// The start, if rows that reach over it must be known.
     pub const fn looks_back(self) -> Option<Timestamp> {
         if let Self::Around(from) = self { Some(from) } else { None }
     }
 
-    /// The range to ask [`chunk_scan`] for, which looks back.
+    /// The range for [`chunk_scan`], which looks back.
     const fn range(self, span: Span) -> TimeRange {
         let start = match self {
             Self::From(Timestamp::MIN) => Timestamp::MIN,
@@ -87,7 +87,7 @@ impl Stretch {
     }
 }
 
-/// A row that is alive.
+/// A living row.
 #[derive(Clone, Debug)]
 pub struct Known {
     pub facts: Facts,
@@ -105,28 +105,28 @@ pub struct Wall {
 pub struct Window {
     /// In order of start.
     pub rows: Vec<Known>,
-    /// Replaced rows that are still there.
+    /// Replaced rows that are not deleted yet.
     pub dead: Vec<Place>,
-    /// Rows that only say what they replaced: without them the dead would be alive again.
+    /// Rows without records that replaced others: without them the dead would be alive again.
     pub emptied: Vec<Place>,
-    /// Rows that cannot be read, and why. They stay where they are, and nothing is merged across them.
+    /// Unreadable rows, and the reasons. They are not touched, and nothing is merged across them.
     pub walls: Vec<Wall>,
-    /// The next row, which is not in the window; `None` at the end of the partition.
+    /// The first row after the window; `None` at the end of the partition.
     pub next: Option<Next>,
-    /// Bytes of rows that were read.
+    /// Bytes of rows read.
     pub bytes: u64,
     /// The highest merge number of all rows.
     pub merge: u64,
-    /// Rows were left out that are not wholly flushed.
+    /// Rows that are not wholly flushed were skipped.
     pub young: bool,
 }
 
-/// What is remembered of rows as long as the process lives.
+/// Remembered facts of rows, as long as the process runs.
 #[derive(Debug, Default)]
 pub struct Notes {
     /// Rows whose records could not be decoded.
     pub walls: HashSet<Place>,
-    /// The last deletion that was applied to rows that were written since.
+    /// The last deletion that was applied to rows written since the start.
     pub applied: HashMap<Place, u64>,
 }
 
@@ -136,23 +136,23 @@ impl Notes {
     }
 }
 
-/// What a window is to be about.
+/// What a window covers.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     pub partition: Partition,
     pub stretch: Stretch,
-    /// Rows that begin after it are left out.
+    /// Rows that start after it are skipped.
     pub end: Timestamp,
-    /// Rows of later generations are not looked at: they may still be written again.
+    /// Rows of later generations are skipped: a flush may still write them again.
     pub through: u64,
-    /// Numbers of its rows, about; bounds memory, as do [`BYTES_A_VALUE`].
+    /// Limit on the values of its rows, about; bounds memory, together with [`BYTES_A_VALUE`].
     pub values: usize,
 }
 
-/// Rows behind a window that are looked at for whether their times reach into it: those that begin within what a rule lets times
-/// be moved, which is less than a usual distance of samples where they were moved.
+/// Rows behind a window that are checked for a reach into it: those that start within the largest permitted change of times,
+/// which is less than the usual distance of samples where times were moved.
 const AHEAD_MAX: usize = 16;
-/// Encoded bytes that a window may have for each of its numbers.
+/// Encoded bytes of a window per value.
 const BYTES_A_VALUE: usize = 2;
 
 /// Reads a window.
@@ -182,7 +182,7 @@ pub async fn read(
                 break;
             }
         }
-        // Rows that begin with one that cannot be read are left alone as well: they must be seen together.
+        // Rows with the same start as an unreadable one are skipped as well: they must be seen together.
         torn_before = torn_before.max(key.start);
         let split = head.1.map_err(Error::from).and_then(|row| Ok((split_value(&row.value)?, row)));
         let (Split { replacement, overhang, chunk }, row) = match split {
@@ -202,12 +202,12 @@ pub async fn read(
         let opened = if is_wall { Err("its records cannot be decoded".into()) } else { opened };
         let known = opened.map(|chunk| facts(key, (replacement, overhang), chunk.header(), members, applied));
         let facts = known.as_ref().ok().copied();
-        // Where a merge would have to end before it began (`choice.rs`).
+        // Where a merge would have to end before it starts (`choice.rs`).
         let error = facts.map_or(0, |facts| facts.error);
         (moved_max, torn_before) =
             (moved_max.max(error), torn_before.max(key.start.saturating_add_unsigned(error)));
-        // What ends before the stretch is met on the way to what reaches into it. It must not fill the window: then the
-        // stretch itself would never be come to.
+        // Rows that end before the stretch are read on the way to rows that reach into it. They must not fill the window: the
+        // stretch itself would never be reached.
         let is_passed =
             facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.reach().end < from));
         if !is_passed {
@@ -226,13 +226,13 @@ pub async fn read(
     Ok(window)
 }
 
-/// By how much rules let times be moved.
+/// The largest change of times that the rules permit.
 fn time_max(members: &[Treatment]) -> u64 {
     let rules = members.iter().filter_map(|treatment| treatment.semantic);
     rules.map(|semantic| semantic.time).max().unwrap_or(0)
 }
 
-/// A row as it was found.
+/// A row as it was read.
 struct Found {
     place: Place,
     key: ChunkKey,
@@ -244,7 +244,7 @@ enum What {
     Known(Known),
     /// Ends before the stretch.
     Passed,
-    /// There is no chunk.
+    /// Has no chunk.
     Emptied,
     /// Cannot be read.
     Wall(Wall),
@@ -264,7 +264,7 @@ fn sort_out(found: Vec<Found>, window: &mut Window) {
     }
 }
 
-/// What the header and the rules say.
+/// From the header and the rules.
 fn facts(
     key: ChunkKey,
     (replacement, overhang): (Option<Replacement>, Overhang),
@@ -299,7 +299,7 @@ fn facts(
     }
 }
 
-/// `applied`: the last deletion that has been applied to the row.
+/// `applied`: the last deletion that was applied to the row.
 fn state(key: ChunkKey, header: &Header, members: &[Treatment], applied: u64) -> State {
     let untreated = Treatment::default();
     let one = [(0, None)];
@@ -329,7 +329,7 @@ type Head = (ChunkKey, Scanned);
 /// Rows of all span classes of a partition, in order of start.
 struct Heads {
     stretch: Stretch,
-    /// Rows that were looked at and not taken yet.
+    /// Rows that were read ahead and not taken yet.
     ahead: VecDeque<Head>,
     streams: Vec<(RowStream, Option<Head>)>,
 }
@@ -357,7 +357,7 @@ impl Heads {
         Ok(None)
     }
 
-    /// What is known of `first`, the last that was taken, and of those behind it that may reach as far back.
+    /// The facts of `first`, the row taken last, and of those behind it that may reach as far back.
     async fn behind(&mut self, first: &Head, moved_max: u64) -> Result<Next> {
         let start = first.0.start;
         let furthest = start.saturating_add_unsigned(moved_max);

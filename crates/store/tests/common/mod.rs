@@ -1,4 +1,4 @@
-//! A scratch store and short ways to make and read records.
+//! A scratch store and helpers to make and read records.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Bench {
         self.try_open().await.unwrap()
     }
 
-    /// Journal files that are there.
+    /// Existing journal files.
     pub fn journals(&self) -> Vec<std::path::PathBuf> {
         let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
         let mut files: Vec<_> = files.filter(|f| f.extension().is_some_and(|e| e == "journal")).collect();

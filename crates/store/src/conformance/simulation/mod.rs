@@ -28,7 +28,7 @@ use model::{BRIEF, BRIEF_NS, COARSE, Model, OWN, SHARED, Seen, batch, labels, po
 
 const SENDERS: u128 = 4;
 const STEPS: usize = 100;
-/// Seeds of a usual run; `TACHO_SIMULATION_SEEDS=100` takes as many, `TACHO_SIMULATION_FIRST=100` begins there.
+/// Default number of seeds; `TACHO_SIMULATION_SEEDS=100` runs as many, `TACHO_SIMULATION_FIRST=100` starts there.
 const SEEDS: u64 = 4;
 
 type Checked = Result<(), String>;
@@ -49,14 +49,14 @@ pub async fn a_store_on_it_survives_faults_and_crashes(bench: Bench) -> Checked 
     if merges && !did_all { Err(format!("too little was merged and deleted: {seen:?}")) } else { Ok(()) }
 }
 
-/// Says whether the driver lets rows be merged.
+/// Returns whether the driver permits merges.
 async fn run(seed: u64, opener: Opener, directory: &Path, seen: &mut Seen) -> Result<bool, String> {
     let mut world = World::new(seed, opener, directory).await?;
     for step in 0..STEPS {
         world.step().await.map_err(|error| format!("step {step}: {error}"))?;
     }
     world.mend();
-    // A fault from before may still be under way.
+    // An earlier fault may still be running.
     let _ = world.store()?.close().await;
     world.store()?.close().await.map_err(say)?;
     world.check().await?;
@@ -123,7 +123,7 @@ impl World {
             0..46 => self.append().await,
             46..52 => self.repeat().await,
             52..61 => {
-                // A failing driver fails the flush; the records must be there all the same.
+                // A failing driver fails the flush; the records must be readable regardless.
                 let _ = self.store()?.flush().await;
                 Ok(())
             }
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// Fails where the driver does; what was merged stays.
+    /// Fails if the driver does; finished merges stay.
     async fn merge(&mut self) -> Checked {
         self.faulty.set_broken(None);
         let store = self.store()?;
@@ -156,7 +156,7 @@ impl World {
         Ok(())
     }
 
-    /// Everything is flushed, merged and swept, without faults: the statistics say what lies there.
+    /// Flushes, merges and sweeps everything without faults: the statistics must match the content.
     async fn merge_whole(&mut self) -> Checked {
         self.mend();
         let store = self.store()?;
@@ -170,7 +170,7 @@ impl World {
         self.check().await
     }
 
-    /// Asks until it is done: an error leaves open whether it is in force.
+    /// Retries until it succeeds: an error leaves open whether the deletion is in force.
     async fn delete(&mut self) -> Checked {
         let store = self.store()?;
         let sender = self.random.below(SENDERS as u64);
@@ -197,7 +197,7 @@ impl World {
         Ok(())
     }
 
-    /// The driver stops at one of the next calls, whatever is under way, and the process dies.
+    /// The driver freezes at one of the next calls, whatever is running, and the process dies.
     async fn crash_at_work(&mut self) -> Checked {
         self.faulty.set_broken(None);
         self.faulty.freeze_after(self.random.below(20));
@@ -216,14 +216,14 @@ impl World {
         self.crash().await
     }
 
-    /// Lets go of the store, and remembers what it has done.
+    /// Drops the store, and keeps its counts.
     fn leave(&mut self) {
         if let Some(store) = self.store.take() {
             self.seen.add(&store.stats().upkeep);
         }
     }
 
-    /// All senders at once; each repeats its batch until it is taken, as the protocol does.
+    /// All senders at once; each repeats its batch until it is taken, as in the protocol.
     async fn append(&mut self) -> Checked {
         let store = self.store()?;
         let mut new = |sender| Arc::new(batch(&mut self.random, sender, self.now, &mut self.next_trace));
@@ -250,7 +250,7 @@ impl World {
         Ok(())
     }
 
-    /// Does what an operator does.
+    /// Does what an operator does about an error.
     async fn relieve(&self, error: &Error) -> Checked {
         match error.kind() {
             ErrorKind::StorageFull => self.disk.set_space(u64::MAX),
@@ -280,7 +280,7 @@ impl World {
         self.faulty.set_quiet(true);
     }
 
-    /// Loses all memory, and leaves a torn record behind.
+    /// Loses all memory, and leaves a torn record.
     async fn crash(&mut self) -> Checked {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
         self.leave();
@@ -302,7 +302,7 @@ impl World {
 
     async fn open(&mut self) -> Checked {
         if self.bare.capabilities().durable {
-            // Let go of the old one first: it locks its directory.
+            // Drop the old one first: it locks its directory.
             self.bare = Arc::new(crate::MemoryDriver::new());
             self.faulty = faulty(self.bare.clone(), 0);
             self.bare = reopen(&self.opener, &self.directory.join("driver")).await?;
@@ -314,10 +314,10 @@ impl World {
             flush_wait_first: Duration::from_micros(100),
             flush_wait_max: Duration::from_millis(2),
             disk: Arc::new(self.disk.clone()),
-            // So small that there are full chunks, so often that there are merges.
+            // Small enough for full chunks, frequent enough for merges.
             chunk_values: 64,
             merge_rows: 2,
-            // Now and then so few numbers in a merge that it must be cut.
+            // Sometimes so few values per merge that it must be cut.
             merge_values: [50, 500, 4 << 20][self.random.below(3) as usize],
             merge_bytes_per_second: u64::MAX,
             merge_cpu_percent: 100,
@@ -328,7 +328,7 @@ impl World {
         };
         let clock = self.clock.clone();
         for attempt in 0..2 {
-            // Reading 256 shards without one fault is rare: the second attempt has none.
+            // Reading 256 shards without a fault is rare: the second attempt has none.
             self.faulty.set_quiet(attempt > 0);
             match Store::open(self.faulty.clone(), &self.journal(), options.clone(), clock.clone()).await {
                 Ok(store) => {
@@ -344,7 +344,7 @@ impl World {
         Err("store does not open without faults".into())
     }
 
-    /// What is read is what the model says.
+    /// Compares the records read with the model.
     async fn check(&self) -> Checked {
         let store = self.store()?;
         self.faulty.set_broken(None);
@@ -378,7 +378,7 @@ impl World {
     }
 }
 
-/// What is missing, too much, or another.
+/// Describes a missing, an additional or a different record.
 fn same(got: &BTreeMap<i64, Value>, expect: &BTreeMap<i64, Value>) -> Checked {
     if got == expect {
         return Ok(());
@@ -398,13 +398,13 @@ fn check_order(samples: Vec<Sample>) -> Result<BTreeMap<i64, Value>, String> {
 fn faulty(driver: Arc<dyn Driver>, seed: u64) -> Arc<Faulty<Arc<dyn Driver>>> {
     let delay_max = Duration::from_millis(1);
     let (error_before, error_after, torn, duplicate, delay) = (9, 9, 9, 9, 9);
-    // A driver that promises to put all rows or none is held to it: its puts are not torn.
+    // A driver with atomic puts must keep them: its puts are not torn.
     let whole_puts = driver.capabilities().atomic_put;
     let faults = Faults { seed, error_before, error_after, torn, whole_puts, duplicate, delay, delay_max };
     Arc::new(Faulty::new(driver, faults))
 }
 
-/// A task of the store that died may hold the directory for a moment longer.
+/// A task of the dead store may hold the directory a moment longer.
 async fn reopen(opener: &Opener, directory: &Path) -> Result<Arc<dyn Driver>, String> {
     let mut last = String::new();
     for _ in 0..500 {

@@ -1,4 +1,4 @@
-//! What must be read? One sender's batches in plain maps, and where they come from.
+//! The model: one sender's batches in plain maps, and a generator of batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,16 +14,16 @@ use crate::policy::{Downsampling, Policies, Rule};
 use crate::random::Random;
 use crate::upkeep::UpkeepStats;
 
-/// Series of samples of each sender: three that share their times, one with times of its own, one that is kept briefly, one that
-/// is thinned out.
+/// Series of samples of each sender: three with shared times, one with its own times, one with a short retention, one that is
+/// downsampled.
 pub const SHARED: [&str; 3] = ["heap", "load", "threads"];
 pub const OWN: &str = "own";
 pub const BRIEF: &str = "brief";
 pub const COARSE: &str = "coarse";
-/// How long samples of [`BRIEF`] are kept, ns.
+/// Retention of [`BRIEF`], ns.
 pub const BRIEF_NS: u64 = 100;
 
-/// Samples of [`COARSE`] that are older become the last one of each step, ns.
+/// Older samples of [`COARSE`] are reduced to the last one of each step, ns.
 const FINE_NS: u64 = 150;
 const STEP_NS: i64 = 10;
 
@@ -39,7 +39,7 @@ pub fn policies() -> Policies {
     }
 }
 
-/// A step is open at the left: what it is known by is its end.
+/// A step is open at the left and identified by its end.
 const fn step(at: i64) -> i64 {
     (at + STEP_NS - 1).div_euclid(STEP_NS) * STEP_NS
 }
@@ -49,13 +49,13 @@ pub fn labels(name: &str, sender: u128) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), ("sender", &sender)]).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// What one sender's batches add up to.
+/// The sum of one sender's batches.
 #[derive(Default)]
 pub struct Model {
     pub seq: u64,
     pub last: Arc<Batch>,
     pub samples: BTreeMap<String, BTreeMap<i64, Value>>,
-    /// Steps of [`COARSE`] of which a part was deleted: perhaps when nothing but that part was left of them.
+    /// Steps of [`COARSE`] with a deleted part, which may have been the only part left.
     loose: BTreeSet<i64>,
     /// In order of arrival.
     pub entries: Vec<Entry>,
@@ -74,7 +74,7 @@ impl Model {
         self.traces.extend(segments.map(|s| (s.trace.0, s.start)));
     }
 
-    /// `name`: of the series, or of all.
+    /// `name`: of one series, or `None` for all.
     pub fn delete(&mut self, name: Option<&str>, range: TimeRange) {
         let meant = |other: &str| name.is_none_or(|name| name == other);
         for (name, samples) in &mut self.samples {
@@ -99,10 +99,10 @@ fn value(random: &mut Random, kinds: &Range<u64>) -> Value {
     }
 }
 
-/// Records of one sender at the moment `now`. Traces are numbered on from `next_trace`.
+/// Records of one sender at time `now`. Traces are numbered from `next_trace` on.
 pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128) -> Batch {
     let mut batch = Batch::default();
-    // Few moments, so that many are written again; two far ones, so that chunks are cut.
+    // Few times, so that many are written again; two far ones, so that chunks are cut.
     let moments = |random: &mut Random| -> Vec<i64> {
         let moment = |random: &mut Random| random.below(300) as i64 + random.below(2) as i64 * (1 << 52);
         (0..random.below(40)).map(|_| moment(random)).collect()
@@ -114,7 +114,7 @@ pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128)
     let others = [(OWN, &own), (BRIEF, &brief), (COARSE, &coarse)];
     let all = SHARED.iter().map(|name| (*name, &shared)).chain(others);
     for (name, moments) in all {
-        // A NaN is passed over by what thins out.
+        // Downsampling ignores NaN.
         let kinds = if name == COARSE { 1..3 } else { 0..8 };
         let samples = moments.iter().map(|at| Sample { at: *at, value: value(random, &kinds) }).collect();
         batch.samples.push(SampleSeries { labels: labels(name, sender), samples });
@@ -151,7 +151,7 @@ fn segment(trace: u128, start: i64) -> Segment {
 }
 
 impl Model {
-    /// What must be read of a series at the moment `now`, when `found` was read.
+    /// Expected samples of a series at time `now`, given the samples `found`.
     pub fn expect(&self, name: &str, now: i64, found: &BTreeMap<i64, Value>) -> BTreeMap<i64, Value> {
         let mut expect = self.samples.get(name).cloned().unwrap_or_default();
         if name == BRIEF {
@@ -165,14 +165,14 @@ impl Model {
                 step(*at) > fine_from
                     || last_of_step.get(&step(*at)) == Some(at) && !self.loose.contains(&step(*at))
             };
-            // The others may be there still, or not.
+            // The others may or may not be there still.
             expect.retain(|at, _| stays(at) || found.contains_key(at));
         }
         expect
     }
 }
 
-/// What a run has seen happen: a simulation in which nothing is merged would prove nothing.
+/// Events of a run: a simulation without merges would prove nothing.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub merges: u64,

@@ -14,9 +14,9 @@ pub struct Column {
     pub member: u16,
     pub values: ValueColumn,
     pub loss: Option<Loss>,
-    /// Places of values that were not moved.
+    /// Indices of values that were not changed.
     pub exact: Vec<Range<usize>>,
-    /// What may be given up once a chunk is full.
+    /// Permitted loss of precision in a full chunk.
     pub semantic: Semantic,
     pub encoding: Encoding,
 }
@@ -25,21 +25,21 @@ pub struct Column {
 pub struct Class {
     pub at: Arc<[Timestamp]>,
     pub times: Moving,
-    /// Of its rows: the largest of the sources, or of those that it is made of.
+    /// Of its rows: the largest of the sources, or of its parts.
     pub generation: u64,
     pub columns: Vec<Column>,
 }
 
-/// What is known of the times of a class.
+/// Facts of the times of a class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moving {
-    /// Rows that had been moved, in order of time. What lies between them is exact.
+    /// Rows with moved times, in order of time. Times between them are exact.
     pub moved: Arc<[Shifted]>,
-    /// They lie among moved ones: to move them, too, would mix them up.
+    /// Exact times between moved ones: moving them, too, would change the order.
     pub stays: bool,
 }
 
-/// A row whose times had been moved, with all of them: those that are not to be in any new row as well.
+/// A row with moved times, with all of its times, also those that no new row has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shifted {
     pub row: Moved,
@@ -52,7 +52,7 @@ impl Shifted {
     }
 }
 
-/// What of some ranges lies within `part`, counted from its start.
+/// The parts of some ranges within `part`, counted from its start.
 pub fn within(ranges: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     let cut = |range: &Range<usize>| {
         let range = range.start.clamp(part.start, part.end)..range.end.clamp(part.start, part.end);
@@ -63,7 +63,7 @@ pub fn within(ranges: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>>
     here.map(cut).filter(|range| !range.is_empty()).collect()
 }
 
-/// Does one of the ranges, which ascend and do not touch, hold all of `part`?
+/// Whether one of the ranges, which ascend and do not touch, holds all of `part`.
 pub fn holds(ranges: &[Range<usize>], part: &Range<usize>) -> bool {
     let first = ranges.partition_point(|range| range.end < part.end);
     ranges.get(first).is_some_and(|range| range.start <= part.start)

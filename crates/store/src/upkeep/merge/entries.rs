@@ -1,4 +1,4 @@
-//! Rows of entries: sorted by time, those of one time in the order in which they came.
+//! Merges rows of entries: sorted by time, entries of one time in their order of arrival.
 
 use std::ops::Range;
 
@@ -30,13 +30,13 @@ pub fn merge(
         kept.extend(now);
         rests.push((source.key, rest));
     }
-    // Stable: what came first stays first.
+    // A stable sort: arrival order stays.
     kept.sort_by_key(|entry| entry.at);
     let generation = generation(sources);
     merged.rows.extend(encode(&kept, cutting).map(|row| Made { generation, ..row }));
     for (key, rest) in rests {
         let (generation, rest_of) = (key.generation, Some(key));
-        // One row: it has the number of the row that it is left of.
+        // One row: it keeps the number of the row whose rest it is.
         let whole = Cutting { records: usize::MAX, ..*cutting };
         merged.rows.extend(encode(&rest, &whole).map(|row| Made { generation, rest_of, ..row }));
     }

@@ -1,6 +1,6 @@
-//! Rows of executions: segments go into larger blocks, those of one day together.
+//! Merges rows of executions: segments go into larger blocks, by day.
 //!
-//! A segment is there once and has no order, so rows that overlap need nothing. A row that finds no company keeps its bytes.
+//! A segment is stored once and has no order, so overlapping rows need no work. A row that stays alone keeps its bytes.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::group::resent::Overhang;
 use crate::keys::Span;
 use crate::memtable::{CHUNK_CALLS_MAX, CHUNK_OPEN_BYTES_MAX, SEGMENT_SHORT_MAX_NS};
 
-/// Rows that may become one: span class and day of their first moment, as open blocks are kept.
+/// Rows that may become one: span class and day of their first record, as in the memtable.
 fn bucket(source: &Source) -> (Span, i64) {
     let day = source.key.start.div_euclid(SEGMENT_SHORT_MAX_NS.cast_signed());
     (source.key.span, if source.key.span == Span::Short { day } else { 0 })
@@ -25,7 +25,7 @@ pub fn merge(sources: &[Source], treatment: &Treatment) -> Result<Merged, Unread
     }
     let mut merged = Merged::default();
     for ((span, _), places) in buckets {
-        // The largest generation of these rows alone: what is masked in one bucket must stay masked in it.
+        // The largest generation of these rows alone: a record masked in one bucket must stay masked in it.
         let generation = places.iter().map(|place| sources[*place].key.generation).max().unwrap_or(0);
         let mut growing = Growing::default();
         for place in &places {
@@ -62,14 +62,14 @@ fn made(span: Span, generation: u64, block: &ExecutionBlock) -> Made {
     }
 }
 
-/// A row that only gets another key.
+/// A row that only gets a new key.
 fn carried(source: &Source, block: &ExecutionBlock) -> Made {
     let (span, start) = (source.key.span, source.key.start);
     let (records, chunk) = (calls(block), source.chunk.clone());
     Made { span, start, overhang: Overhang::default(), generation: 0, rest_of: None, records, chunk }
 }
 
-/// Blocks that fill up.
+/// Blocks that are being filled.
 #[derive(Default)]
 struct Growing {
     block: ExecutionBlock,

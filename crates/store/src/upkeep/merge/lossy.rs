@@ -1,7 +1,8 @@
-//! A class becomes chunks, and exact values and times are simplified as rules allow when a chunk is not expected to grow.
+//! Encodes a class as chunks, and reduces the precision of exact values and times as rules permit, once a chunk is not
+//! expected to grow.
 //!
-//! A chunk that holds something moved already is not spared: what joins it is moved as well. So what comes in pieces is
-//! as small in the end as what comes at once, and nothing is further from what was recorded than the rule allows.
+//! A chunk with some changed values or times is reduced as well when exact ones join it. So data that arrives in pieces
+//! becomes as small as data that arrives at once, and no error exceeds the rule's limit.
 
 use std::ops::Range;
 
@@ -14,7 +15,7 @@ use super::{Cutting, Made, span_of};
 use crate::group::resent::{Moved, Overhang};
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
 
-/// The chunks of a class: even parts of about as many records as are wanted.
+/// The chunks of a class: parts of equal size near the wanted number of records.
 pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
     let mut rows = Vec::new();
     for cut in cuts(&class.at, cutting.records, &class.times) {
@@ -28,7 +29,7 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
         let (movable, fixed): (Vec<&Column>, Vec<&Column>) =
             all.iter().partition(|column| last && column.semantic.time > 0);
         match compacted(at, &movable, &class.times) {
-            // The times of the others stay: they have a row of their own.
+            // The times of the others stay exact: they get a row of their own.
             Some((moved, more)) => {
                 let more = Known { error: error.max(more), ..known };
                 rows.push(row(&moved, more, &movable, cut.clone(), last));
@@ -43,11 +44,11 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
 }
 
 impl Moving {
-    /// By how much one of these times may have been moved.
+    /// The largest change of one of these times.
     fn error_max(&self, at: &[Timestamp]) -> u64 {
         let [Some(first), Some(last)] = [at.first(), at.last()] else { return 0 };
         let here = self.rows().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
-        // A column of another type may go on before and after it.
+        // A column of another type may continue before and after it.
         let holds = |moved: &&Moved| {
             at.partition_point(|at| *at < moved.range.start) < at.partition_point(|at| *at <= moved.range.end)
         };
@@ -58,7 +59,7 @@ impl Moving {
         self.moved.iter().map(|moved| &moved.row)
     }
 
-    /// How far outside of these times the originals of the first and the last of them may lie.
+    /// How far outside of these times the originals of the first and the last may be.
     fn overhang(&self, at: &[Timestamp]) -> Overhang {
         let of = |at: Timestamp| self.moved.iter().find(|moved| moved.has(at));
         let before = |at: Timestamp| {
@@ -78,7 +79,7 @@ impl Moving {
         }
     }
 
-    /// The nearest place to `place`, above `after`, at which no row that was moved is cut.
+    /// The place nearest to `place`, above `after`, that cuts no row with moved times.
     fn whole(&self, at: &[Timestamp], place: usize, after: usize) -> usize {
         let Some([before, next]) =
             place.checked_sub(1).and_then(|before| Some([*at.get(before)?, *at.get(place)?]))
@@ -95,7 +96,7 @@ impl Moving {
         if first { start } else { end }
     }
 
-    /// Would a chunk of these be longer than it may be?
+    /// Whether a chunk of these would cover too long a time.
     fn is_long(&self, at: &[Timestamp], from: usize, end: usize) -> bool {
         let [Some(first), Some(last)] = [at.get(from), end.checked_sub(1).and_then(|last| at.get(last))]
         else {
@@ -104,7 +105,7 @@ impl Moving {
         last.abs_diff(*first) > CHUNK_WIDE_SPAN_MAX_NS
     }
 
-    /// Places of times that were not moved, side by side.
+    /// Runs of indices of exact times.
     fn exact(&self, at: &[Timestamp]) -> Vec<Range<usize>> {
         let mut exact = Vec::new();
         let mut from = 0;
@@ -119,15 +120,15 @@ impl Moving {
     }
 }
 
-/// What is known of the times of a row.
+/// Facts of the times of a row.
 #[derive(Clone, Copy)]
 struct Known {
-    /// By how much one of them may have been moved.
+    /// The largest change of one of them.
     error: u64,
     overhang: Overhang,
 }
 
-/// A part of some columns, `at` its times.
+/// A part of some columns; `at` are its times.
 fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
     let part = |column: &&Column| {
         let values = column.values.clone().part(cut.clone());
@@ -148,7 +149,7 @@ fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usi
         })
         .collect();
     let of = |n: usize| columns[n].encoding;
-    // Times are everybody's: what the rules of some say does not hold for them.
+    // All columns share the times: rules of some columns do not apply to them.
     let agreed = columns.iter().all(|column| column.encoding == of(0));
     let times = if agreed { of(0) } else { Encoding::thorough() };
     let chunk = encode_group_by(at, times_known.error, &made, &times, of);
@@ -164,8 +165,8 @@ fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usi
     }
 }
 
-/// Exact times moved as far as all columns allow; first and last of those side by side stay where they are, so that
-/// chunks do not come to overlap. `None` where all stay as they are.
+/// Exact times moved as far as all columns permit; first and last of a run stay exact, so that chunks do not come to overlap.
+/// `None` where all stay exact.
 fn compacted(at: &[Timestamp], columns: &[&Column], times: &Moving) -> Option<(Vec<Timestamp>, u64)> {
     let bound = columns.iter().map(|column| column.semantic.time).min().filter(|_| !times.stays)?;
     let (mut all, mut error_max) = (at.to_vec(), 0);
@@ -177,7 +178,7 @@ fn compacted(at: &[Timestamp], columns: &[&Column], times: &Moving) -> Option<(V
     (error_max > 0 && all.is_sorted_by(|a, b| a < b)).then_some((all, error_max))
 }
 
-/// Exact values of a cut moved as far as their rule allows; `before`: what had been given up in the others.
+/// Exact values of a cut, reduced as far as their rule permits; `before`: the loss of the others.
 fn simplified(
     values: ValueColumn,
     before: Option<Loss>,
@@ -193,7 +194,7 @@ fn simplified(
             let loss = Loss { aggregation: before.and_then(|loss| loss.aggregation), ..loss };
             match before.filter(|before| before.method.is_some()) {
                 None => (moved, Some(loss)),
-                // Amounts and shares cannot be said together.
+                // Absolute and relative losses cannot be stated together.
                 Some(before) => before.cover(loss).map_or((values, Some(before)), |both| (moved, Some(both))),
             }
         }
@@ -201,8 +202,8 @@ fn simplified(
     }
 }
 
-/// Where to cut: no part is longer than a wide chunk may be, and those of one stretch are of one size; but a row whose times
-/// were moved stays whole, for its first and its last time are known to be exact.
+/// Where to cut: no part is longer than a wide chunk may be, and parts of one stretch have equal size; but a row with moved
+/// times stays whole, because its first and its last time are known to be exact.
 fn cuts(at: &[Timestamp], records: usize, times: &Moving) -> Vec<Range<usize>> {
     let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut from = 0;
@@ -212,7 +213,7 @@ fn cuts(at: &[Timestamp], records: usize, times: &Moving) -> Vec<Range<usize>> {
         let parts = ((stretch + records / 2) / records.max(1)).max(1);
         let mut ends: Vec<usize> =
             (1..=parts).map(|n| times.whole(at, from + stretch * n / parts, from)).collect();
-        // Where a row that was moved reaches over the end of the stretch, the rest begins another.
+        // A row with moved times may reach over the end of the stretch: then the rest starts another.
         ends.dedup();
         for end in ends {
             cuts.push(from..end);

@@ -1,12 +1,12 @@
-//! Here are rows of one partition, give me fewer that hold the same: pure, one file for each kind of record.
+//! Merges rows of one partition into fewer rows with the same records: pure functions, one file for each kind of record.
 //!
 //! ```text
-//!   samples.rs      columns of members: which values count (picks.rs), thinned out when old
-//!   lossy.rs        these cut anew, and what may be given up
-//!   entries.rs      sorted by time, those of one time in the order in which they came
-//!   executions.rs   segments pushed into larger blocks of their day
+//!   samples.rs      columns of members: which values count (picks.rs), downsampled when old
+//!   lossy.rs        cuts columns into chunks, reduces precision as rules permit
+//!   entries.rs      sorted by time, those of one time in order of arrival
+//!   executions.rs   segments in larger blocks of their day
 //! ```
-//! What a tombstone hides and what has had its time is left out on the way.
+//! Masked and expired records are dropped.
 
 mod columns;
 mod entries;
@@ -26,7 +26,7 @@ use crate::group::resent::Overhang;
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span};
 use crate::policy::{ChunkSettings, Policy};
 
-/// A row that is to be replaced.
+/// A row to be replaced.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub key: ChunkKey,
@@ -35,13 +35,13 @@ pub struct Source {
     pub chunk: Bytes,
 }
 
-/// What the rules say of one member at one moment.
+/// The rules for one member at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Treatment {
     pub masks: Vec<Mask>,
-    /// Records before it have had their time.
+    /// Records before it are expired.
     pub expired_before: Timestamp,
-    /// Samples up to this moment are thinned out; a step ends there.
+    /// Samples up to this time are downsampled; a step ends there.
     pub thin: Option<(Timestamp, Aggregation)>,
     pub semantic: Option<Semantic>,
     pub chunks: ChunkSettings,
@@ -57,13 +57,13 @@ impl Treatment {
         Self { masks, expired_before: policy.expired_before(now), thin, semantic, chunks }
     }
 
-    /// Is a record left out?
+    /// Whether a record is dropped.
     pub fn drops(&self, generation: u64, at: Timestamp) -> bool {
         at < self.expired_before || self.masks.iter().any(|mask| mask.hides(generation, at))
     }
 }
 
-/// The last end of a step up to this moment: a step is `(k * step - step, k * step]`.
+/// The last end of a step up to this time: a step is `(k * step - step, k * step]`.
 pub fn end_of_step(at: Timestamp, to: Aggregation) -> Timestamp {
     at.saturating_sub(at.rem_euclid(to.step.max(1)))
 }
@@ -71,9 +71,9 @@ pub fn end_of_step(at: Timestamp, to: Aggregation) -> Timestamp {
 /// How new chunks are cut and written.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutting {
-    /// Records of one chunk, about.
+    /// Records per chunk, about.
     pub records: usize,
-    /// Chunks that end before it are not expected to grow any more: they may be given what is done once.
+    /// Chunks that end before it are not expected to grow: one-time reductions are applied.
     pub settled_before: Timestamp,
 }
 
@@ -91,35 +91,35 @@ pub struct Made {
     pub chunk: Bytes,
 }
 
-/// What becomes of the sources.
+/// Result of a merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
     /// In order of time, rests last.
     pub rows: Vec<Made>,
     /// Records read.
     pub records: u64,
-    /// Samples that a later one of the same time has replaced.
+    /// Samples replaced by a later one of the same time.
     pub replaced: u64,
-    /// By member: how it has moved, in samples that no merge has met before.
+    /// By member: changes and descents in samples that no merge has read before.
     pub moved: Vec<(u16, Movement)>,
 }
 
 impl Source {
-    /// Has no merge written it?
+    /// Whether no merge wrote it.
     pub const fn is_fresh(&self) -> bool {
         !sequence::of_merge(self.key.number)
     }
 }
 
-/// A source that cannot be read: which, and why.
+/// The index of an unreadable source, and the reason.
 #[derive(Debug)]
 pub struct Unreadable {
     pub source: usize,
     pub error: tacho_chunk::Error,
 }
 
-/// Merges what `sources` hold up to and with `until`; what they hold after it stays as it is. `members` has one treatment
-/// for each member of the group; so has `lives`, how it has moved as far as is known.
+/// Merges the records of `sources` up to and including `until`; later records stay unchanged. `members` has one treatment for
+/// each member of the group; `lives` has its changes and descents as far as known.
 pub fn merge(
     kind: Kind,
     sources: &[Source],
@@ -136,17 +136,17 @@ pub fn merge(
     }
 }
 
-/// The class of a chunk that covers this time.
+/// The span class of a chunk that covers this time.
 fn span_of(start: Timestamp, end: Timestamp) -> Span {
     if end.abs_diff(start) <= CHUNK_SPAN_MAX_NS { Span::Short } else { Span::Wide }
 }
 
-/// Generation that a merged row has: the largest of its sources.
+/// Generation of a merged row: the largest of its sources.
 fn generation(sources: &[Source]) -> u64 {
     sources.iter().map(|source| source.key.generation).max().unwrap_or(0)
 }
 
-/// Sequence the source.
+/// Adds the index of the source.
 fn failed(source: usize) -> impl Fn(tacho_chunk::Error) -> Unreadable {
     move |error| Unreadable { source, error }
 }

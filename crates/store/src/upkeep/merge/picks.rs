@@ -1,4 +1,4 @@
-//! Several columns of times, some of them equal: which places count, in order of time?
+//! Merges several columns of times, some of them equal: which samples count, in order of time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tacho_model::{TimeRange, Timestamp};
 
 use super::Treatment;
 
-/// Times of one source, and how it stands to the others: of equal times the one of the highest rank counts.
+/// Times of one source, and its rank: of equal times the one of the highest rank counts.
 #[derive(Clone, Debug)]
 pub struct Ranked {
     /// Generation and number.
@@ -16,24 +16,24 @@ pub struct Ranked {
     pub times: Times,
 }
 
-/// Places of one source side by side.
+/// Adjacent samples of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     pub source: usize,
     pub places: Range<usize>,
 }
 
-/// What is left, and where it comes from: the runs one after the other have the times `at`, strictly ascending.
+/// The remaining samples and their sources: the concatenated runs have the times `at`, strictly ascending.
 #[derive(Clone, Debug)]
 pub struct Picks {
     pub at: Arc<[Timestamp]>,
     pub runs: Vec<Run>,
-    /// Places that a later one of the same time has replaced.
+    /// Samples replaced by a later one of the same time.
     pub replaced: u64,
 }
 
 impl Picks {
-    /// Those that do not stand apart, and those that do; the second is `None` when none does.
+    /// Parts the samples by `is_apart`; the second is `None` when there are none.
     pub fn split(self, is_apart: impl Fn(usize, Timestamp) -> bool) -> (Self, Option<Self>) {
         let mut parts = [(Vec::new(), Vec::<Run>::new()), (Vec::new(), Vec::new())];
         let sources = self.runs.iter().flat_map(|run| run.places.clone().map(|place| (run.source, place)));
@@ -54,7 +54,7 @@ impl Picks {
     }
 }
 
-/// Of the sources numbered in `chosen` what lies in `part` and is not left out.
+/// The samples of the sources numbered in `chosen` that are in `part` and not dropped.
 pub fn pick(sources: &[Ranked], chosen: &[usize], part: TimeRange, treatment: &Treatment) -> Picks {
     let mut runs: Vec<Run> = Vec::new();
     for source in chosen {
@@ -73,7 +73,7 @@ pub fn pick(sources: &[Ranked], chosen: &[usize], part: TimeRange, treatment: &T
     Picks { at: at.into(), runs, replaced }
 }
 
-/// Places of one source that lie in `part` and are not left out.
+/// The samples of one source that are in `part` and not dropped.
 fn kept(ranked: &Ranked, part: TimeRange, treatment: &Treatment) -> Vec<Range<usize>> {
     let part = TimeRange::new(part.start.max(treatment.expired_before), part.end);
     let whole = ranked.times.slice(part);
@@ -91,7 +91,7 @@ fn kept(ranked: &Ranked, part: TimeRange, treatment: &Treatment) -> Vec<Range<us
     kept
 }
 
-/// Runs that overlap, as runs that do not. Also says how many places were replaced.
+/// Overlapping runs as runs that do not overlap, and the number of replaced samples.
 fn interleave(sources: &[Ranked], runs: &[Run]) -> (Vec<Run>, u64) {
     let mut all: Vec<(Timestamp, (u64, u32), usize, usize)> = Vec::new();
     for run in runs {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the plain way: every record in a map, later generations over earlier ones.
+        /// Compared with a simple model: every record in a map, later generations over earlier ones.
         #[test]
         fn of_equal_times_the_last_written_counts(
             sources in prop::collection::vec(prop::collection::btree_set(0i64..40, 0..20), 1..5),

@@ -1,7 +1,7 @@
-//! Rows of samples: columns of values that have the same times stay together, whatever rows they come from.
+//! Merges rows of samples: columns of values with the same times stay together, whatever rows they come from.
 //!
-//! What a rule lets be moved is moved once (`lossy.rs`). A column knows which of its values are still exact, a class which of
-//! its times are: the others stay as they are, so that errors never add up, and these are moved beside them.
+//! A rule changes a value or a time once (`lossy.rs`). A column knows which of its values are still exact, a class which of
+//! its times are: only those are changed, so that errors never add up.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,16 +19,16 @@ use crate::group::resent::{Moved, Timed, recognise};
 
 /// A source whose times are decoded; its values are decoded when they are needed.
 struct Opened<'a> {
-    /// Its place among all sources.
+    /// Its index among all sources.
     place: usize,
     chunk: Chunk<'a>,
     generation: u64,
     moved: Option<Moved>,
-    /// No merge has met its samples before.
+    /// No merge has read its samples before.
     is_fresh: bool,
 }
 
-/// A column and its times, which others may have as well.
+/// A column and its times, which may be shared.
 type TimedColumn = (Arc<[Timestamp]>, Column);
 
 pub fn merge(
@@ -74,8 +74,8 @@ pub fn merge(
     Ok(merged)
 }
 
-/// What one source holds after the end of the merge: what was sent again lies where the merge has found it to be, for it may have
-/// come to the other side of the end.
+/// The samples of one source after the end of the merge: a resent sample has the time of the original, which may be on the
+/// other side of the end.
 fn rest(
     opened: &[Opened<'_>],
     place: usize,
@@ -91,8 +91,8 @@ fn rest(
     if shapes.is_empty() {
         return Ok(Vec::new());
     }
-    // What is old in a rest goes or is thinned out together with what overlaps it: an older value must not come to light. Nor
-    // is anything moved: what lies among it is not known here.
+    // Old samples of a rest are dropped or downsampled together with the samples that they overlap: an older value must not
+    // reappear. Nothing is moved: what lies between is unknown here.
     let later =
         |m: &Treatment| Treatment { thin: None, expired_before: Timestamp::MIN, semantic: None, ..m.clone() };
     let whole: Vec<Treatment> = members.iter().map(later).collect();
@@ -101,21 +101,22 @@ fn rest(
     Ok(all.classes)
 }
 
-/// What holds for the members of the group, and how each has moved as far as is known.
+/// The rules for the members of the group, and their changes and descents as far as known.
 struct Rules<'a> {
     members: &'a [Treatment],
     lives: &'a [Movement],
 }
 
-/// Members that lie in the same sources and are treated alike: they have the same picks.
+/// Members that are in the same sources and have the same treatment: they have the same picks.
 #[derive(Clone)]
 struct Shape {
-    /// Places of the sources.
+    /// Indices of the sources.
     chosen: Vec<usize>,
-    /// Place of the first treatment that is the same.
+    /// Index of the first equal treatment.
     treatment: usize,
     members: Vec<u16>,
-    /// By source, as its samples count for these members: those that were sent again at the times to which they had been moved.
+    /// By source, the times of its samples for these members: resent samples at the times to which their originals were
+    /// moved.
     ranked: Arc<[Ranked]>,
 }
 
@@ -145,11 +146,11 @@ fn shapes(opened: &[Opened<'_>], ranked: &[Ranked], members: &[Treatment]) -> Ve
     shapes
 }
 
-/// The columns of all members, those with the same times together.
+/// The columns of all members, grouped by equal times.
 #[derive(Default)]
 struct Gathered {
     classes: Vec<Class>,
-    /// Samples that a later one has replaced.
+    /// Samples replaced by a later one.
     replaced: u64,
     movements: Vec<(u16, Movement)>,
 }
@@ -181,7 +182,7 @@ impl Gathered {
             };
             let (main, apart) = if moved.is_empty() { (picks, None) } else { picks.split(is_apart) };
             let main = (main, Moving { moved: moved.into(), stays: false }, generation);
-            // Those of a row that came before the moved ones must not seem to have come after what is left of these.
+            // The samples that came before the moved ones must not get a later generation than the rest of these.
             let newest = |picks: &Picks| picks.runs.iter().map(|run| opened[run.source].generation).max();
             let apart = apart.map(|picks| {
                 let generation = newest(&picks).unwrap_or(generation);
@@ -190,7 +191,7 @@ impl Gathered {
             for member in of {
                 for (picks, moving, generation) in [Some(&main), apart.as_ref()].into_iter().flatten() {
                     let columns = columns(opened, ranked, picks, *member, treatment, rules)?;
-                    // Times that lie among each other, moved each by itself, could not be told from each other.
+                    // Interleaved times, each column moved by itself, could not be told apart.
                     let stays = moving.stays || interlace(columns.iter().map(|(at, ..)| &**at));
                     let moving = Moving { stays, ..moving.clone() };
                     for (at, column, movement) in columns {
@@ -224,14 +225,14 @@ impl Gathered {
     }
 }
 
-/// Do some of these columns of times, each of which ascends, lie among each other?
+/// Whether some of these ascending columns of times interleave.
 fn interlace<'a>(columns: impl Iterator<Item = &'a [Timestamp]>) -> bool {
     let mut ranges: Vec<_> = columns.filter_map(|at| Some((*at.first()?, *at.last()?))).collect();
     ranges.sort_unstable();
     !ranges.is_sorted_by(|a, b| a.1 < b.0)
 }
 
-/// The times of the sources, where samples of some were sent again after they had been moved. `None` where none were.
+/// The times of the sources, with resent copies of moved samples at their times. `None` where there are none.
 fn settled(
     opened: &[Opened<'_>],
     ranked: &[Ranked],
@@ -241,7 +242,7 @@ fn settled(
     if chosen.iter().all(|source| opened[*source].moved.is_none()) {
         return None;
     }
-    // What is left out is not sent again when it comes once more: it is new.
+    // A dropped sample that arrives again is new, not resent.
     let times = |source: &usize| {
         let Ranked { rank, times } = &ranked[*source];
         let is_left = |at: &Timestamp| !treatment.drops(rank.0, *at);
@@ -266,7 +267,7 @@ fn settled(
     Some(settled)
 }
 
-/// Runs whose values can stand in one column: of one type, and what was given up can be said of all of them.
+/// Runs whose values can share a column: of one type, and with one loss for all.
 struct Sort {
     value_type: ValueType,
     loss: Option<Loss>,
@@ -275,7 +276,7 @@ struct Sort {
 
 fn sorts(opened: &[Opened<'_>], picks: &Picks, member: u16, semantic: Semantic) -> Vec<Sort> {
     let mut sorts: Vec<Sort> = Vec::new();
-    // What is still exact may be moved later: then it must be possible to say it of all.
+    // Exact values may be changed later: then one loss must cover all.
     let may_join = |loss: Loss| match (semantic.value, loss.bound) {
         _ if loss.method.is_none() => true,
         (Some(Tolerance::Absolute(_)), Tolerance::Relative(_)) => false,
@@ -304,7 +305,7 @@ fn sorts(opened: &[Opened<'_>], picks: &Picks, member: u16, semantic: Semantic) 
     sorts
 }
 
-/// A column of a member, its times, and how it has moved in samples that are new, where that is asked.
+/// A column of a member, its times, and its changes and descents in new samples, if wanted.
 type Counted = (Arc<[Timestamp]>, Column, Option<Movement>);
 
 /// The columns of one member: nearly always one, with all the times of the picks.
@@ -349,7 +350,7 @@ fn columns(
     Ok(sorts.into_iter().map(column).collect())
 }
 
-/// Where the values of runs that are one after the other stand in a column, of those whose source `holds`.
+/// The indices in a column of the values of consecutive runs whose source `holds`.
 fn places(runs: &[Run], holds: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     let (mut places, mut from): (Vec<Range<usize>>, usize) = (Vec::new(), 0);
     for run in runs {
@@ -365,7 +366,7 @@ fn places(runs: &[Run], holds: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     places
 }
 
-/// The values of runs one after the other.
+/// The concatenated values of runs.
 fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
     fn all<'a, T: Copy + 'a>(runs: &[Run], of: impl Fn(usize) -> Option<&'a [T]>) -> Vec<T> {
         let mut values = Vec::with_capacity(runs.iter().map(|run| run.places.len()).sum());
@@ -393,7 +394,7 @@ fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
     }
 }
 
-/// A column, and where a rule says so, its old part with one value a step.
+/// A column, with its old part downsampled where a rule says so.
 fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<TimedColumn> {
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };
@@ -408,7 +409,7 @@ fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<T
     vec![(thin_at.into(), thin), (at[old..].into(), young)]
 }
 
-/// Places of the steps, each of which ends at one of `thin`, that were made of nothing but values at the places `exact`.
+/// Indices of the steps, each of which ends at one of `thin`, that contain only values at the indices `exact`.
 fn exact_steps(at: &[Timestamp], thin: &[Timestamp], exact: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut from = 0;
     let mut is_exact = |end: &Timestamp| {
