@@ -57,7 +57,7 @@ async fn a_segment_whose_header_is_damaged_is_kept_and_read() {
 }
 
 #[tokio::test]
-async fn a_damaged_batch_head_costs_no_row() {
+async fn a_damaged_batch_head_loses_no_row() {
     for (batches, from_end) in [(5, false), (20, false), (20, true)] {
         let bench = Bench::new();
         filled(&bench, batches).await;
@@ -76,7 +76,7 @@ async fn a_damaged_batch_head_costs_no_row() {
 }
 
 #[tokio::test]
-async fn damage_at_the_end_of_what_was_acknowledged_is_no_torn_end() {
+async fn damage_at_the_end_of_acknowledged_bytes_is_not_a_torn_end() {
     let bench = Bench::new();
     filled(&bench, 3).await;
     let file = &bench.segments()[0];
@@ -104,7 +104,7 @@ fn torn_ends(bench: &Bench) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn what_a_power_failure_leaves_in_doubt_is_copied_before_it_is_cut_off() {
+async fn doubtful_bytes_after_a_power_failure_are_copied_before_the_cut() {
     let value = noise(2, 1_000);
     // The batch: head, row and its value, another row.
     let batch = 16 + 19 + value.len() + 19 + 5;
@@ -135,7 +135,7 @@ async fn what_a_power_failure_leaves_in_doubt_is_copied_before_it_is_cut_off() {
 type Tear<'a> = &'a dyn Fn(&mut Vec<u8>);
 
 #[tokio::test]
-async fn what_was_never_synced_is_not_copied() {
+async fn unsynced_bytes_are_not_copied() {
     let bench = Bench::new();
     filled(&bench, 3).await;
     let file = &bench.segments()[0];
@@ -166,7 +166,7 @@ async fn what_was_never_synced_is_not_copied() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_batch_in_a_torn_one_is_not_believed() {
+async fn a_forged_batch_inside_a_torn_one_is_not_trusted() {
     // A value that is itself a segment, in which the first row is deleted.
     let forged = {
         let bench = Bench::new();
@@ -213,7 +213,7 @@ async fn a_damaged_value_is_not_searched_for_rows_where_its_lengths_are_right() 
 }
 
 #[tokio::test]
-async fn a_copy_whose_growing_file_is_older_than_what_was_carried_over_is_refused() {
+async fn a_copy_with_a_growing_file_older_than_a_compaction_is_refused() {
     let bench = Bench::new();
     filled(&bench, 23).await;
     let driver = bench.open().await;
@@ -238,7 +238,7 @@ async fn a_copy_whose_growing_file_is_older_than_what_was_carried_over_is_refuse
 }
 
 #[tokio::test]
-async fn a_segment_that_was_mended_can_be_put_back() {
+async fn a_repaired_segment_can_be_put_back() {
     let bench = Bench::new();
     filled(&bench, 20).await;
     let file = bench.segments()[0].clone();
@@ -359,7 +359,7 @@ async fn compaction_does_not_remove_the_only_copy_of_a_damaged_row() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_stays_deleted_when_a_file_cannot_be_removed() {
+async fn deleted_rows_stay_deleted_when_a_file_cannot_be_removed() {
     let bench = Bench::new();
     filled(&bench, 20).await;
     let driver = bench.open().await;
@@ -416,7 +416,7 @@ async fn full(bench: &Bench) {
 }
 
 #[tokio::test]
-async fn a_segment_that_one_copy_of_the_manifest_names_stays() {
+async fn a_segment_in_one_manifest_copy_stays() {
     let bench = Bench::new();
     full(&bench).await;
     let before = bench.snapshot();

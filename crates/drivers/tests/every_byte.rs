@@ -92,7 +92,7 @@ fn kept(path: &Path) -> Option<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_costs_the_row_that_it_hits() {
+async fn a_flipped_bit_loses_only_its_row() {
     let bench = Bench::quick();
     let expect = fill(&bench).await;
     let mut files = bench.snapshot();
@@ -175,12 +175,12 @@ async fn work(driver: &Embedded, history: &mut History, steps: Range<u32>) -> bo
 }
 
 #[tokio::test]
-async fn wherever_the_process_ends_the_directory_opens_with_all_that_was_acknowledged() {
+async fn after_a_crash_anywhere_all_acknowledged_rows_are_there() {
     end_everywhere(false).await;
 }
 
 #[tokio::test]
-async fn wherever_the_power_fails_the_directory_opens_with_all_that_was_acknowledged() {
+async fn after_a_power_failure_anywhere_all_acknowledged_rows_are_there() {
     end_everywhere(true).await;
 }
 
@@ -226,7 +226,7 @@ async fn end_everywhere(power_fails: bool) {
 }
 
 #[tokio::test]
-async fn a_copy_of_files_of_different_moments_is_refused_or_whole() {
+async fn a_copy_made_during_writes_is_refused_or_complete() {
     let bench = Bench::quick();
     let mut history: History = vec![Vec::new()];
     let driver = open(&bench).await.unwrap();
@@ -264,7 +264,7 @@ async fn a_copy_of_files_of_different_moments_is_refused_or_whole() {
 }
 
 #[tokio::test]
-async fn without_either_copy_of_the_manifest_it_is_made_again() {
+async fn a_manifest_with_both_copies_missing_is_rebuilt() {
     for harm in [None, Some(vec![]), Some(b"tachograph manifest 1\nnothing".to_vec())] {
         for names in [&["MANIFEST"][..], &["MANIFEST.backup"], &["MANIFEST", "MANIFEST.backup"]] {
             let bench = Bench::quick();
@@ -296,7 +296,7 @@ async fn without_either_copy_of_the_manifest_it_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_segment_is_set_aside_until_it_is_taken_away() {
+async fn an_unreadable_file_is_set_aside_and_reported() {
     let bench = Bench::quick();
     fill(&bench).await;
     let path = bench.directory.path().join("00000001.segment");

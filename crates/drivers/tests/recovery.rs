@@ -42,7 +42,7 @@ async fn a_torn_batch_is_cut_off_whole_wherever_it_tore() {
 }
 
 #[tokio::test]
-async fn damage_in_the_middle_costs_its_rows_only() {
+async fn damage_in_the_middle_loses_only_its_rows() {
     for sealed in [false, true] {
         let bench = Bench::new();
         let driver = bench.open().await;
@@ -104,7 +104,7 @@ async fn damage_beyond_the_parts_that_are_read_does_not_matter() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_cut_or_gone_costs_its_rows_and_not_the_answer() {
+async fn a_short_or_missing_file_loses_its_rows_only() {
     let bench = Bench::new();
     let driver = bench.open().await;
     for key in 0..40 {
@@ -120,7 +120,7 @@ async fn a_file_that_is_cut_or_gone_costs_its_rows_and_not_the_answer() {
 }
 
 #[tokio::test]
-async fn a_damaged_index_is_made_again_from_the_rows() {
+async fn a_damaged_index_is_rebuilt_from_the_rows() {
     let bench = Bench::new();
     let driver = bench.open().await;
     for key in 0..50 {
@@ -187,7 +187,7 @@ async fn a_seal_that_fails_loses_nothing() {
 }
 
 #[tokio::test]
-async fn dead_weight_is_removed_and_the_deleted_stay_deleted() {
+async fn dead_segments_are_removed_and_deleted_rows_stay_deleted() {
     let bench = Bench::new();
     let driver = bench.open().await;
     for round in 0..60u32 {
@@ -206,7 +206,7 @@ async fn dead_weight_is_removed_and_the_deleted_stay_deleted() {
 }
 
 #[tokio::test]
-async fn space_that_is_asked_for_is_given_back_at_once() {
+async fn settle_frees_space_immediately() {
     let bench = Bench::new();
     let value = noise(1, 300);
     for (written, replaced, deleted) in

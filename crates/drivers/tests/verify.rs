@@ -44,7 +44,7 @@ async fn verify(driver: &Embedded) -> (u64, Vec<u32>) {
 }
 
 #[tokio::test]
-async fn a_changed_bit_of_an_ended_segment_is_found() {
+async fn verification_finds_a_flipped_bit_of_an_ended_segment() {
     let bench = Bench::new();
     let driver = bench.open().await;
     for key in 0..30 {

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_given_and_taken_back() {
+    fn memory_is_reserved_and_released() {
         let budget = Arc::new(Budget::new(100));
         let first = budget.reserve(60).unwrap();
         assert!(budget.reserve(41).is_none());

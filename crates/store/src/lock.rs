@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_one_is_told_who_holds_it() {
+    fn the_second_process_gets_the_id_of_the_first() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("made").join("as needed");
         let first = DirectoryLock::acquire(&directory).unwrap();

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_cut_by_the_first_rule_that_says_how() {
+    fn the_first_matching_rule_sets_the_chunk_size_of_a_group() {
         let settings = |values| ChunkSettings { values, ..ChunkSettings::default() };
         let chunks =
             vec![rule("a", settings(None)), rule("a|b", settings(Some(1))), rule(".*", settings(Some(2)))];

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_never_fall_and_the_longest_silent_are_forgotten() {
+    fn numbers_never_fall_and_silent_sessions_are_forgotten() {
         let mut sessions = Sessions::default();
         for (session, seq, generation) in [(1, 5, 1), (2, 1, 1), (3, 1, 2), (1, 4, 2)] {
             sessions.take(Origin { session, first: 0, seq }, generation);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_was_overtaken_is_no_repetition() {
+    fn a_late_frame_is_not_a_repetition() {
         let mut sessions = Sessions::default();
         let origin = |first, seq| Origin { session: 1, first, seq };
         sessions.take(origin(4, 6), 1);

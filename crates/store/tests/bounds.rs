@@ -9,7 +9,7 @@ use tacho_model::{Batch, Kind, Labels, Matcher, Sample, SampleSeries, TimeRange,
 use tacho_store::{Appended, MemoryDriver, Options};
 
 #[tokio::test]
-async fn a_label_with_a_value_for_each_request_is_found_out_and_harms_nothing_else() {
+async fn a_label_with_too_many_values_is_refused_alone() {
     let options = Options { label_values_max: 100, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
@@ -42,7 +42,7 @@ async fn a_label_with_a_value_for_each_request_is_found_out_and_harms_nothing_el
 }
 
 #[tokio::test]
-async fn new_series_past_a_bound_are_refused_and_known_ones_beside_them_kept() {
+async fn new_series_above_a_limit_are_refused_and_known_ones_kept() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), Options { series_max: 2, ..Options::default() });
     let store = bench.open().await;
     store.append(batch([entries("log", &[(1, "x")]), samples("two", &[(1, 1.0)])]), None).await.unwrap();

@@ -84,7 +84,7 @@ async fn three(store: &Store) {
 }
 
 #[tokio::test]
-async fn answers_name_what_they_lack_and_whole_ones_are_refused() {
+async fn answers_list_their_damages_and_strict_reads_fail() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     three(&store).await;
@@ -124,7 +124,7 @@ async fn answers_name_what_they_lack_and_whole_ones_are_refused() {
 /// A query at a row with any one bit flipped: no wrong value, no missing value without a damage, and no damage when nothing
 /// is missing.
 #[tokio::test]
-async fn one_bit_costs_as_little_as_it_can_and_never_silently() {
+async fn one_flipped_bit_loses_at_most_its_record_and_never_silently() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     three(&store).await;
@@ -168,7 +168,7 @@ async fn one_bit_costs_as_little_as_it_can_and_never_silently() {
 /// The same for rows of a merge, whose prefixes state what they replace. A damaged one replaces none of the others, and none
 /// of the others, of the same merge, replaces it.
 #[tokio::test]
-async fn a_damaged_row_of_a_merge_hides_nothing_else_and_is_not_hidden() {
+async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
     let patient = Patient::with(Options { chunk_values: 30, ..Options::default() });
     let store = patient.bench.open().await;
     three(&store).await;
@@ -210,7 +210,7 @@ async fn a_damaged_row_of_a_merge_hides_nothing_else_and_is_not_hidden() {
 }
 
 #[tokio::test]
-async fn upkeep_keeps_the_only_copy_of_what_it_cannot_read() {
+async fn upkeep_keeps_the_only_copy_of_unreadable_rows() {
     let options = Options::default();
     let patient = Patient::with(options);
     let store = patient.bench.open().await;
@@ -244,7 +244,7 @@ async fn upkeep_keeps_the_only_copy_of_what_it_cannot_read() {
 }
 
 #[tokio::test]
-async fn a_deletion_over_an_unreadable_row_keeps_hiding_it_and_holds_up_no_other() {
+async fn a_deletion_of_an_unreadable_row_stays_and_blocks_no_other() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     for at in [1, 10 * DAY_NS] {
@@ -309,7 +309,7 @@ impl Driver for Watched {
 }
 
 #[tokio::test]
-async fn a_deletion_that_cannot_be_done_is_tried_again_with_the_next_sweep() {
+async fn a_failed_deletion_is_retried_by_the_next_sweep() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     let points: Vec<(i64, &str)> =
@@ -371,7 +371,7 @@ async fn a_deletion_that_cannot_be_done_is_tried_again_with_the_next_sweep() {
 }
 
 #[tokio::test]
-async fn what_a_start_cannot_read_is_said_in_every_answer_until_it_is_written_again() {
+async fn unreadable_facts_are_in_every_answer_until_rewritten() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     three(&store).await;

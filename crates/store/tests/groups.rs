@@ -49,7 +49,7 @@ fn rows(driver: &MemoryDriver, table: Table) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn series_with_the_same_times_lie_in_one_row_which_is_read_once() {
+async fn series_with_the_same_times_share_a_row_that_is_read_once() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;
@@ -241,7 +241,7 @@ async fn pieces(store: &Store, range: TimeRange, windows: Windows) -> (Vec<Strin
 }
 
 #[tokio::test]
-async fn statistics_answer_where_no_window_cuts_a_chunk() {
+async fn statistics_answer_for_a_chunk_inside_one_window() {
     let bench =
         Bench::with(Arc::new(MemoryDriver::new()), Options { chunk_values: 10, ..Options::default() });
     let store = bench.open().await;

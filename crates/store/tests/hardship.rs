@@ -17,7 +17,7 @@ use tacho_store::{Appended, ClockBounds, Driver, ErrorKind, MemoryDriver, Option
 const ALL: TimeRange = TimeRange::ALL;
 
 #[tokio::test]
-async fn a_disk_that_is_nearly_full_refuses_records_and_lets_deletion_go_on() {
+async fn a_nearly_full_disk_refuses_records_and_permits_deletion() {
     let disk = FaultyDisk::default();
     let options = Options { disk: Arc::new(disk.clone()), disk_reserve_bytes: 10_000, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
@@ -42,7 +42,7 @@ async fn a_disk_that_is_nearly_full_refuses_records_and_lets_deletion_go_on() {
 }
 
 #[tokio::test]
-async fn a_batch_with_some_frames_that_were_taken_is_refused_whole() {
+async fn a_batch_with_some_stored_frames_is_refused_entirely() {
     let bench = Bench::new();
     let store = bench.open().await;
     let append = async |first: u64, seq: u64| {
@@ -70,7 +70,7 @@ async fn a_batch_with_some_frames_that_were_taken_is_refused_whole() {
 }
 
 #[tokio::test]
-async fn frames_that_come_out_of_order_are_all_kept_once() {
+async fn frames_out_of_order_are_each_stored_once() {
     let bench = Bench::new();
     let store = bench.open().await;
     let frame = |seq: u64| common::executions("svc", seq.into(), 1);
@@ -166,7 +166,7 @@ impl Driver for Keeping {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stored_bytes_that_cannot_be_read_for_now_are_read_soon_after() {
+async fn a_failed_verification_is_retried_soon() {
     let hour = Duration::from_secs(3_600);
     for merge_in_background in [false, true] {
         let driver = Arc::new(Keeping::new());
@@ -193,7 +193,7 @@ async fn stored_bytes_that_cannot_be_read_for_now_are_read_soon_after() {
 
 /// The paused clock skips the waits between its attempts.
 #[tokio::test(start_paused = true)]
-async fn deletes_that_fail_are_given_up_told_and_done_later() {
+async fn failed_deletes_are_reported_and_done_later() {
     let driver = Arc::new(Keeping::new());
     let bench = Bench::with(driver.clone(), Options { merge_in_background: false, ..Options::default() });
     let store = bench.open().await;
@@ -213,7 +213,7 @@ async fn deletes_that_fail_are_given_up_told_and_done_later() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_far_ahead_deletes_nothing_until_it_is_confirmed() {
+async fn a_clock_far_ahead_deletes_nothing_until_confirmed() {
     let day = 86_400_000_000_000i64;
     let keep = Rule { matchers: vec![Matcher::equal("__name__", "m")], then: 30 * day as u64 };
     let policies = Policies { retention: vec![keep], ..Policies::default() };
@@ -253,7 +253,7 @@ async fn a_clock_that_is_set_far_ahead_deletes_nothing_until_it_is_confirmed() {
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_say_when_it_was_there_last_believes_the_clock_once() {
+async fn a_store_without_a_clock_fact_trusts_the_clock_once() {
     let day = 86_400_000_000_000i64;
     let keep = Rule { matchers: vec![Matcher::equal("__name__", "m")], then: 30 * day as u64 };
     let policies = Policies { retention: vec![keep], ..Policies::default() };

@@ -93,7 +93,7 @@ const SAYS: &str = concat!(
 );
 
 #[tokio::test]
-async fn a_changed_bit_costs_the_record_that_it_hits_at_most_and_is_told() {
+async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
     let died = died().await;
     let mut told = 0;
     // A different bit each time.
@@ -134,7 +134,7 @@ async fn a_changed_bit_costs_the_record_that_it_hits_at_most_and_is_told() {
 }
 
 #[tokio::test]
-async fn a_lost_page_costs_no_more_than_the_records_in_it() {
+async fn a_lost_page_loses_only_its_records() {
     let died = died().await;
     for from in (0..died.journal.len()).step_by(48) {
         let mut journal = died.journal.clone();
@@ -148,7 +148,7 @@ async fn a_lost_page_costs_no_more_than_the_records_in_it() {
 }
 
 #[tokio::test]
-async fn what_was_being_written_at_the_end_is_still_torn() {
+async fn an_unfinished_write_at_the_end_stays_torn() {
     let died = died().await;
     for garbage in [&b"\xf5rec\x40\0\0\0abcdefgh"[..], &[0; 100], b"\xf5", b"garbage that is no record"] {
         let journal = [&died.journal[..], garbage].concat();
@@ -185,7 +185,7 @@ fn proving(journal: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_record_in_a_torn_one_is_not_believed() {
+async fn a_forged_record_inside_a_torn_one_is_not_trusted() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.append(samples("forged", &[(7, 7.0)]), origin(9, 1 << 62)).await.unwrap();
@@ -218,7 +218,7 @@ async fn what_looks_like_a_record_in_a_torn_one_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_search_for_records_ends_whatever_lies_in_a_damaged_one() {
+async fn a_search_for_records_is_bounded_for_any_damage() {
     let bench = Bench::new();
     let store = bench.open().await;
     const WORDS: u32 = 1 << 19;
@@ -285,7 +285,7 @@ async fn a_start_does_not_read_what_was_set_aside() {
 }
 
 #[tokio::test]
-async fn what_is_recovered_is_on_disk_before_anybody_is_told() {
+async fn recovered_batches_are_synced_before_an_acknowledgement() {
     let died = died().await;
     let disk = FaultyDisk::default();
     let bench = died.bench(&[]);
@@ -311,7 +311,7 @@ fn meta(rows: &[Row]) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_lost_fact_neither_hides_a_generation_nor_gives_its_number_again() {
+async fn a_lost_fact_keeps_generations_and_their_numbers() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;

@@ -67,7 +67,7 @@ fn slow_counter() -> Points {
 }
 
 #[tokio::test]
-async fn a_slow_counter_without_a_telling_name_keeps_every_rise() {
+async fn a_slow_counter_without_a_counter_name_keeps_every_increase() {
     let points = slow_counter();
     for pieces in [vec![(&points[..], true)], in_six(&points)] {
         let bench = bench(Some(percent(1.0)));
@@ -119,7 +119,7 @@ fn gauge(count: i64) -> Points {
 }
 
 #[tokio::test]
-async fn what_comes_in_pieces_is_as_small_as_what_comes_at_once() {
+async fn values_in_pieces_become_as_small_as_values_at_once() {
     let points = gauge(4_800);
     let size = async |rule: Option<Semantic>, pieces: &[(&[(i64, f64)], bool)]| {
         let bench = bench(rule);
@@ -156,7 +156,7 @@ const MOVED: Semantic =
     Semantic { time: 200 * MS as u64, value: None, method: tacho_chunk::Method::Linear, aggregation: None };
 
 #[tokio::test]
-async fn times_that_come_in_pieces_are_as_small_as_those_that_come_at_once() {
+async fn times_in_pieces_become_as_small_as_times_at_once() {
     let points: Points = jittered(4_800).into_iter().map(|(at, _)| (at, 1.0)).collect();
     let size = async |rule: Option<Semantic>, pieces: &[(&[(i64, f64)], bool)]| {
         let bench = bench(rule);
@@ -184,7 +184,7 @@ async fn times_that_come_in_pieces_are_as_small_as_those_that_come_at_once() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_sent_again_after_its_times_were_moved_is_there_once() {
+async fn a_resent_batch_with_moved_times_is_stored_once() {
     let points = jittered(10_000);
     let bench = bench(Some(MOVED));
     let store = open(&bench).await;
@@ -272,7 +272,7 @@ proptest! {
 
     /// In any pieces, in any order of time, sent once or twice.
     #[test]
-    fn increases_of_whatever_never_falls_but_to_start_again_are_exact(
+    fn increases_of_counters_with_restarts_are_exact(
         seed in any::<u64>(),
         rises in prop_oneof![Just(1_000u64), Just(300), Just(20), Just(2)],
         restarts in prop_oneof![Just(0u64), Just(2), Just(100)],
@@ -294,7 +294,7 @@ proptest! {
 
     /// Batches that overlap, in any order, each at least twice.
     #[test]
-    fn samples_whose_times_move_are_there_once_however_often_they_come(
+    fn resent_samples_with_moved_times_are_stored_once(
         seed in any::<u32>(),
         period in prop_oneof![Just(10_000i64), Just(1_000), Just(300)],
         spread in 0i64..40,

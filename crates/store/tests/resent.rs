@@ -126,7 +126,7 @@ fn few_and_many() -> [Options; 3] {
 }
 
 #[tokio::test]
-async fn a_merge_that_ends_inside_of_a_moved_row_leaves_nothing_twice() {
+async fn a_merge_that_ends_inside_a_moved_row_duplicates_nothing() {
     for options in few_and_many() {
         let mut sender = Sender::new(839_601_036, options).await;
         sender.send(0..1, 179..=185, false).await;
@@ -192,11 +192,11 @@ async fn play_all(types: bool) {
 }
 
 #[tokio::test]
-async fn what_is_sent_again_is_there_once_whatever_was_merged_cut_or_deleted() {
+async fn resent_samples_are_stored_once_after_merges_cuts_and_deletions() {
     play_all(false).await;
 }
 
 #[tokio::test]
-async fn what_is_sent_again_with_another_type_of_value_is_there_once() {
+async fn resent_samples_with_another_value_type_are_stored_once() {
     play_all(true).await;
 }

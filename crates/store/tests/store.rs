@@ -18,7 +18,7 @@ use tacho_store::{Appended, ErrorKind, MemoryDriver, Options};
 const ALL: TimeRange = TimeRange::ALL;
 
 #[tokio::test]
-async fn what_was_appended_is_read_at_once_and_after_a_flush() {
+async fn appended_records_are_readable_immediately_and_after_a_flush() {
     let bench = Bench::new();
     let store = bench.open().await;
     let kept = batch([
@@ -127,7 +127,7 @@ async fn bad_batches_are_refused_and_leave_nothing() {
 }
 
 #[tokio::test]
-async fn past_the_memory_bound_senders_are_told_to_wait_and_later_go_on() {
+async fn above_the_memory_limit_senders_wait_and_then_continue() {
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     let options = Options { seal_bytes: 20_000, open_bytes_max: 60_000, ..Options::default() };
     let bench = Bench::with(driver.clone(), options);
@@ -155,7 +155,7 @@ async fn past_the_memory_bound_senders_are_told_to_wait_and_later_go_on() {
 }
 
 #[tokio::test]
-async fn a_driver_that_fails_loses_nothing_and_is_asked_again() {
+async fn a_failing_driver_loses_nothing_and_is_retried() {
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;
@@ -264,7 +264,7 @@ impl Disk for PanickingDisk {
 }
 
 #[tokio::test]
-async fn a_store_that_takes_nothing_any_more_is_not_ready_and_says_why() {
+async fn a_store_without_its_journal_thread_is_not_ready() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.ready().unwrap();
@@ -288,7 +288,7 @@ async fn a_store_that_takes_nothing_any_more_is_not_ready_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_read_of_executions_ends_where_its_room_does() {
+async fn a_read_of_executions_stops_at_its_memory_limit() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), Options::default());
     let store = bench.open().await;
     for (seq, flush) in [(1, true), (2, true), (3, false)] {
@@ -309,7 +309,7 @@ async fn a_read_of_executions_ends_where_its_room_does() {
 }
 
 #[tokio::test]
-async fn blocks_that_are_not_wanted_take_no_room() {
+async fn refused_blocks_take_no_memory() {
     let bench = Bench::new();
     let store = bench.open().await;
     // The second trace is in a chunk and in an open block, each among blocks of others.
@@ -422,7 +422,7 @@ async fn a_torn_or_damaged_journal_gives_its_good_part() {
 }
 
 #[tokio::test]
-async fn long_calls_are_found_where_they_began() {
+async fn long_calls_are_found_at_their_start() {
     let day = 86_400_000_000_000;
     let bench = Bench::new();
     let store = bench.open().await;
@@ -460,7 +460,7 @@ async fn many_appends_share_one_sync() {
 }
 
 #[tokio::test]
-async fn a_journal_that_died_at_birth_is_removed() {
+async fn a_journal_without_a_complete_header_is_removed() {
     let bench = Bench::new();
     for bytes in [&[][..], b"tachojnl", &[0; 48]] {
         let path = bench.directory.path().join(format!("{:020}.journal", 90));
@@ -492,7 +492,7 @@ async fn sessions_are_remembered_over_restarts_up_to_their_bound() {
 }
 
 #[tokio::test]
-async fn a_damaged_chunk_is_left_out_and_counted_a_newer_one_is_an_error() {
+async fn a_damaged_chunk_is_omitted_and_counted_a_newer_one_is_an_error() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;

@@ -49,7 +49,7 @@ fn records(store: &Store) -> [u64; 3] {
 }
 
 #[tokio::test]
-async fn everything_is_merged_when_it_is_asked_for() {
+async fn merge_all_merges_everything() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
     let store = bench.open().await;
     fill(&store, "m", 50, 200).await;
@@ -82,7 +82,7 @@ async fn everything_is_merged_when_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_would_not_become_smaller_is_left_as_it_is() {
+async fn rows_that_would_not_shrink_stay() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
     let store = bench.open().await;
     store.append(samples("one", &[(1, 1.0)]), None).await.unwrap();
@@ -110,7 +110,7 @@ async fn late_and_repeated_samples_are_merged_and_the_last_one_stays() {
 }
 
 #[tokio::test]
-async fn a_deletion_is_in_force_at_once_and_what_comes_later_stays() {
+async fn a_deletion_is_in_force_immediately_and_keeps_later_records() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
     let store = bench.open().await;
     store.append(samples("m", &[(1, 1.0), (5, 1.0)]), None).await.unwrap();
@@ -142,7 +142,7 @@ async fn a_deletion_is_in_force_at_once_and_what_comes_later_stays() {
 
 /// Compiled patterns stay in memory until their deletions are done.
 #[tokio::test]
-async fn patterns_of_deletions_that_are_not_done_are_bounded() {
+async fn patterns_of_pending_deletions_are_limited() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
     let store = bench.open().await;
     let all: Vec<_> = (0..70).map(|at| (at, 1.0)).collect();
@@ -181,7 +181,7 @@ async fn bad_deletions_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_wholly_old_goes_and_its_series_with_it() {
+async fn expired_chunks_and_their_series_are_removed() {
     let policies = Policies { retention: rule("m", 100 * SECOND as u64), ..Policies::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(policies));
     let clock = Arc::new(ManualClock::new(150 * SECOND));
@@ -205,7 +205,7 @@ async fn what_is_wholly_old_goes_and_its_series_with_it() {
 }
 
 #[tokio::test]
-async fn what_is_old_is_not_read_wherever_it_lies() {
+async fn expired_records_are_not_read_from_memory_or_driver() {
     let keep = 100 * SECOND as u64;
     let retention = ["m", "log", "svc"].into_iter().flat_map(|name| rule(name, keep)).collect();
     let bench =
@@ -232,7 +232,7 @@ async fn what_is_old_is_not_read_wherever_it_lies() {
 }
 
 #[tokio::test]
-async fn what_hangs_together_for_longer_than_a_merge_may_be_is_merged_in_parts() {
+async fn long_overlaps_are_merged_in_parts() {
     let options = Options { merge_values: 256, chunk_values: 64, ..quiet(Policies::default()) };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
@@ -255,7 +255,7 @@ async fn what_hangs_together_for_longer_than_a_merge_may_be_is_merged_in_parts()
 }
 
 #[tokio::test]
-async fn old_samples_are_thinned_out_once() {
+async fn old_samples_are_downsampled_once() {
     let to = Aggregation { step: 10 * SECOND, how: Aggregate::Max };
     let down = Downsampling { after: 100 * SECOND as u64, to };
     let policies = Policies { downsampling: rule("m", down), ..Policies::default() };
@@ -277,7 +277,7 @@ async fn old_samples_are_thinned_out_once() {
 }
 
 #[tokio::test]
-async fn full_chunks_give_up_what_they_may_and_say_so() {
+async fn full_chunks_lose_the_permitted_precision_and_state_it() {
     let semantic =
         Semantic { value: Some(Tolerance::Absolute(0.5)), method: Method::Linear, ..Semantic::default() };
     let policies = Policies { semantic: rule("m", semantic), ..Policies::default() };
@@ -337,7 +337,7 @@ async fn merged_together(policies: Policies) -> [tacho_store::ChunkInfo; 3] {
 }
 
 #[tokio::test]
-async fn what_a_rule_says_of_one_series_of_a_group_holds_for_it_and_not_for_the_others() {
+async fn a_rule_applies_only_to_its_series_of_a_group() {
     let codecs = |chunk: &tacho_store::ChunkInfo, member: usize| chunk.header.members[member].codec;
     let plain = merged_together(Policies::default()).await;
     assert_eq!(plain.each_ref().map(|chunk| chunk.header.members.len()), [3; 3], "one row for all of them");
@@ -388,7 +388,7 @@ async fn chunks_are_merged_in_the_background_a_few_times_each() {
 }
 
 #[tokio::test]
-async fn who_asks_for_a_merge_does_not_wait_for_the_end_of_a_rest() {
+async fn an_order_ends_a_rest() {
     let options = Options { merge_bytes_per_second: 1, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
@@ -403,7 +403,7 @@ async fn who_asks_for_a_merge_does_not_wait_for_the_end_of_a_rest() {
 }
 
 #[tokio::test]
-async fn a_driver_that_may_tear_a_put_is_not_merged_on() {
+async fn nothing_is_merged_on_a_driver_without_atomic_puts() {
     let driver = Faulty::new(MemoryDriver::new(), Faults { torn: u64::MAX, ..Faults::default() });
     let bench = Bench::with(Arc::new(driver), Options::default());
     let store = bench.open().await;

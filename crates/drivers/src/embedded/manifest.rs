@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_lack_files_are_read() {
         for manifest in [example(), Manifest::default()] {
             assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
         }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_without_waiting_is_the_same() {
+    fn reads_from_memory_equal_reads_from_disk() {
         let path = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(path.path(), (0..=255).collect::<Vec<u8>>()).unwrap();
         let file = File::open(path.path()).unwrap();

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_look_like_rows_do_not_take_for_ever() {
+    fn bytes_that_look_like_rows_are_searched_in_bounded_time() {
         let value = worst(200_000);
         let mut bytes = file(&[b"before", &value, b"last"]);
         let at = HEADER_BYTES + BATCH_HEAD_BYTES * 3 + 14 + 1 + 1 + 6;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_formed_does_not_depend_on_the_order_of_arrival() {
+    fn groups_do_not_depend_on_the_order_of_arrival() {
         let at: Vec<i64> = (0..20).collect();
         let labels: Vec<Labels> =
             (0..30).map(|n| Labels::new([(NAME, "m"), ("host", &format!("{n:02}"))]).unwrap()).collect();

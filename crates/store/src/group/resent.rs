@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_the_same_and_what_is_known_to_stand_apart_is_not() {
+    fn near_samples_are_copies_unless_known_to_be_new() {
         check(&[&[-5, 5, 95, 221, 280, 400, 505]], &[&[-5, 0, 100, 221, 300, 400, 505]]);
         check(&[&[190, 205]], &[&[190, 200]]);
         check(&[&[190, 205], &[190], &[195]], &[&[190, 200], &[190], &[200]]);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_at_an_end_that_was_cut_is_found_beside_it() {
+    fn resent_copies_of_a_cut_end_are_recognised() {
         let slots = times(&[100, 200, 300]);
         let overhang = Overhang { before: 0, after: Overhang::beside(300, 331, 20) };
         assert_eq!(overhang.after, 15);
@@ -265,7 +265,7 @@ mod tests {
     proptest! {
         /// Any part of the moved samples finds its own slots, and new ones stay.
         #[test]
-        fn what_was_moved_is_found_again(
+        fn copies_of_moved_samples_are_recognised(
             steps in prop::collection::vec(1i64..400, 3..200),
             bound in 1u64..300,
             sent in any::<u64>(),

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_stands_for_older_rows_that_begin_in_its_range() {
+    fn a_replacement_replaces_older_rows_that_start_in_its_range() {
         let replacement = Replacement { merge: 1, starts: TimeRange::new(1, 9), through: 7 };
         let drawn = |version| {
             format!("54524550{version:02x}")

@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_inserted_is_found_until_it_is_removed(steps in proptest::collection::vec((0u32..40, any::<bool>()), 0..300)) {
+        fn inserted_numbers_are_found_until_removed(steps in proptest::collection::vec((0u32..40, any::<bool>()), 0..300)) {
             // Ids that differ in few bits and collide in the table.
             let id_of = |number: u32| SeriesId(u128::from(number) << 60 | u128::from(number % 5));
             let mut numbers = Numbers::default();

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_lets_others_have_the_index_and_goes_on_with_what_they_made_of_it() {
+    fn a_selection_releases_the_index_and_continues_after_changes() {
         for (op, ends) in [(MatchOp::Regex, [0, 5]), (MatchOp::NotRegex, [3, 4])] {
             let mut index = Index::default();
             (0..1_000).for_each(|n| add(&mut index, &format!("host-{n}")));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_when_nobody_waits_for_it() {
+    fn a_selection_stops_when_its_caller_has_gone() {
         let mut index = Index::default();
         for n in 0..2 * SINGLE_MAX {
             let name = if n < 240 { "few" } else { "many" };

@@ -108,7 +108,7 @@ fn groups_keep_their_members_and_members_their_home() {
 }
 
 #[test]
-fn what_is_removed_is_not_found_and_may_come_again() {
+fn removed_series_are_not_found_and_may_return() {
     let mut index = index();
     let labels = index.labels_of(0).clone();
     index.add(Kind::Entry, labels.id(), &labels);
@@ -138,7 +138,7 @@ fn what_is_removed_is_not_found_and_may_come_again() {
 }
 
 #[test]
-fn costs_are_told_by_label() {
+fn cardinality_is_counted_by_label() {
     let costs = index().cardinality(2, 10);
     assert_eq!((costs.series, costs.series_total, costs.series_max), ([4, 0, 0], 4, 10));
     assert_eq!(costs.names, [("up".to_owned(), 3), ("down".to_owned(), 1)]);
@@ -220,7 +220,7 @@ fn memory_is_counted_as_series_come_and_go_and_bounds_the_new_ones() {
 }
 
 #[test]
-fn labels_that_few_series_have_take_little_however_many_series_there_are() {
+fn rare_labels_take_little_memory_in_a_large_index() {
     let mut index = Index::default();
     let add = |index: &mut Index, pairs: &[(String, &str)]| {
         let labels = Arc::new(Labels::new(pairs.iter().map(|(n, v)| (n, v))).unwrap());
@@ -239,7 +239,7 @@ fn labels_that_few_series_have_take_little_however_many_series_there_are() {
 }
 
 #[test]
-fn a_batch_whose_labels_are_too_much_to_write_out_is_cut() {
+fn a_batch_is_cut_when_its_labels_exceed_the_limit() {
     let series: Vec<Labels> = (0..9).map(|n| Labels::new([("__name__", format!("m{n}"))]).unwrap()).collect();
     let bounds = Bounds { series_max: 99, label_names_max: 99, label_values_max: 99, bytes_max: 1 << 30 };
     let index = Index::default();
@@ -279,7 +279,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_found_is_what_looking_at_every_series_finds(
+    fn selection_equals_a_check_of_every_series(
         series in proptest::collection::vec(any_series(), 0..400),
         matchers in proptest::collection::vec(any_matcher(), 0..4),
     ) {

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_damage_is_noticed() {
+    fn a_manifest_round_trips_and_damage_is_noticed() {
         let lost = Lost { places: 2, bytes: 300 };
         for begun in [None, Some(-7)] {
             let lack = Lack { lost, begun };
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_as_drawn() {
+    fn the_file_matches_the_format() {
         let lack = Lack { lost: Lost { places: 1, bytes: 77 }, begun: Some(1_700_000_000_000_000_000) };
         let drawn = "tachograph lack 1\njournal 4096\nplaces 1\nbytes 77\nbegun 1700000000000000000\n";
         assert_eq!(lack.encode(4_096), format!("{drawn}crc32c 3ec7fa77\n"));

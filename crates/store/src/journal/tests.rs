@@ -179,7 +179,7 @@ fn records_of_one_torn_write_are_dropped_together() {
 }
 
 #[test]
-fn a_changed_length_costs_nothing_of_what_was_written_together() {
+fn a_damaged_length_loses_no_record_of_the_same_write() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(&RealDisk, directory.path(), &header_v3()).unwrap();
     let (mut encoder, mut records) = (Encoder::default(), Vec::new());
@@ -295,7 +295,7 @@ fn labels_that_are_shared_do_not_make_a_small_record_a_huge_one() {
 }
 
 #[test]
-fn no_more_definitions_are_missing_than_lost_bytes_could_hold() {
+fn missing_definitions_are_limited_by_the_lost_bytes() {
     let check = |first: u64, lost: usize, sound: bool| {
         let mut payload = vec![0, 48, 0, 0];
         put_varint(&mut payload, first);

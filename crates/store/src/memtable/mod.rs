@@ -120,7 +120,7 @@ mod tests {
     use tacho_model::{Event, EventKind, OperationKind, TraceId};
 
     #[test]
-    fn room_that_waits_for_records_counts() {
+    fn spare_capacity_counts_as_memory() {
         let calls = 1_024;
         let event = |delta, kind| Event { delta, kind };
         let events = (0..calls).flat_map(|_| [event(1, EventKind::Enter(0)), event(1, EventKind::Exit)]);

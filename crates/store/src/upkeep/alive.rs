@@ -38,7 +38,7 @@ mod tests {
     use crate::keys::Span;
 
     #[test]
-    fn merged_rows_stand_for_their_sources_of_any_span() {
+    fn merged_rows_replace_their_sources_of_any_span() {
         let key = |span, start, generation| ChunkKey { span, start, generation, number: 0 };
         let merged =
             |merge, from, to, through| Some(Replacement { merge, starts: TimeRange::new(from, to), through });

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_begins_where_nothing_reaches_over_and_ends_anywhere() {
+    fn a_merge_starts_at_a_clean_boundary_and_ends_anywhere() {
         let chain = |n: i64| -> Vec<Facts> { (0..n).map(|at| row(at * 10, at * 10 + 12, 5, 0)).collect() };
         check(&chain(4), AIM, &[(0..4, END)]);
         let large = Aim { values_max: 12, ..AIM };
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_sent_again_is_merged_with_what_it_may_be() {
+    fn possible_copies_are_merged_with_their_originals() {
         let due = |start, end| Facts { state: State::Due, ..row(start, end, 100, 1) };
         // At 33 it may be the last of the moved ones, at 34 it cannot.
         check(&[moved(10, 31), due(33, 39)], AIM, &[(0..2, END)]);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_ends_where_nothing_beyond_may_be_the_same_sample() {
+    fn a_merge_ends_before_possible_resent_samples() {
         let large = Aim { values_max: 12, ..AIM };
         let chain = |n: i64| -> Vec<Facts> { (0..n).map(|at| row(at * 10, at * 10 + 12, 5, 0)).collect() };
         let mut rows = chain(6);
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_merge_has_cut_stays_cut() {
+    fn cuts_of_a_merge_stay() {
         let replacement = Some(Replacement { merge: 1, starts: TimeRange::new(0, 90), through: 1 });
         let rows: Vec<Facts> =
             side_by_side(&[5; 8]).into_iter().map(|row| Facts { replacement, ..row }).collect();
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_full_yet_is_remembered() {
+    fn rows_that_are_not_full_are_remembered() {
         let unfinished = |rows: &[Facts]| {
             let merges = choose(rows, i64::MIN, None, &AIM);
             super::unfinished(rows, i64::MIN, &merges, &AIM)
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_full_window_it_goes_on_where_nothing_reaches_over() {
+    fn the_next_window_starts_at_a_clean_boundary() {
         let seen = |rows: &[Facts]| {
             let next = Next::at(40);
             let cut = super::cut_through(rows, i64::MIN, next, &AIM).map(|merge| (merge.rows, merge.until));
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_is_done_alone() {
+    fn a_due_row_is_rewritten_alone() {
         let mut rows = side_by_side(&[100, 100, 100, 5]);
         rows[1].state = State::Due;
         check(&rows, AIM, &[(1..2, END)]);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_ahead_is_not_believed_until_it_is_confirmed_or_over() {
+    fn a_jump_ahead_is_not_trusted_until_confirmed_or_over() {
         let trusted = Trusted::new(Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(100 * DAY, days(0)), 100 * DAY);
         assert_eq!(trusted.look(110 * DAY, days(10)), 110 * DAY, "as long as the other clock went on, too");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_behind_is_believed_and_so_is_its_way_back() {
+    fn a_clock_that_is_behind_is_trusted_and_may_return() {
         let trusted = Trusted::new(Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(113 * DAY, days(0)), 113 * DAY);
         assert_eq!(trusted.look(50 * DAY, days(0)), 50 * DAY, "an earlier time deletes less");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_start_the_store_may_have_been_away_for_a_while() {
+    fn after_a_start_a_limited_absence_is_trusted() {
         let check = |found: &[i64], believed: &[i64]| {
             let trusted = Trusted::new(Some(ClockBounds::default()), Some(100 * DAY));
             let at = since_boot();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_process_is_told_the_latest_time_and_not_the_last() {
+    fn the_next_process_gets_the_latest_time_and_not_the_last() {
         let trusted = Trusted::new(Some(ClockBounds::default()), Some(100 * DAY));
         let clock = tacho_model::ManualClock::new(0);
         assert_eq!(trusted.now(&clock), 0);

@@ -116,7 +116,7 @@ mod tests {
     use crate::MemoryDriver;
 
     #[tokio::test]
-    async fn lives_add_up_and_come_back() {
+    async fn lives_add_up_and_are_loaded() {
         let driver = MemoryDriver::new();
         let (one, other) = (SeriesId(1), SeriesId(2));
         let movement = |changes, descents| Movement { changes, descents };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_as_drawn_and_bad_ones_are_refused() {
+    fn rows_match_the_format_and_bad_ones_are_refused() {
         let drawn = row(SeriesId(7), Movement { changes: 300, descents: 64 });
         assert_eq!((drawn.partition.as_slice(), &*drawn.value), (&b"lives"[..], &[1, 0xac, 2, 64][..]));
         for (value, expect) in [

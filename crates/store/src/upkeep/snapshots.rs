@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_put_is_withdrawn() {
+    fn failed_puts_are_withdrawn() {
         let snapshots = Arc::new(Snapshots::default());
         snapshots.announce(&[place(3)]);
         assert_eq!(seen(&snapshots.open()), [0, 1, 2]);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_is_as_drawn() {
+    fn the_row_matches_the_format() {
         let matchers = vec![Matcher::equal("job", "a")];
         let row = Tombstone { id: 2, matchers, range: TimeRange::new(1, 9), through: 7 }.row();
         let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn deletions_under_way_are_bounded_and_so_is_what_their_patterns_take() {
+    fn pending_deletions_and_their_patterns_are_limited() {
         let full = |of: &str, all: &Tombstones, op, value: &str| {
             let room = all.check_room(&tombstone(1, op, value).matchers).map_err(|error| error.to_string());
             assert!(room.as_ref().is_err_and(|error| error.contains(of)), "{room:?}");
