@@ -101,8 +101,8 @@ fn parquet_of_others_is_read_and_its_broken_rows_are_kept() {
     std::fs::write(&rejects, kept.replace("null", "1767225602")).unwrap();
     ok(&["import", &rejects, "--data", &data]);
     let (_, stderr) = ok(&["import", &path("wide.parquet"), "--data", &data, "--dry-run"]);
-    assert!(stderr.contains("a series for each column of numbers (3); labels \"host\""), "{stderr}");
-    assert!(stderr.contains("warning") && stderr.contains("left out: \"tags.list.element\""), "{stderr}");
+    assert!(stderr.contains("one series per column of numbers (3); labels \"host\""), "{stderr}");
+    assert!(stderr.contains("warning") && stderr.contains("ignored columns: \"tags.list.element\""), "{stderr}");
 
     let whole = std::fs::read(&long).unwrap();
     let cases: [(&[u8], &[&str], i32, &str); 4] = [
