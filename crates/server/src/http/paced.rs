@@ -1,6 +1,6 @@
 //! A socket that limits how long its peer may leave written bytes unread.
 //!
-//! Only the time in which a write is blocked counts, so a stream with pauses may last permanently. A flush does not reset the
+//! Only the time in which a write is blocked counts, so a stream with pauses may last indefinitely. A flush does not reset the
 //! time: otherwise a peer could read a stream of small frames arbitrarily slowly.
 
 use std::io;

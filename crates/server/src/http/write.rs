@@ -48,7 +48,7 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Byt
     let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
     let decode = move |bytes: &[u8]| {
         let decoded = remote_write::decode(bytes, bytes_max)?;
-        // Each sender's series have their own order: each is a run.
+        // Each sender orders series differently: each series is its own run.
         let runs = vec![1; decoded.batch.samples.len()];
         Ok((decoded.batch, runs, decoded.rejects))
     };
