@@ -94,7 +94,7 @@ fn a_declared_record_is_an_entry_with_members_and_its_trace() {
     let [ServerFrame::Reject(reject)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!((reject.record, reject.reason.as_str()), (3, "combination of flags 64 is unknown"));
 
-    // The next version of the application says it otherwise: both forms are there.
+    // The next version of the application declares another form: both are there.
     agent.send(&declare(&forms()[1]));
     let mut frame = DataFrame::new(2, content::BASE);
     put(&mut frame, 3, None, &[FieldValue::Text("ada"), FieldValue::F64(950.0)]);
@@ -181,7 +181,7 @@ fn what_was_declared_before_an_acknowledgement_survives_sigkill() {
     let (euro, cent) = (["", "", "EUR"].as_slice(), ["", "ct"].as_slice());
     let mut since: Vec<(Vec<String>, String)> = Vec::new();
     let mut session = 0;
-    // The last one: somebody goes back to the version before.
+    // The last one: the application is rolled back to the version before.
     for (forms, expect) in [
         (vec![&first], vec![euro]),
         (vec![&later], vec![euro, cent]),
