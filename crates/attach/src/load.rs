@@ -222,7 +222,7 @@ impl Trigger {
             Ok(file) => {
                 let _ = std::os::unix::fs::fchown(file, Some(process.uid), Some(process.gid));
             }
-            // Another user attaches at the same time, or was killed while attaching. The JVM ignores files of other users.
+            // Another process attaches at the same time, or was killed while attaching. The JVM ignores files of other users.
             Err(Errno::EXIST) => {
                 let there = rustix::fs::statat(&directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
                 if there.st_uid != process.uid && there.st_uid != 0 {

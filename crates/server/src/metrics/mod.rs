@@ -1,4 +1,4 @@
-//! What the server counts about itself: one field for each metric.
+//! The server's own metrics: one field per metric.
 //!
 //! Read at `/metrics` (`http/status.rs`) and, every ten seconds, into the store itself (`selfwatch.rs`).
 
