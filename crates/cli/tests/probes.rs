@@ -121,7 +121,7 @@ fn a_server_does_not_start_on_rules_that_it_cannot_read() {
 fn a_full_disk_refuses_a_kept_rule_and_changes_nothing() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
-    // In its place nothing can be written, whoever runs the test.
+    // A directory in place of the file: writing fails for every user, root included.
     std::fs::create_dir(data.path().join("probes.json.new")).unwrap();
     let refused = add(&server, "state=off&pattern=a.*&keep=1");
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("10")), "{}", refused.text());

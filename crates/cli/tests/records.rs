@@ -217,7 +217,7 @@ fn a_server_starts_without_types_that_it_cannot_read_and_goes_on_where_it_cannot
         assert!(log.contains(part), "{part:?} in {log}");
     }
     assert!(listed(&server).is_empty());
-    // In its place nothing can be written, whoever runs the test.
+    // A directory in place of the file: writing fails for every user, root included.
     let aside = data.path().join("record_types.json.new");
     std::fs::create_dir(&aside).unwrap();
     write(&server, 1, &first);
