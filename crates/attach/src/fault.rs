@@ -1,4 +1,4 @@
-//! Why does an agent not get into a process, and what can be done about it?
+//! Reasons why an agent cannot be loaded into a process, with hints.
 
 use std::path::PathBuf;
 
@@ -82,7 +82,7 @@ impl Fault {
             Self::Foreign { uid, .. } => {
                 format!("run it as that user (`sudo -u '#{uid}' tacho attach ...`) or as root")
             }
-            // In a container, root does without some of its rights.
+            // In a container, root lacks some capabilities.
             Self::Closed { .. } if rustix::process::geteuid().is_root() => {
                 "root needs the capability CAP_SYS_PTRACE".into()
             }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_processes_are_shown_on_one_line() {
+    fn process_names_are_shown_on_one_line() {
         let (pid, uid, name) = (7, 0, "a\n\u{1b}[2Jb".to_owned());
         for fault in [
             Fault::Foreign { pid, name: name.clone(), uid },

@@ -1,7 +1,7 @@
-//! Which Java programs run on this machine, and how does an agent get into one of them?
+//! Finds the Java programs on this machine and loads an agent into one of them.
 //!
-//! `process.rs` asks /proc, `perf_data.rs` what a JVM tells of itself, `load.rs` talks to one, `turn.rs` lets
-//! one do so at a time. No Java is started for it, and nothing of a JDK is needed. Linux and HotSpot only.
+//! `process.rs` reads /proc, `perf_data.rs` reads the performance data of a JVM, `load.rs` attaches to one, `turn.rs` serializes
+//! attaching. Starts no Java and needs no JDK. Linux and HotSpot only.
 
 mod fault;
 mod load;
@@ -17,7 +17,7 @@ pub use turn::Turn;
 use perf_data::PerfData;
 use process::Machine;
 
-/// The agent's sender thread (`Sender.java`), as far as a name of a thread goes on Linux.
+/// The agent's sender thread (`Sender.java`), truncated to the length of thread names on Linux.
 const AGENT_THREAD: &str = "tachograph-send";
 /// The oldest Java that the agent runs on.
 const JAVA_LEAST: u32 = 11;
@@ -30,18 +30,18 @@ pub struct Jvm {
     pub process: Process,
     /// Main class or jar, and its arguments.
     pub command: String,
-    /// `17.0.15`; `None` where it does not tell.
+    /// `17.0.15`; `None` when unknown.
     pub version: Option<String>,
     pub has_agent: bool,
-    /// It says that it takes no agent, or its options say so for it.
+    /// It reports that it does not support attaching, or its options disable it.
     is_disabled: bool,
 }
 
 impl Jvm {
-    /// The JVM with this number.
+    /// The JVM with this process id.
     ///
     /// # Errors
-    /// When there is none, or this user may not look into it.
+    /// When it does not exist, or this user may not inspect it.
     pub fn find(pid: u32) -> Result<Self, Fault> {
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid })?;
         let name = title(&process);
@@ -56,7 +56,7 @@ impl Jvm {
         }
     }
 
-    /// All processes that are a JVM, and those of others that look like one, by number.
+    /// All JVM processes, including those of other users that look like one, by process id.
     pub fn all() -> Vec<Result<Self, Fault>> {
         let mut pids = Process::all();
         pids.sort_unstable();
@@ -70,7 +70,7 @@ impl Jvm {
         found.filter(is_listed).collect()
     }
 
-    /// `tells`: it keeps a file of what it is and does.
+    /// `tells`: it has a performance data file.
     fn of(process: Process, tells: bool) -> Self {
         let told = tells.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
         let PerfData { command, version, takes_agents } = told.unwrap_or_default();
@@ -86,7 +86,7 @@ impl Jvm {
         Self { process, command, version, has_agent, is_disabled }
     }
 
-    /// Why the agent cannot be loaded into it, if that is known without trying.
+    /// Why the agent cannot be loaded into it, if known without trying.
     pub fn obstacle(&self) -> Option<Fault> {
         let pid = self.process.pid;
         let version = self.version.as_deref().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Jvm {
         }
     }
 
-    /// Whether the agent runs in it by now.
+    /// Whether the agent runs in it now.
     pub fn runs_agent(&self) -> bool {
         self.process.has_thread(AGENT_THREAD)
     }
@@ -119,7 +119,7 @@ fn main(command: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// What a process is called that may be a JVM.
+/// Title of a process that may be a JVM.
 fn title(process: &Process) -> String {
     let program = process.is_java_command().then(|| program(&process.arguments())).flatten();
     program.map_or_else(|| process.name(), |program| main(&program).to_owned())
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_have_a_feature_number() {
+    fn versions_are_parsed_to_feature_numbers() {
         for (version, expect) in [
             ("17.0.15", Some(17)),
             ("25", Some(25)),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_of_a_command_line_is_found_behind_the_options() {
+    fn the_main_class_is_found_after_the_options() {
         for (line, expect) in [
             ("java -Xmx1g -jar /opt/shop.jar --port 80", Some("/opt/shop.jar --port 80")),
             ("java -cp a.jar:b.jar -Dx=y shop.Main", Some("shop.Main")),

@@ -1,4 +1,4 @@
-//! How is an agent loaded into a JVM that runs? By HotSpot's attach protocol, version 1, which all its versions speak.
+//! Loads an agent into a running JVM, by version 1 of HotSpot's attach protocol, which all its versions support.
 //!
 //! Sources in OpenJDK: `src/jdk.attach/linux/classes/sun/tools/attach/VirtualMachineImpl.java` is this end of it,
 //! `src/hotspot/os/posix/attachListener_posix.cpp` and `src/hotspot/share/services/attachListener.cpp` are the other.
@@ -11,8 +11,8 @@
 //!     ◀──────────────────────────── 0 \n return code: 0 \n    once agentmain has returned
 //! ```
 //!
-//! A JVM without the file, or that takes no agents, answers SIGQUIT by a list of its threads on its standard output; one that
-//! is not ready yet, by its end. So the signal is sent only to a JVM that has a handler for it, and has the file.
+//! On SIGQUIT, a JVM without the file, or with attaching disabled, prints a thread dump to its standard output; one that is not
+//! ready yet is terminated. So the signal is sent only to a JVM with a handler for it and with the file.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -28,25 +28,25 @@ use tacho_api::printable::printable;
 
 use crate::{Fault, Process};
 
-/// How long a JVM may take to listen: it does when its threads next stop together. At half of it SIGQUIT is sent once more, which
-/// one that begins to listen at that moment answers by a list of its threads: so this is long, for busy machines.
+/// Timeout for a JVM to listen: it does at its next safepoint. SIGQUIT is sent once more after half of it; a JVM that begins to
+/// listen at that moment prints a thread dump for it: so the timeout is long, for busy machines.
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long it may take until it handles SIGQUIT, and takes agents: it has just been started.
+/// Timeout for a JVM that has just started to handle SIGQUIT and to support agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);
-/// What it says in place of loading an agent when it has no modules yet.
+/// Its response in place of loading an agent before its modules are initialized.
 const NOT_READY: &str = "java.lang.NullPointerException";
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long loading may take: the agent changes all classes that it watches.
+/// Timeout for loading: the agent transforms all classes that it watches.
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
-/// Bytes of an answer that are read.
+/// Limit on the bytes of a response.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// Bytes of an answer that are told.
+/// Limit on the bytes of a response that are reported.
 const SAID_BYTES_MAX: usize = 400;
 
-/// Loads the agent at `jar`, a path as the process sees it, and returns when its `agentmain` has.
+/// Loads the agent at `jar`, a path as the process sees it, and returns when its `agentmain` has returned.
 ///
 /// # Errors
-/// When the JVM does not listen, or says that it did not load the agent. That the agent found no fault of its own is not said.
+/// When the JVM does not listen, or reports a failure. Errors inside of the agent are not reported.
 pub fn load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), Fault> {
     let begun = Instant::now();
     loop {
@@ -69,7 +69,7 @@ fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), F
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             Fault::NoAnswer { pid: process.pid, seconds: LOAD_TIME_MAX.as_secs() }
         }
-        // By its end of the connection, or by what it had not read.
+        // The JVM closed the connection, or reset it with unread bytes.
         _ => Fault::Refused { pid: process.pid },
     })?;
     if answer.is_empty() {
@@ -87,7 +87,7 @@ fn ask(stream: &mut UnixStream, request: &[u8]) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// The first line is how the command ended, the rest what was said; where that is well, `return code:` and that of the agent.
+/// The first line is the status of the command, the rest its output; on success `return code:` and that of the agent.
 fn judge(answer: &str) -> Result<(), String> {
     let (code, said) = answer.split_once('\n').unwrap_or((answer, ""));
     let said = said.trim();
@@ -104,7 +104,7 @@ fn judge(answer: &str) -> Result<(), String> {
 }
 
 fn on_one_line(text: &str) -> String {
-    // What the JVM prints of an exception: the lines of its stack are of no use here.
+    // An exception of the JVM: its stack trace is not useful here.
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("at "));
     let mut line = printable(&lines.collect::<Vec<_>>().join("; "));
     if let Some((end, _)) = line.char_indices().find(|(at, _)| *at >= SAID_BYTES_MAX) {
@@ -114,7 +114,7 @@ fn on_one_line(text: &str) -> String {
     line
 }
 
-/// A connection to the JVM, which is made to listen where it does not yet.
+/// A connection to the JVM; makes it listen if it does not yet.
 fn connect(process: &Process) -> Result<UnixStream, Fault> {
     let pid = process.pid;
     let path = process.tmp()?.join(format!(".java_pid{}", process.own_pid));
@@ -139,11 +139,11 @@ fn connect(process: &Process) -> Result<UnixStream, Fault> {
     }
 }
 
-/// `None` where it does not listen.
+/// `None` when it does not listen.
 fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
     let failed = |source| Fault::Io { doing: "connect to", path: path.to_owned(), source };
     let is_missing = |error: &io::Error| {
-        // Refused: it was left behind by another one with this number.
+        // Connection refused: the socket file was left by another process with this id.
         matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
     };
     match std::fs::symlink_metadata(path) {
@@ -160,14 +160,14 @@ fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
     }
 }
 
-/// Whether the process itself listens at the other end: somebody else of its user may have taken the place.
+/// Whether the process itself listens at the other end: another process of its user may have created the socket.
 fn answers(stream: &UnixStream, process: &Process) -> io::Result<bool> {
     let peer = rustix::net::sockopt::socket_peercred(stream)?;
     Ok((peer.pid.as_raw_nonzero().get().cast_unsigned(), peer.uid.as_raw()) == (process.pid, process.uid))
 }
 
-/// Sends it to the process that was found, if that has a handler for it; whether it was sent. It ends one that has none, and
-/// another one may have got its number in the meantime.
+/// Sends SIGQUIT to the process that was found, if it has a handler for it; returns whether it was sent. The signal would end a
+/// process without a handler, and the process id may have been reused in the meantime.
 fn send_sigquit(process: &Process) -> Result<bool, Fault> {
     let pid = process.pid;
     let failed = |error: Errno| match error {
@@ -175,10 +175,10 @@ fn send_sigquit(process: &Process) -> Result<bool, Fault> {
         error => Fault::Io { doing: "signal", path: format!("/proc/{pid}").into(), source: error.into() },
     };
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Fault::NoProcess { pid })?;
-    // Held before it is looked at: who is found below is then the one that gets it, or nobody does.
+    // The pidfd is opened before the check: so the checked process gets the signal, or none does.
     let held = match rustix::process::pidfd_open(number, PidfdFlags::empty()) {
         Err(Errno::SRCH) => return Err(Fault::Ended { pid }),
-        // A kernel before 5.3, or a container in which that is forbidden: it does not get any closer there.
+        // A kernel before 5.3, or a container that forbids it: without a pidfd the check is less strict.
         held => held.ok(),
     };
     if !process.now()?.handles_sigquit {
@@ -191,15 +191,15 @@ fn send_sigquit(process: &Process) -> Result<bool, Fault> {
     sent.map(|()| true).map_err(failed)
 }
 
-/// The file that tells SIGQUIT from one that somebody else sent. Taken away when dropped.
+/// The file that distinguishes SIGQUIT for attaching from other SIGQUITs. Removed when dropped.
 struct Trigger {
-    /// Held open: it can be reached also when the process has ended.
+    /// Kept open: it is reachable after the process has ended, too.
     directory: OwnedFd,
     name: String,
 }
 
 impl Trigger {
-    /// In the directory in which it works, or in its /tmp where that cannot be written.
+    /// In its working directory, or in its /tmp if that is not writable.
     fn new(process: &Process) -> Result<Self, Fault> {
         let own = Self::in_directory(&process.working_directory(), process);
         own.or_else(|_| {
@@ -218,11 +218,11 @@ impl Trigger {
         let name = format!(".attach_pid{}", process.own_pid);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::openat(&directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
-            // It must belong to its user. Fails where that is so already, and we are not root.
+            // The file must belong to the JVM's user. Fails without root; harmless if it does already.
             Ok(file) => {
                 let _ = std::os::unix::fs::fchown(file, Some(process.uid), Some(process.gid));
             }
-            // Somebody else attaches to it at the same time, or did and was killed. It passes over those of other users.
+            // Another process attaches at the same time, or was killed while attaching. The JVM ignores files of other users.
             Err(Errno::EXIST) => {
                 let there = rustix::fs::statat(&directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
                 if there.st_uid != process.uid && there.st_uid != 0 {
@@ -237,7 +237,7 @@ impl Trigger {
 
 impl Drop for Trigger {
     fn drop(&mut self) {
-        // Whoever attaches at the same time may have done so before.
+        // A concurrent attach may have removed it already.
         let _ = rustix::fs::unlinkat(&self.directory, self.name.as_str(), AtFlags::empty());
     }
 }
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_says_whether_the_agent_was_taken() {
+    fn responses_say_whether_the_agent_was_loaded() {
         let stack = "java.lang.module.FindException: Module java.instrument not found\n\tat java.base/java.lang.module\n";
         let disabled =
             "Dynamic agent loading is not enabled. Use -XX:+EnableDynamicAgentLoading to launch target VM.";
@@ -281,10 +281,10 @@ mod tests {
         }
     }
 
-    /// A shell that ends with 7 on SIGQUIT, if it `handles` it, and with 0 when its input ends.
+    /// A shell that exits with 7 on SIGQUIT, if it `handles` it, and with 0 at the end of its input.
     fn shell(handles: bool) -> (std::process::Child, Process) {
         let script = if handles { "trap 'exit 7' QUIT; echo up; read line" } else { "echo up; read line" };
-        // Ignored where the tests run in the background of a script, which a shell could not change any more.
+        // Ignored when the tests run in the background of a script, which a shell could not change.
         let mut command = std::process::Command::new("env");
         command.args(["--default-signal=QUIT", "sh", "-c", script]);
         let piped = std::process::Stdio::piped;
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_reaches_the_process_that_was_found_and_no_other() {
+    fn a_signal_is_sent_only_to_the_process_that_was_found() {
         let (mut child, process) = shell(true);
         let earlier = Process { started: process.started - 1, ..process.clone() };
         let of_another = Process { uid: process.uid + 1, ..process.clone() };
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_is_taken_away_again() {
+    fn the_trigger_file_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let this = Process::find(std::process::id()).expect("it is there");
         let file = directory.path().join(format!(".attach_pid{}", this.own_pid));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_socket_of_its_own_is_talked_to() {
+    fn only_a_socket_of_the_process_itself_is_used() {
         let directory = tempfile::tempdir().unwrap();
         let this = Process::find(std::process::id()).expect("it is there");
         let path = directory.path().join("socket");

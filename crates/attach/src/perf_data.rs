@@ -1,4 +1,4 @@
-//! What does a JVM tell of itself in `/tmp/hsperfdata_USER/PID`?
+//! Parses a JVM's performance data, `/tmp/hsperfdata_USER/PID`.
 //!
 //! The format is that of `src/hotspot/share/runtime/perfMemory.hpp` in OpenJDK, version 2; the names are from
 //! `services/runtimeService.cpp` and `runtime/statSampler.cpp`:
@@ -14,7 +14,7 @@
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const LITTLE_ENDIAN: u8 = 1;
 const MAJOR: u8 = 2;
-/// A JVM has some 200.
+/// A JVM has about 200.
 const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub(super) struct PerfData {
     /// Main class or jar, and its arguments.
     pub command: Option<String>,
     pub version: Option<String>,
-    /// Whether agents can be loaded into it.
+    /// Whether it supports attaching agents.
     pub takes_agents: Option<bool>,
 }
 
 impl PerfData {
-    /// `None` where it is something else. What is missing in it, or broken, is left out: the file changes while it is read.
+    /// `None` for another format. Missing or damaged entries are skipped: the file changes while it is read.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if !bytes.starts_with(&MAGIC) || *bytes.get(5)? != MAJOR {
             return None;
@@ -51,7 +51,7 @@ impl PerfData {
         match text(4).as_deref() {
             Some("sun.rt.javaCommand") => self.command = data(),
             Some("java.property.java.version") => self.version = data(),
-            // A character for each capability, '1' where it is there. The first one: attaching.
+            // One character per capability, '1' if supported. The first one is attaching.
             Some("sun.rt.jvmCapabilities") => {
                 self.takes_agents = data().filter(|it| !it.is_empty()).map(|it| it.starts_with('1'));
             }
@@ -73,7 +73,7 @@ impl Fields<'_> {
         usize::try_from(value).ok()
     }
 
-    /// Up to the first 0.
+    /// The text up to the first 0 byte.
     fn text(&self, at: usize) -> Option<String> {
         let text = self.bytes.get(at..)?.split(|byte| *byte == 0).next()?;
         Some(String::from_utf8_lossy(text).into_owned())
@@ -84,7 +84,7 @@ impl Fields<'_> {
 mod tests {
     use super::*;
 
-    /// A file of these entries, in one byte order or the other.
+    /// A file of these entries, in either byte order.
     fn file(entries: &[(&str, &str)], is_little: bool) -> Vec<u8> {
         let int = |value: usize| {
             let value = i32::try_from(value).unwrap();
@@ -114,7 +114,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_a_jvm_tells_is_found_in_both_byte_orders() {
+    fn entries_are_parsed_in_both_byte_orders() {
         let expect = PerfData {
             command: Some("shop.Größe --port 80".into()),
             version: Some("17.0.15".into()),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_takes_away_what_it_hits_and_no_more() {
+    fn damage_affects_only_the_damaged_entry() {
         let whole = file(&TOLD, true);
         assert_eq!(PerfData::parse(&[]), None);
         assert_eq!(PerfData::parse(b"#!/bin/sh and so on, longer than a head"), None);

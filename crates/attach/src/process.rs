@@ -1,4 +1,4 @@
-//! What does /proc say of a process? (proc(5))
+//! Properties of a process from /proc (proc(5)).
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,26 +9,26 @@ use rustix::fs::OFlags;
 
 use super::Fault;
 
-/// Bytes of one file that are looked at: far more than any of them has.
+/// Limit on the bytes read of one file: far more than any of them has.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const SIGQUIT: u32 = 3;
-/// Where the field is in /proc/PID/stat, behind the name: that is the second one.
+/// Position of the field in /proc/PID/stat after the name, which is the second field.
 const STARTED_AT: usize = 22 - 3;
 /// Folders between `libjvm.so` and the home of its JDK, at most: Java 8 has `jre/lib/amd64/server`.
 const HOME_DEPTH_MAX: usize = 5;
 
-/// A process, as it was when it was looked for.
+/// A process, as it was when it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    /// Its number in its own namespace: what it takes itself for.
+    /// Its process id in its own namespace.
     pub own_pid: u32,
-    /// When it began, in clock ticks since the machine did: a later one with its number has another.
+    /// Its start time, in clock ticks since boot: distinguishes it from a later process with the same id.
     pub started: u64,
     /// The effective ones.
     pub uid: u32,
     pub gid: u32,
-    /// Whether SIGQUIT runs a handler of its own. Where not, the signal would end it.
+    /// Whether it has a handler for SIGQUIT. Without one, the signal would end it.
     pub handles_sigquit: bool,
     /// By SIGSTOP, or a debugger.
     pub is_stopped: bool,
@@ -48,17 +48,17 @@ pub(super) enum Machine {
 impl Process {
     pub fn find(pid: u32) -> Option<Self> {
         let folder = Path::new("/proc").join(pid.to_string());
-        // First when it began: where it ends and another one gets its number in between, this is no longer that one's.
+        // Start time first: if the process ends and its id is reused in between, the start times differ.
         let started = started(&text(&folder.join("stat"))?)?;
         let found = Self::parse(&text(&folder.join("status"))?, started)?;
-        // Threads begin later.
+        // Threads have a later start time.
         if found.pid == pid { Some(found) } else { Self::find(found.pid) }
     }
 
-    /// The same process, as it is by now.
+    /// The same process in its present state.
     ///
     /// # Errors
-    /// When it has ended, or its number or it itself belongs to somebody else.
+    /// When it has ended, its id is reused, or its user has changed.
     pub(super) fn now(&self) -> Result<Self, Fault> {
         let pid = self.pid;
         let now = Self::find(pid).ok_or(Fault::Ended { pid })?;
@@ -78,9 +78,9 @@ impl Process {
         let numbers = |key: &str| -> Option<Vec<u32>> {
             line(key)?.split_whitespace().map(|word| word.parse().ok()).collect()
         };
-        // The process, also where the number is that of one of its threads.
+        // The thread group id, also when the id is that of one of its threads.
         let pid = *numbers("Tgid")?.first()?;
-        // From the outermost namespace to its own. Kernels before 4.1 do not say it.
+        // From the outermost namespace to its own. Missing in kernels before 4.1.
         let own_pid = numbers("NSpid").and_then(|pids| pids.last().copied()).unwrap_or(pid);
         // Real, effective, saved, and that for files.
         let effective = |key| numbers(key).and_then(|ids| ids.get(1).copied());
@@ -95,15 +95,15 @@ impl Process {
         Path::new("/proc").join(self.pid.to_string()).join(name)
     }
 
-    /// As it is in its own view of the file system.
+    /// A path of the process' own view of the file system, seen from here.
     pub fn seen(&self, path: &Path) -> PathBuf {
         self.file("root").join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Its /tmp, where HotSpot keeps its files, whatever the variables of its environment say.
+    /// Its /tmp, where HotSpot keeps its files, independent of environment variables.
     ///
     /// # Errors
-    /// When it is a link in a file system of its own: followed from here, it would lead into ours.
+    /// When it is a link in another file system: followed from here, it would lead into ours.
     pub fn tmp(&self) -> Result<PathBuf, Fault> {
         self.tmp_at(self.seen(Path::new("/tmp")), self.has_our_root())
     }
@@ -112,7 +112,7 @@ impl Process {
         match fs::symlink_metadata(&seen) {
             Ok(file) if file.is_symlink() && !has_our_root => Err(Fault::LinkedTmp { pid: self.pid }),
             Ok(_) if seen.is_dir() => Ok(seen),
-            // A process with more rights than ours does not show its root.
+            // The root of a process with more rights than ours is not readable.
             _ => Ok("/tmp".into()),
         }
     }
@@ -129,13 +129,13 @@ impl Process {
         text(&self.file("comm")).map_or_else(|| "?".into(), |text| text.trim_end().to_owned())
     }
 
-    /// Whether this user may do as it pleases with it.
+    /// Whether this user has full access to it.
     pub fn is_open_to_us(&self) -> bool {
         let us = rustix::process::geteuid();
         us.is_root() || us.as_raw() == self.uid
     }
 
-    /// `None` where it does not show itself, or has ended.
+    /// `None` when it is not readable, or has ended.
     pub(super) fn machine(&self) -> Option<Machine> {
         let maps = text(&self.file("maps"))?;
         Some(machine(&maps))
@@ -151,20 +151,20 @@ impl Process {
         self.arguments().first().is_some_and(|command| command.rsplit('/').next() == Some("java"))
     }
 
-    /// A variable of the environment in which it was started; none where it does not show it.
+    /// A variable of its initial environment; `None` when not readable.
     pub fn variable(&self, name: &str) -> Option<String> {
         let words = words(&self.file("environ"));
         words.iter().find_map(|word| Some(word.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
     }
 
-    /// Whether one of its threads has this name, of which Linux keeps 15 bytes.
+    /// Whether one of its threads has this name, truncated by Linux to 15 bytes.
     pub(super) fn has_thread(&self, name: &str) -> bool {
         let Ok(threads) = fs::read_dir(self.file("task")) else { return false };
         let mut names = threads.filter_map(|thread| text(&thread.ok()?.path().join("comm")));
         names.any(|thread| thread.trim_end() == name)
     }
 
-    /// The file in which a JVM tells of itself.
+    /// The performance data file of a JVM.
     pub(super) fn perf_data(&self) -> Option<Vec<u8>> {
         self.perf_data_below(&self.tmp().ok()?)
     }
@@ -172,7 +172,7 @@ impl Process {
     fn perf_data_below(&self, tmp: &Path) -> Option<Vec<u8>> {
         let mut folders = fs::read_dir(tmp).ok()?.filter_map(|entry| {
             let entry = entry.ok()?;
-            // HotSpot makes a folder. A link leads to whatever somebody wants to be read in its place.
+            // HotSpot creates a directory. A link could lead to any file that another user chose.
             let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
             (is_folder && entry.file_name().to_str()?.starts_with("hsperfdata_")).then(|| entry.path())
         });
@@ -183,8 +183,8 @@ impl Process {
         read(&path).ok()
     }
 
-    /// The version of Java that its JDK writes beside it, for a JVM that does not tell of itself: one without a file for it,
-    /// or whose user has no name.
+    /// The Java version from its JDK's `release` file, for a JVM without performance data: with the file disabled, or whose
+    /// user has no name.
     pub(super) fn java_version(&self) -> Option<String> {
         let maps = text(&self.file("maps"))?;
         let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);
@@ -192,12 +192,12 @@ impl Process {
         releases.find_map(|release| java_version(&release))
     }
 
-    /// Where its standard error goes, if that is a file.
+    /// The target of its standard error, if that is a file.
     pub fn standard_error(&self) -> Option<PathBuf> {
         fs::read_link(self.file("fd/2")).ok().filter(|path| path.is_absolute() && !path.starts_with("/dev"))
     }
 
-    /// Whether it has this machine's network.
+    /// Whether it shares this machine's network namespace.
     pub fn shares_network(&self) -> bool {
         let network = |process: &Path| fs::read_link(process.join("ns/net")).ok();
         let its = network(&self.file(""));
@@ -227,7 +227,7 @@ fn java_version(release: &str) -> Option<String> {
     Some(version.trim().trim_matches('"').to_owned()).filter(|version| !version.is_empty())
 }
 
-/// From /proc/PID/stat. The name may have any characters in it, also blanks and brackets.
+/// From /proc/PID/stat. The name may contain any characters, also blanks and brackets.
 fn started(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(STARTED_AT)?.parse().ok()
 }
@@ -238,7 +238,7 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// No link is followed, and a pipe that nobody writes to is empty: the file may lie where others can do as they please.
+/// Follows no link and does not block on a pipe: other users may control the directory.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -251,7 +251,7 @@ fn text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&read(path).ok()?).into_owned())
 }
 
-/// Words with a 0 behind each.
+/// Splits at 0 bytes.
 fn words(path: &Path) -> Vec<String> {
     let text = text(path).unwrap_or_default();
     text.split_terminator('\0').map(str::to_owned).collect()
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn another_one_with_its_number_is_not_taken_for_it() {
+    fn another_process_with_the_same_id_is_not_accepted() {
         let this = Process::find(std::process::id()).expect("it is there");
         assert_eq!(this.now().unwrap().started, this.started);
         for other in [
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_place_of_tmp_is_followed_where_it_leads_to_the_same() {
+    fn a_link_in_place_of_tmp_is_followed_only_to_the_same_directory() {
         let this = Process::find(std::process::id()).expect("it is there");
         let directory = tempfile::tempdir().unwrap();
         let (folder, link) = (directory.path().join("tmp"), directory.path().join("link"));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_from_a_folder_and_not_through_a_link() {
+    fn a_file_is_read_from_a_directory_but_not_through_a_link() {
         let this = Process::find(std::process::id()).expect("it is there");
         let [tmp, elsewhere] = [0; 2].map(|_| tempfile::tempdir().unwrap());
         let file = this.own_pid.to_string();

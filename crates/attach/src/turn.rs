@@ -1,4 +1,4 @@
-//! Who loads an agent into a process? One at a time: a JVM takes a second one without a word.
+//! Serializes loading agents: a JVM loads a second agent without an error.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -8,23 +8,23 @@ use rustix::io::Errno;
 
 use crate::{Fault, Process};
 
-/// How long the one before may take: a little more than listening and loading may together.
+/// Timeout for the previous loader: a little more than the timeouts of listening and loading together.
 const TURN_TIME_MAX: Duration = Duration::from_secs(100);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The right to load an agent into a process. Given back when dropped, and when this program ends.
+/// The right to load an agent into a process. Released when dropped, and when this program ends.
 pub struct Turn(#[expect(dead_code, reason = "the lock is held as long as the file is open")] OwnedFd);
 
 impl Turn {
-    /// Waits for the one who has it. What was known of the process before that may have changed by then.
+    /// Waits for the present holder. What was read about the process before may have changed by then.
     ///
     /// # Errors
-    /// When the process is not there, or the other one does not come to an end.
+    /// When the process does not exist, or the present holder does not finish in time.
     pub fn take(process: &Process) -> Result<Self, Fault> {
         Self::take_within(process, TURN_TIME_MAX, || std::thread::sleep(PAUSE))
     }
 
-    /// By a lock on what /proc has of the process: it leaves nothing behind, and is gone with it.
+    /// Uses a lock on the process' /proc entry: it leaves nothing behind and ends with the process.
     fn take_within(process: &Process, time_max: Duration, mut pause: impl FnMut()) -> Result<Self, Fault> {
         let pid = process.pid;
         let path = format!("/proc/{pid}");
@@ -51,14 +51,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_has_it_at_a_time() {
+    fn only_one_holds_the_turn() {
         let this = Process::find(std::process::id()).expect("it is there");
         let parent = Process::find(std::os::unix::process::parent_id()).expect("it is there");
         let turn = Turn::take(&this).unwrap();
         let hasty = Turn::take_within(&this, Duration::ZERO, || panic!("there is no time for a pause"));
         assert!(matches!(hasty, Err(Fault::Busy { .. })));
         drop(Turn::take(&parent).unwrap());
-        // Given back only after the next one was refused it.
+        // Released only after the next one was refused.
         let mut turn = Some(turn);
         let next = Turn::take_within(&this, TURN_TIME_MAX, || turn = None).unwrap();
         assert!(turn.is_none(), "there were two turns at once");

@@ -1,4 +1,4 @@
-//! Asks a running server over HTTP: what the commands of `tacho` use.
+//! HTTP client of the commands of `tacho`.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::failure::Failure;
 
-/// How long an answer may take: longer than the server's own limit on a request.
+/// Timeout of a request: longer than the server's own limit.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
 /// One server; every request has a connection of its own, but for those of a [`Connection`].
@@ -22,16 +22,16 @@ pub struct Client {
     authority: String,
 }
 
-/// A connection that is kept for many requests, one after the other.
+/// A connection that is reused for many requests, one after the other.
 pub struct Connection {
     authority: String,
     sender: SendRequest<Full<Bytes>>,
 }
 
-/// A refusal that passes: the server is busy or full.
+/// A temporary refusal: the server is busy or full.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Come again after this time.
+    /// Retry after this time.
     Later(Duration),
     Failed(Failure),
 }
@@ -104,7 +104,7 @@ impl Client {
         unreachable(&self.authority, error)
     }
 
-    /// The answer at `path`, part by part as it comes. It may take as long as it likes.
+    /// The response at `path`, part by part as it arrives. No time limit.
     pub async fn stream(&self, path: &str) -> Result<Stream, Failure> {
         let mut connection = self.connect().await?;
         let response = connection.request(Method::GET, path, Bytes::new()).await?;
@@ -116,7 +116,7 @@ impl Client {
     }
 }
 
-/// An answer that is still coming.
+/// A response that is still being received.
 pub struct Stream {
     authority: String,
     body: Incoming,
@@ -200,7 +200,7 @@ fn asked_wrongly(status: StatusCode, failure: Failure) -> Failure {
     if status == StatusCode::BAD_REQUEST { failure.into_usage() } else { failure }
 }
 
-/// The server's own words, where it has said any.
+/// The server's error message, if there is one.
 fn refused(status: StatusCode, body: &str) -> Failure {
     let said: Option<Value> = serde_json::from_str(body).ok();
     match said.as_ref().and_then(|v| v["error"].as_str()) {

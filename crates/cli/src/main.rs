@@ -1,4 +1,4 @@
-//! `tacho`: reads the command line, runs the command, and tells how it ended.
+//! `tacho`: parses the command line, runs the command, and reports the result.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Who does not listen hears the exit code.
+            // If stderr cannot be written, the exit code still reports the failure.
             let _ = writeln!(std::io::stderr(), "{failure}");
             failure.exit_code()
         }

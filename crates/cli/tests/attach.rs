@@ -1,4 +1,4 @@
-//! `tacho attach` and real JVMs: the agent gets in and records, or it is said why not; the program notices neither.
+//! `tacho attach` with real JVMs: the agent is loaded and records, or the reason is reported; the program is not disturbed.
 
 #[path = "support/java.rs"]
 mod java;
@@ -35,12 +35,12 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn the_agent_gets_into_a_program_that_runs_and_records() {
+fn the_agent_is_loaded_into_a_running_program_and_records() {
     let Some(java) = Java::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_with(dir.path(), &["--selfwatch-seconds", "0"]);
     let to = format!("server={}", server.records);
-    // -Xrs: it does not listen to signals, and to those who attach from the start.
+    // -Xrs: the JVM does not handle SIGQUIT, and listens for attaching from the start.
     for (version, option) in
         [(17, "-Xshare:auto"), (25, "-Xshare:auto"), (17, "-XX:-UsePerfData"), (25, "-Xrs")]
     {
@@ -74,7 +74,7 @@ fn the_agent_gets_into_a_program_that_runs_and_records() {
 }
 
 #[test]
-fn of_two_at_once_one_gets_it_in() {
+fn of_two_concurrent_attaches_one_loads_the_agent() {
     let Some(java) = Java::new() else { return };
     let mut program = java.start(17, &[], &[]);
     let pid = program.pid();
@@ -94,7 +94,7 @@ fn of_two_at_once_one_gets_it_in() {
 }
 
 #[test]
-fn a_program_that_is_being_started_takes_it_too() {
+fn a_program_that_is_starting_gets_the_agent() {
     let Some(java) = Java::new() else { return };
     for version in [17, 25] {
         let mut program = java.spawn(None, version, &[], &[]);
@@ -109,7 +109,7 @@ fn a_program_that_is_being_started_takes_it_too() {
 }
 
 #[test]
-fn where_it_does_not_get_in_the_reason_is_said() {
+fn a_failed_attach_reports_the_reason() {
     let Some(java) = Java::new() else { return };
     let disabled = "-XX:+DisableAttachMechanism";
     let takes_none =
@@ -153,7 +153,7 @@ fn where_it_does_not_get_in_the_reason_is_said() {
 }
 
 #[test]
-fn mistakes_are_told_with_a_hint() {
+fn argument_errors_have_a_hint() {
     let Some(java) = Java::new() else { return };
     let this = std::process::id().to_string();
     let (jar, api) = (java.agent.to_str().unwrap(), concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
@@ -193,14 +193,14 @@ fn mistakes_are_told_with_a_hint() {
 }
 
 #[test]
-fn root_gets_into_programs_of_other_users() {
+fn root_attaches_to_programs_of_other_users() {
     let Some(java) = Java::new() else { return };
     if !Java::starts_as(NOBODY) {
         eprintln!("not tested: Java cannot be started as user {NOBODY} from here");
         return;
     }
     let mut theirs = java.start_as(Some(NOBODY), 17, &[], &[("TACHO_SERVICE", "env")]);
-    // They cannot read the agent: it lies in a directory of root's.
+    // Other users cannot read the agent: it is in a directory of root.
     let closed = tempfile::tempdir().unwrap();
     std::fs::set_permissions(closed.path(), Permissions::from_mode(0o700)).unwrap();
     let jar = closed.path().join("agent.jar");
@@ -232,7 +232,7 @@ fn root_gets_into_programs_of_other_users() {
 }
 
 #[test]
-fn whoever_is_not_root_is_refused_programs_of_other_users() {
+fn other_users_cannot_attach_to_programs_of_others() {
     let Some(java) = Java::new() else { return };
     if !is_root() {
         let owner = std::fs::metadata("/proc/1").map(|process| process.uid());

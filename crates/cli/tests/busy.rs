@@ -1,4 +1,4 @@
-//! When all room is taken: who comes then is told to come again, and everything goes on as soon as there is room.
+//! Full memory budgets: further requests get 503 with Retry-After, and work continues as soon as memory is released.
 
 #[path = "../../server/tests/support/inside.rs"]
 mod inside;
@@ -16,11 +16,11 @@ use tacho_store::MemoryDriver;
 use tacho_store::layer::faults::{Faults, Faulty};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Bodies at their longest that have room at the same time: no shorter than those of forms, which have the same room.
+/// Bodies of maximum size that fit into the budget together: not shorter than forms, which share the budget.
 const BODIES: usize = 16;
 const BODY_BYTES: usize = 1 << 20;
 
-/// A write of which so many bytes come, and no more.
+/// A write that stalls after this many bytes.
 fn stalled(at: SocketAddr, bytes: usize) -> TcpStream {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     let head = format!("POST /write HTTP/1.1\r\nHost: {at}\r\nContent-Length: {BODY_BYTES}\r\n\r\n");
@@ -47,11 +47,11 @@ fn remote_write() -> Vec<u8> {
 }
 
 #[test]
-fn bodies_that_take_all_room_send_others_away_and_then_all_goes_on() {
+fn a_full_body_budget_refuses_requests_until_it_is_released() {
     let data = tempfile::tempdir().unwrap();
     let bytes = BODY_BYTES.to_string();
     let flags = ["--body-bytes-max", &bytes, "--selfwatch-seconds", "0", "--requests-max", "10000"];
-    // However slow the machine is, stalled bodies stay until the end.
+    // Stalled bodies stay until the end, however slow the machine is.
     let flags = [&flags[..], &["--request-seconds-max", "3600"]].concat();
     let server = Server::start_with(data.path(), &flags);
     let at = server.http;
@@ -67,7 +67,7 @@ fn bodies_that_take_all_room_send_others_away_and_then_all_goes_on() {
         let answer = ask(door);
         assert!(answer.status < 300, "{door}: {} {}", answer.status, answer.text());
     }
-    // As many as fit, but for some that were turned away while they grew at the same time; then small ones take what is left.
+    // As many as fit, except for some refused while they grew concurrently; then small ones take the rest.
     let mut held: Vec<TcpStream> = (0..BODIES).map(|_| stalled(at, BODY_BYTES - 1)).collect();
     wait_for("the room to be taken", || {
         held.push(stalled(at, 1));
@@ -107,14 +107,14 @@ fn hello() -> Vec<u8> {
 }
 
 #[test]
-fn merges_beyond_the_one_that_waits_are_told_to_come_again() {
+fn merges_beyond_the_waiting_one_get_503() {
     const ASKED: usize = 7;
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     let server = Inside::start(driver.clone(), BODY_BYTES);
     let at = server.http;
     let post = move |path: &str, body: &[u8]| request(at, "POST", path, &[], body);
     assert_eq!(post("/write", b"x value=1 1\n").status, 204);
-    // What is asked for hangs at its first look at the driver.
+    // The requested merge blocks at its first check of the driver.
     driver.freeze();
     let (told, answers) = channel();
     let asking: Vec<_> = (0..ASKED)

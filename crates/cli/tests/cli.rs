@@ -45,7 +45,7 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
-fn a_process_held_to_one_processor_says_nothing_of_it() {
+fn a_process_limited_to_one_processor_logs_no_warning() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let one = allowed.trim().split([',', '-']).next().unwrap();
@@ -102,7 +102,7 @@ fn errors_are_one_line_and_a_hint() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_fault() {
+fn a_closed_pipe_is_not_an_error() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let lines: Vec<String> =
@@ -151,7 +151,7 @@ fn a_reader_that_has_gone_is_no_fault() {
 }
 
 #[test]
-fn answers_without_a_value_say_what_was_asked() {
+fn empty_results_say_what_was_asked() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let url = server.url();
@@ -182,7 +182,7 @@ fn answers_without_a_value_say_what_was_asked() {
 }
 
 #[test]
-fn deletions_say_what_they_take_away() {
+fn deletions_report_what_they_remove() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let lines: Vec<String> =
@@ -223,7 +223,7 @@ fn deletions_say_what_they_take_away() {
 }
 
 #[test]
-fn a_directory_in_use_is_asked_through_its_server() {
+fn a_directory_in_use_names_the_server_option() {
     let data = tempfile::tempdir().unwrap();
     let _server = Server::start(data.path());
     let path = data.path().to_str().unwrap();
@@ -285,7 +285,7 @@ fn durations_without_a_unit_are_refused() {
     }
 }
 
-/// 2: an argument is wrong, and was before anything was done; 1: it was tried and failed, or there is no such thing.
+/// 2: an argument is wrong, detected before any work; 1: it was tried and failed, or the object does not exist.
 #[test]
 fn the_same_mistake_has_the_same_exit_code_in_every_command() {
     let data = tempfile::tempdir().unwrap();
@@ -309,7 +309,7 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (2, &["tune", nowhere]),
         (2, &["load", "127.0.0.1:1", "--mix", nowhere]),
         (2, &["serve", "--config", nowhere]),
-        // Arguments that cannot be read, here or by the server.
+        // Arguments that cannot be parsed, here or by the server.
         (2, &["trace", "abc"]),
         (2, &["query", "sum(", "--server", &url]),
         (2, &["delete", "--match", "up{", "--server", &url]),
@@ -319,13 +319,13 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (2, &["traces", "--outcome", "good", "--server", &url]),
         (2, &["operations", "--kind", "house", "--server", &url]),
         (2, &["query", "up", "--server", "https://there"]),
-        // There is no such thing.
+        // The object does not exist.
         (1, &["trace", NO_TRACE, "--server", &url]),
         (1, &["traces", "--service", "nosuch", "--server", &url]),
         (1, &["operations", "--service", "nosuch", "--server", &url]),
         (1, &["graph", "--service", "nosuch", "--server", &url]),
         (1, &["agents", "--service", "nosuch", "--server", &url]),
-        // It was tried.
+        // It was tried and failed.
         (1, &["query", "up", "--server", "127.0.0.1:1"]),
         (1, &["load", "127.0.0.1:1", "--requests", "1"]),
     ] {
@@ -366,7 +366,7 @@ fn the_environment_names_the_server() {
 }
 
 #[test]
-fn a_load_of_which_nothing_succeeds_has_failed() {
+fn a_load_without_a_successful_request_fails() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let at = server.http.to_string();

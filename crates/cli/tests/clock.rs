@@ -1,4 +1,4 @@
-//! A clock that is far ahead of what was expected deletes nothing until somebody says over HTTP that it is right.
+//! A clock far ahead of the expected time deletes nothing until it is confirmed over HTTP.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// A data directory that was written a hundred days ago, by the clock of then, with one sample of that time.
+/// A data directory written a hundred days ago, by the clock of that time, with one sample of that time.
 fn long_ago(data: &std::path::Path) -> u64 {
     let then = now_s() - 100 * DAY_S;
     let at = i64::try_from(then).unwrap() * 1_000_000_000;
@@ -34,7 +34,7 @@ fn long_ago(data: &std::path::Path) -> u64 {
 }
 
 #[test]
-fn a_clock_that_is_not_believed_is_told_and_confirmed() {
+fn an_untrusted_clock_is_reported_and_can_be_confirmed() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let then = long_ago(&data);
@@ -72,7 +72,7 @@ fn a_clock_that_is_not_believed_is_told_and_confirmed() {
     assert_eq!(samples(), 0, "its time is over");
     assert_eq!(confirmed(server.post(CONFIRM, &[], b"").json()), 0, "there is nothing to confirm");
     drop(server);
-    // What was confirmed is known after a start.
+    // The confirmation survives a restart.
     let server = Server::start_with(&data, &["--config", config, "--selfwatch-seconds", "0"]);
     assert_eq!(server.get("/api/status").json()["clock_ahead_seconds"], 0);
 }

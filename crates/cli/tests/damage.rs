@@ -1,4 +1,4 @@
-//! One bit of each kind of chunk flips in the segment files under a running server: every way to ask says so.
+//! Flips one bit in each kind of chunk in the segment files under a running server: every kind of query reports the damage.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -18,8 +18,8 @@ const START_S: i64 = 1_700_000_000;
 const SPAN: &str = "start=1700000000&end=1700000600";
 const TRACE: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
 
-/// A server with two series of samples, two of entries and a service, each twice: in chunks that are to be damaged, and in later
-/// ones that are not.
+/// A server with two series of samples, two of entries and a service, each twice: in chunks that will be damaged, and in later
+/// ones that will not.
 fn server(data: &Path) -> Server {
     let server = Server::start_with(data, &["--selfwatch-seconds", "0"]);
     let mut agent = Agent::connect(server.records, &agent::hello(7)).expect("server greets");
@@ -87,7 +87,7 @@ const SELECT_M: &str = "match[]=m";
 const SAYS: &str = " cannot be read: checksum mismatch (segment 1, offset ";
 
 #[test]
-fn every_answer_over_damage_says_series_and_range() {
+fn every_response_over_damage_names_series_and_range() {
     let data = tempfile::tempdir().unwrap();
     let server = server(data.path());
     let ask = |path: &str| {
@@ -150,7 +150,7 @@ fn every_answer_over_damage_says_series_and_range() {
 }
 
 #[test]
-fn who_asks_for_everything_gets_an_error_or_what_can_be_read() {
+fn reading_everything_fails_or_returns_what_is_readable() {
     let data = tempfile::tempdir().unwrap();
     let server = server(data.path());
     let (url, output) = (server.url(), data.path().join("out.jsonl"));
@@ -209,7 +209,7 @@ fn who_asks_for_everything_gets_an_error_or_what_can_be_read() {
     after_a_start(data.path());
 }
 
-/// A start finds the damaged rows of a file that grows, and their keys with them may be wrong: any series may be meant.
+/// A start detects the damaged rows of a growing file, whose keys may be damaged too: any series may be affected.
 fn after_a_start(data: &Path) {
     let dir = data.to_str().unwrap();
     let output = data.join("offline.jsonl");
@@ -228,9 +228,9 @@ fn after_a_start(data: &Path) {
     }
 }
 
-/// Of a record that only the journal had nobody knows what it held: every answer says so, until somebody has taken the file away.
+/// The content of a damaged journal record is unknown: every response reports it, until the file is removed.
 #[test]
-fn answers_say_that_a_record_of_the_journal_is_lost() {
+fn responses_report_a_lost_journal_record() {
     let data = tempfile::tempdir().unwrap();
     let start = || Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let server = start();

@@ -1,4 +1,4 @@
-//! Who gets in, who has to go, and who must wait: pages of others, silent and slow clients, requests that cost much.
+//! Access and limits: cross-origin pages, silent and slow clients, expensive requests.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::{Server, wait_for};
 const PATIENCE: Duration = Duration::from_secs(120);
 const PAGE: &str = "User-Agent: Mozilla/5.0 Chrome/140\r\nAccept-Language: en\r\n";
 
-/// A connection that has sent this.
+/// A connection on which this text was sent.
 fn sent(at: SocketAddr, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -19,7 +19,7 @@ fn sent(at: SocketAddr, text: &str) -> TcpStream {
     stream
 }
 
-/// Status of the answer that comes on it; 0 when it is closed.
+/// Status of the response; 0 when the connection is closed.
 fn status(stream: &mut TcpStream) -> u16 {
     let mut head = [0; 12];
     if stream.read_exact(&mut head).is_err() {
@@ -33,7 +33,7 @@ fn ask(at: SocketAddr, method: &str, path: &str, headers: &str) -> u16 {
     status(&mut sent(at, &text))
 }
 
-/// The value of a series of `/metrics`; 0 when it is not there yet.
+/// The value of a series of `/metrics`; 0 when it does not exist yet.
 fn metric(server: &Server, name: &str) -> f64 {
     let text = server.get("/metrics").text();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -52,7 +52,7 @@ fn series_with_patterns(selectors: usize, patterns: usize, pattern: impl Fn(usiz
 const FORM: [(&str, &str); 1] = [("Content-Type", "application/x-www-form-urlencoded")];
 
 #[test]
-fn pages_of_others_can_neither_read_nor_cost_nor_change_anything() {
+fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let at = server.http;
@@ -85,10 +85,10 @@ fn pages_of_others_can_neither_read_nor_cost_nor_change_anything() {
     assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
 }
 
-/// The requests that Chromium 140 makes for a page of `http://localhost:PORT` that was told of this server: for an image, a
-/// script's `fetch` with and without `no-cors`, a form, a beacon, and the question before a `fetch` that needs leave.
+/// The requests that Chromium 140 sends for a page of `http://localhost:PORT` that knows this server: for an image, a script's
+/// `fetch` with and without `no-cors`, a form, a beacon, and the preflight before a `fetch` that needs permission.
 #[test]
-fn nothing_that_a_page_of_another_origin_can_send_reads_or_changes_anything() {
+fn no_request_of_a_cross_origin_page_reads_or_changes_anything() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     assert_eq!(server.post("/write", &[], b"kept value=1 1\n").status, 204);
@@ -133,7 +133,7 @@ fn nothing_that_a_page_of_another_origin_can_send_reads_or_changes_anything() {
 }
 
 #[test]
-fn a_server_for_the_network_knows_its_names() {
+fn a_server_on_the_network_accepts_its_own_names() {
     let data = tempfile::tempdir().unwrap();
     let flags = ["--insecure-listen", "--allowed-hosts", "monitor.example,10-0-0-7.lan.example"];
     let mut command = std::process::Command::new(support::tacho());
@@ -153,7 +153,7 @@ fn a_server_for_the_network_knows_its_names() {
 }
 
 #[test]
-fn patterns_are_bounded_and_whoever_asks_for_health_is_answered_meanwhile() {
+fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let at = server.http;
@@ -165,7 +165,7 @@ fn patterns_are_bounded_and_whoever_asks_for_health_is_answered_meanwhile() {
     let answer = server.post("/api/v1/series", &FORM, costly.as_bytes());
     assert_eq!(answer.status, 422, "{}", answer.text());
 
-    // As much as is allowed, many times: they are worked on while others are answered.
+    // The largest allowed patterns, many times: others get responses while they are processed.
     let head = format!("POST /api/v1/series HTTP/1.1\r\nHost: {at}\r\nContent-Type: {}\r\n", FORM[0].1);
     let mut asking: Vec<TcpStream> = (0..16)
         .map(|nth| {
@@ -187,10 +187,10 @@ fn patterns_are_bounded_and_whoever_asks_for_health_is_answered_meanwhile() {
 }
 
 #[test]
-fn a_query_ends_when_its_client_leaves() {
+fn a_query_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    // Four windows of a million values at each of 11,000 steps: minutes.
+    // Four windows of a million values at each of 11,000 steps: this takes minutes.
     let window = "quantile_over_time(0.5,vector(1)[900000s:1s])";
     let query = [window; 4].join("-").replace('+', "%2B");
     let path = format!("/api/v1/query_range?query={query}&start=0&end=10999&step=1");
@@ -203,9 +203,9 @@ fn a_query_ends_when_its_client_leaves() {
     assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0, "an answered one is none");
 }
 
-/// Patterns are tried on 20,000 values: seconds. Where they were done before the client could leave, it is tried again.
+/// Patterns are matched with 20,000 values: seconds. If they finish before the client can disconnect, the test retries.
 #[test]
-fn a_selection_of_series_ends_when_its_client_leaves() {
+fn a_series_selection_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let host = |n: u32| format!("a,l={}-{n} value=1 1000000000\n", "b-".repeat(100));
@@ -234,12 +234,12 @@ fn a_selection_of_series_ends_when_its_client_leaves() {
 }
 
 #[test]
-fn a_client_that_does_not_take_its_answer_is_cut_off() {
+fn a_client_that_does_not_read_its_response_is_cut_off() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--request-seconds-max", "10"]);
     let lines: String = (0..60).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
     assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
-    // Some 20 MB: more than the system takes for both.
+    // Some 20 MB: more than the socket buffers of both ends.
     let path = "/api/v1/query_range?query=x_value&start=1&end=10999&step=1&lookback_delta=11000";
     let path = path.replace("x_value", "x");
     let mut stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
@@ -249,7 +249,7 @@ fn a_client_that_does_not_take_its_answer_is_cut_off() {
 }
 
 #[test]
-fn silent_and_stalled_connections_keep_nobody_out() {
+fn silent_and_stalled_connections_do_not_block_others() {
     const MOST: usize = 64;
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--connections-max", "64"]);
@@ -268,11 +268,11 @@ fn silent_and_stalled_connections_keep_nobody_out() {
     let mut welcome = [0; 4];
     agent.read_exact(&mut welcome).expect("an agent is greeted");
 
-    // Bodies that never come: their connections are busy, all of them.
+    // Bodies that never arrive: all their connections are busy.
     let stalled = format!("POST /write HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n", server.http);
     let mut held = Vec::new();
     wait_for("a server whose connections are all busy", || {
-        // One whose head was not read yet may have made room for another.
+        // One whose head was not read yet may have been evicted for another.
         held.extend((0..MOST / 4).map(|_| sent(server.http, &stalled)));
         (server.get("/api/v1/query?query=1").status == 503).then_some(())
     });
@@ -285,14 +285,14 @@ fn silent_and_stalled_connections_keep_nobody_out() {
     wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
 }
 
-/// Bodies under way, more than requests are served at a time: those of writes, of an import, and the forms of queries.
+/// More unfinished bodies than `requests_max`: of writes, of an import, and forms of queries.
 #[test]
-fn bodies_that_drip_keep_nobody_out() {
+fn slow_bodies_do_not_block_others() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--requests-max", "4"]);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let drip = |(path, headers, body): (&str, &str, &str)| {
-        // The server asks for the body as soon as it would read it.
+        // The server asks for the body as soon as it is ready to read it.
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{headers}Expect: 100-continue\r\n", server.http);
         let mut stream = sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", body.len()));
@@ -312,7 +312,7 @@ fn bodies_that_drip_keep_nobody_out() {
         assert_eq!(server.post("/api/v1/query", &FORM, b"query=1").status, 200);
         assert_eq!(server.post("/write", &[], b"whole value=1 1000000000\n").status, 204);
     }
-    // Whoever has sent all of it is served like anybody else.
+    // A client that has sent all of its body gets its response.
     for (stream, rest) in dripping.iter_mut().take(2) {
         stream.write_all(rest.as_bytes()).unwrap();
         assert!(matches!(status(stream), 200 | 204));
@@ -320,17 +320,17 @@ fn bodies_that_drip_keep_nobody_out() {
 }
 
 #[test]
-fn forms_take_their_memory_from_the_room_for_all_bodies() {
+fn forms_use_the_memory_budget_of_all_bodies() {
     let data = tempfile::tempdir().unwrap();
     let server =
         Server::start_with(data.path(), &["--body-bytes-max", "1000", "--request-seconds-max", "3600"]);
-    // Sixteen of a mebibyte, the largest that a form may have, are as much as there is room for.
+    // Sixteen forms of a mebibyte, the largest allowed, use the whole budget.
     let most = 1 << 20;
     let head =
         format!("POST /api/v1/query HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\n", server.http, FORM[0].1);
     let drip = || {
         let mut stream = sent(server.http, &format!("{head}Content-Length: {most}\r\n\r\n"));
-        // Not all of it is taken of one that is refused.
+        // A refused form is not read to its end.
         let _ = stream.write_all(&vec![b'x'; most - 1]);
         stream.set_nonblocking(true).unwrap();
         stream
@@ -349,7 +349,7 @@ fn forms_take_their_memory_from_the_room_for_all_bodies() {
 }
 
 #[test]
-fn merges_that_are_asked_for_again_and_again_do_not_pile_up() {
+fn repeated_merge_requests_do_not_pile_up() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let text =

@@ -23,7 +23,7 @@ fn server(dir: &tempfile::TempDir) -> Server {
     server
 }
 
-/// What an address may not hold as it is.
+/// Percent-encodes a query.
 fn escaped(question: &str) -> String {
     let odd = |c: char| matches!(c, '{' | '}' | '"' | ' ' | '\\' | '+' | '$' | '~');
     question.chars().map(|c| if odd(c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() }).collect()

@@ -1,4 +1,4 @@
-//! From an agent's records to answers about executions: the API as `docs/api.md` has it, and the commands that show it.
+//! From an agent's records to query results of executions: the API as in `docs/api.md`, and the commands that show it.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -78,7 +78,7 @@ fn segment(
     });
 }
 
-/// The answer at `path`, before and after the open records became chunks.
+/// Checks the response at `path` before and after the memtable is flushed to chunks.
 fn check(server: &Server, path: &str, expect: impl Fn(&Value)) {
     for _ in 0..2 {
         let answer = server.get(path);
@@ -89,7 +89,7 @@ fn check(server: &Server, path: &str, expect: impl Fn(&Value)) {
 }
 
 #[test]
-fn traces_are_found_by_what_is_known_of_them() {
+fn traces_are_found_by_each_filter() {
     let (_data, server) = server();
     let first = json!({
         "trace_id": FIRST.to_string(), "service": "shop", "operation": "GET /ads", "kind": "http-server",
@@ -212,7 +212,7 @@ fn errors_name_the_parameter() {
     fails("/api/traces/00000000000000000000000000000009", 404, "there is no trace");
 }
 
-/// What a command prints about the two requests.
+/// Checks what a command prints about the two requests.
 fn shows(server: &Server, args: &[&str], expect: &str) {
     let url = server.url();
     let (code, stdout, stderr) = support::run(&[args, &["--server", &url]].concat());
@@ -223,7 +223,7 @@ fn shows(server: &Server, args: &[&str], expect: &str) {
 const TIMES: [&str; 4] = ["--start", "1700000000", "--end", "1700000060"];
 
 #[test]
-fn commands_show_them() {
+fn commands_show_executions() {
     let (_data, server) = server();
     shows(
         &server,
@@ -279,7 +279,7 @@ shop     database         1       0  2.00 ms  2.00 ms  2.00 ms  2.00 ms  2.00 ms
     assert_eq!(body["traces"][0]["trace_id"], SECOND.to_string());
 }
 
-/// Every file and directory below one: content and when it was changed.
+/// Every file and directory below a directory: content and modification time.
 fn everything(directory: &Path, found: &mut BTreeMap<PathBuf, (SystemTime, Vec<u8>)>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let (path, about) = entry.map(|e| (e.path(), e.metadata().unwrap())).unwrap();
@@ -303,7 +303,7 @@ fn commands_that_read_a_directory_change_nothing_in_it() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains(&format!("directory is in use by process {}", server.pid())), "{stderr}");
     server.kill();
-    // What a process leaves that ends in the middle of a write, and a damaged file.
+    // Files as left by a process that was killed during a write, and a damaged file.
     let append = |path: &Path| {
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         std::io::Write::write_all(&mut file, b"torn").unwrap();
@@ -333,7 +333,7 @@ fn commands_that_read_a_directory_change_nothing_in_it() {
         let mut after = BTreeMap::new();
         everything(data.path(), &mut after);
         assert!(after == before, "{:?} became {:?}", before.keys(), after.keys());
-        // As on a medium that cannot be written to, without files that only a writer makes.
+        // As on a read-only medium, without files that only a writer creates.
         for file in ["LOCK", "chunks/LOCK", "chunks/RESERVE", "journal/LOCK"] {
             let _ = std::fs::remove_file(data.path().join(file));
         }
@@ -344,7 +344,7 @@ fn commands_that_read_a_directory_change_nothing_in_it() {
 }
 
 #[test]
-fn damage_below_is_in_status_and_metrics() {
+fn storage_damage_is_in_status_and_metrics() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     assert_eq!(server.post("/write", &[], b"m v=1 1000000000").status, 204);

@@ -1,5 +1,5 @@
-//! Garbage, floods and drips on both ports, a directory in use, a full disk: the server stays up, its memory stays
-//! bounded, and the good client beside it loses nothing.
+//! Garbage, floods and slow senders on both ports, a directory in use, a full disk: the server stays up, its memory stays
+//! bounded, and a good client loses nothing.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -17,9 +17,9 @@ use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, ErrorCode, FRAME_BOD
 use tacho_store::random::Random;
 
 const SEED: u64 = 7;
-/// How long the attacks go on.
+/// Duration of the attacks.
 const ATTACK: Duration = Duration::from_secs(6);
-/// Connections that drip at the same time.
+/// Concurrent connections that send slowly.
 const DRIPPING: usize = 40;
 /// Resident memory of an attacked server, debug build: 16 large frames of 4 MiB, as many decoded, and room.
 const RESIDENT_BYTES_MAX: u64 = 400 << 20;
@@ -45,7 +45,7 @@ struct Target {
 }
 
 #[test]
-fn a_good_client_loses_nothing_beside_hostile_ones() {
+fn a_good_client_loses_nothing_among_hostile_ones() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let target = Target { http: server.http, records: server.records };
@@ -83,7 +83,7 @@ fn a_good_client_loses_nothing_beside_hostile_ones() {
     assert_eq!(server.stop().code(), Some(0));
 }
 
-/// Sends frame after frame as an agent should; returns how many were acknowledged, which is all.
+/// Sends frame after frame as an agent should; returns the number acknowledged, which is all.
 fn send_until(at: SocketAddr, over: &AtomicBool) -> u64 {
     let mut agent = Agent::open(at, 1);
     let mut seq = 0;
@@ -112,7 +112,7 @@ fn resident_bytes(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// Connections that say one byte now and then, on both ports.
+/// Connections that send one byte now and then, on both ports.
 fn drip(target: &Target, over: &AtomicBool) {
     let ports = [target.records, target.http].into_iter().cycle();
     let mut held: Vec<TcpStream> =
@@ -131,7 +131,7 @@ fn bytes(random: &mut Random, length: u64) -> Vec<u8> {
     (0..length).map(|_| random.below(256) as u8).collect()
 }
 
-/// A connection that was greeted, or none when the server has no room.
+/// A connection after its greeting, or `None` when the server refuses more.
 fn greeted(target: &Target, random: &mut Random) -> Option<Agent> {
     Agent::connect(target.records, &hello(1_000 + u128::from(random.next()))).ok()
 }
@@ -155,7 +155,7 @@ fn long_frames(target: &Target, random: &mut Random) {
     let over = FRAME_BODY_BYTES_MAX + 1 + random.below(1 << 31) as u32;
     agent.send(&over.to_le_bytes());
     expect_error(agent.receive(), ErrorCode::FrameTooLong);
-    // As long as allowed, and never finished.
+    // As long as allowed, and never complete.
     let Some(mut agent) = greeted(target, random) else { return };
     let mut head = FRAME_BODY_BYTES_MAX.to_le_bytes().to_vec();
     head.extend([3, 0, 0, 0, 0, 0, 0, 0]);
@@ -196,7 +196,7 @@ fn dictionary_flood(target: &Target, random: &mut Random) {
 }
 
 fn expect_error(frame: Option<ServerFrame>, code: ErrorCode) {
-    // Where the server's last word was overtaken by a reset there is nothing.
+    // If a reset overtook the server's last frame, there is nothing to read.
     if let Some(ServerFrame::Error { code: got, message }) = frame {
         assert_eq!(got, code as u64, "{message}");
     }
@@ -257,9 +257,9 @@ fn a_directory_in_use_is_refused_by_name() {
     assert_eq!(first.get("/healthz").status, 200, "the first one does not mind");
 }
 
-/// The limit on file sizes stands for a full disk: it needs no privileges and can be lifted while the server runs.
+/// The limit on file sizes simulates a full disk: it needs no privileges and can be lifted while the server runs.
 #[test]
-fn a_full_disk_is_told_loses_nothing_and_is_overcome() {
+fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     let data = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
     let serve = r#"trap '' XFSZ; ulimit -S -f 512; exec "$0" serve --http 127.0.0.1:0 --records 127.0.0.1:0 --data "$1""#;

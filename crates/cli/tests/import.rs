@@ -1,4 +1,4 @@
-//! `tacho import` and `tacho export` with the real binary: nothing lost, nothing doubled, nothing rounded.
+//! `tacho import` and `tacho export` with the real binary: no record is lost, duplicated or rounded.
 
 #[path = "support/place.rs"]
 mod place;
@@ -50,7 +50,7 @@ fn chronix_files_with_broken_rows() {
     let rest = r#""values":[2555904,-1,3.49],"timestamps":[1439393141389,1439393142520,1439393144000]}"#;
     assert_eq!(place.export(&["--match", "{host=\"host1\"}"]), format!("{line}{rest}\n"));
 
-    // Again: it is complete, and says so.
+    // Once more: the import reports that it is complete.
     let (code, outcome, _) = place.import(&args);
     assert_eq!(code, Some(0));
     assert!(outcome.as_str().unwrap().starts_with("nothing to do:"), "{outcome}");
@@ -76,7 +76,7 @@ fn everything() -> String {
 }
 
 #[test]
-fn everything_comes_back_bit_for_bit_from_a_server_and_from_a_directory() {
+fn all_records_round_trip_exactly_through_a_server_and_a_directory() {
     let place = Place::new();
     let file = place.file("all.jsonl", everything().as_bytes());
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
@@ -103,7 +103,7 @@ fn everything_comes_back_bit_for_bit_from_a_server_and_from_a_directory() {
 }
 
 #[test]
-fn other_formats_hold_what_they_can() {
+fn other_formats_export_what_they_can_represent() {
     let place = Place::new();
     let file = place.file("all.jsonl", everything().as_bytes());
     assert_eq!(place.import(&[file.to_str().unwrap()]).0, Some(0));
@@ -129,7 +129,7 @@ fn other_formats_hold_what_they_can() {
 }
 
 #[test]
-fn what_an_export_leaves_out_is_said() {
+fn records_omitted_from_an_export_are_reported() {
     let place = Place::new();
     let data = place.path("other");
     let file = place.file("all.jsonl", everything().as_bytes());
@@ -207,7 +207,7 @@ fn every_format_is_read() {
 }
 
 #[test]
-fn times_that_come_twice_are_told_from_loss() {
+fn repeated_times_are_distinguished_from_loss() {
     let place = Place::new();
     let file = place.file("a.csv", b"t,a\n1,1\n2,2\n2,3\n1,4\n3,5\n");
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
@@ -217,7 +217,7 @@ fn times_that_come_twice_are_told_from_loss() {
         (&verified["good"], &verified["replaced"], &verified["samples"]["count"]),
         (&true.into(), &2.into(), &3.into())
     );
-    // A sample that was there before is not one of ours.
+    // A sample that existed before is not one of this import.
     place.server.post("/write?precision=s", &[], b"b value=1 5");
     let file = place.file("b.csv", b"t,b\n4,1\n6,2\n");
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
@@ -256,7 +256,7 @@ fn interrupt(url: &str, file: &Path, signal: &str) {
 }
 
 #[test]
-fn what_is_broken_off_goes_on_and_doubles_nothing() {
+fn an_interrupted_import_resumes_without_duplicates() {
     for signal in ["-INT", "-KILL"] {
         let place = Place::new();
         let n = 400_000;

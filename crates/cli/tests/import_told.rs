@@ -1,4 +1,4 @@
-//! What `tacho import` cannot take as it is, it says, and takes the rest: with the real binary.
+//! `tacho import` with the real binary: it reports what it cannot import as it is, and imports the rest.
 
 #[path = "support/place.rs"]
 mod place;
@@ -9,7 +9,7 @@ use support::run;
 
 const ALL: &str = "{__name__=~\".+\"}";
 
-/// Name, content, arguments; what is warned of.
+/// Name, content, arguments; expected warning.
 const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
     (
         "s.lp",
@@ -44,7 +44,7 @@ const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
 ];
 
 #[test]
-fn files_that_may_not_be_what_they_seem_are_warned_of() {
+fn ambiguous_files_cause_warnings() {
     let place = Place::new();
     for (name, content, args, expect) in EARLY_FILES {
         let file = place.file(name, content.as_bytes());
@@ -140,7 +140,7 @@ const ODD_FILES: [Case<'_>; 15] = [
 ];
 
 #[test]
-fn what_would_be_read_wrongly_is_refused_or_told() {
+fn input_that_would_be_misread_is_refused_or_reported() {
     let place = Place::new();
     for (name, content, args, expect_code, expect, samples) in ODD_FILES {
         let file = place.file(name, content);
@@ -156,7 +156,7 @@ fn what_would_be_read_wrongly_is_refused_or_told() {
 }
 
 #[test]
-fn what_the_store_refuses_is_counted_and_the_rest_verified() {
+fn refused_records_are_counted_and_the_rest_is_verified() {
     let place = Place::with(&["--label-values-max", "100"]);
     let line = |nth: usize| format!("m,id={} v={nth} {nth}\n", nth % 150);
     let file = place.file("a.lp", (0..3_000).map(line).collect::<String>().as_bytes());
@@ -182,7 +182,7 @@ fn a_series_without_labels_is_refused_with_its_name() {
 }
 
 #[test]
-fn what_retention_does_not_keep_is_told_from_loss() {
+fn records_past_retention_are_distinguished_from_loss() {
     let config = tempfile::NamedTempFile::new().unwrap();
     let rules = "[[retention]]\nmatch = '{__name__=~\"old|log\"}'\nkeep = \"30d\"\n";
     std::fs::write(config.path(), rules).unwrap();
@@ -223,7 +223,7 @@ fn what_retention_does_not_keep_is_told_from_loss() {
             verified["samples"]["count"].as_u64().unwrap() + verified["entries"]["count"].as_u64().unwrap();
         assert_eq!((&verified["good"], held), (&true.into(), kept), "{name}: {outcome}");
     }
-    // Read once only, it cannot be told how many.
+    // Read only once, it cannot be known how many.
     let rows = [value("old", old, "1"), value("old", now - 9, "3")].concat();
     let said = support::run_with_input(
         &["import", "-", "--format", "jsonl", "--server", &place.server.url()],
@@ -233,7 +233,7 @@ fn what_retention_does_not_keep_is_told_from_loss() {
 }
 
 #[test]
-fn a_file_that_is_not_there_leaves_nothing_behind() {
+fn a_missing_file_leaves_no_state_behind() {
     let place = Place::new();
     let there = place.file("there.csv", b"time,a\n1700000000,1\n");
     let missing = place.path("missing.csv");
@@ -258,7 +258,7 @@ fn a_file_that_is_not_there_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_is_out_of_range_is_no_infinity() {
+fn values_out_of_range_are_not_imported_as_infinity() {
     let place = Place::new();
     let jsonl = "{\"__name__\":\"n\",\"time\":1700000000,\"value\":1e400}\n\
                  {\"metric\":{\"__name__\":\"n\"},\"values\":[1,-1e400],\"timestamps\":[1,2]}\n\

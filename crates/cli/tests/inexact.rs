@@ -1,12 +1,12 @@
-//! What a store gave up is told by answers, exports and the commands that show them: bounds that are infinite, and values that
-//! stand for many.
+//! Reduced precision is reported by queries, exports and the commands that show them: unbounded errors, and downsampled
+//! values.
 
 mod support;
 
 use serde_json::{Value, json};
 use support::{Server, run};
 
-/// 2023-11-14T22:00:00Z: long ago for any rule.
+/// 2023-11-14T22:00:00Z: older than any rule needs.
 const START_S: i64 = 1_699_999_200;
 const SPAN: &str = "start=1699999200&end=1700013600";
 
@@ -80,7 +80,7 @@ fn an_infinity_under_a_relative_bound_has_a_bound_that_json_can_hold() {
 }
 
 #[test]
-fn values_that_stand_for_many_are_never_taken_for_recorded_ones() {
+fn downsampled_values_are_never_taken_for_recorded_ones() {
     let rules = "[[downsampling]]\nmatch = 'm'\nafter = \"1d\"\nstep = \"1h\"\nkeep = \"avg\"\n";
     let (dir, server) = server(rules, |n| format!("{}", if n % 60 == 30 { 126.5 } else { 100.5 }));
     let path = format!("/api/v1/query_range?query=max_over_time(m[2h])&step=3600&stats=true&{SPAN}");

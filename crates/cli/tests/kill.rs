@@ -1,6 +1,6 @@
 //! Acknowledged means on disk: the real server is killed at random moments, and nothing acknowledged is missing or twice.
 //!
-//! Meanwhile it merges whatever lies side by side, deletes what it is told to, and lets a series expire.
+//! At the same time the server merges all adjacent chunks, deletes on request, and lets a series expire.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -64,7 +64,7 @@ impl Sender {
         self.acknowledge(acked);
         agent.send(&agent::dictionary(self.session));
         self.reconnects_with_resend += u32::from(!self.waiting.is_empty());
-        // More than it must: the last ones that are known are repetitions.
+        // More than necessary: the last known frames are repetitions.
         agent.send_frames(acked.saturating_sub(REPEATED) + 1..=acked);
         agent.send_frames(self.waiting.iter().copied());
         loop {
@@ -121,7 +121,7 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
             }
             scope.spawn(|| writer.run(http));
             scope.spawn(|| deleter.run(http));
-            // On a busy machine a server does too little in a short life: lives double after every `KILLS`.
+            // On a busy machine a server does too little in a short life: lifetimes double after every `KILLS`.
             std::thread::sleep(Duration::from_millis((20 + random.below(230)) << (kills / KILLS).min(6)));
             merges += merges_of(&server);
             server.kill();
@@ -160,7 +160,7 @@ match = '{__name__=~".+"}'
 values = 256
 "#;
 
-/// Has everything that a kill could harm been under way often enough?
+/// Whether everything that a kill could harm has run often enough.
 fn has_done_enough(merges: u64, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) -> bool {
     let resends: u32 = senders.iter().map(|sender| sender.reconnects_with_resend).sum();
     merges >= u64::from(KILLS)
@@ -191,7 +191,7 @@ fn kill_while_starting(data: &Path, flags: &[&str], after: Duration) {
     child.wait().unwrap();
 }
 
-/// What the server says over HTTP.
+/// Checks the counts that the server returns over HTTP.
 fn check_counts(server: &Server, senders: &[Sender]) {
     let time = (content::BASE / 1_000_000_000) + 1_800;
     let answer = server.get(&format!("/api/v1/query?query=count_over_time(heap%5B1h%5D)&time={time}")).json();
@@ -213,7 +213,7 @@ fn text(value: &serde_json::Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What lies in the data directory, record by record.
+/// Checks the content of the data directory, record by record.
 fn check_store(data: &Path, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -246,7 +246,7 @@ fn find(store: &Store, kind: Kind, name: &str, session: Option<u128>) -> SeriesI
     *id
 }
 
-/// Records of a series as they lie in its chunks: reading merges samples of equal times, this does not.
+/// Records of a series as stored in its chunks: reading merges samples of equal times, this does not.
 async fn stored(store: &Store, kind: Kind, id: SeriesId) -> u64 {
     let chunks = store.chunks(kind, id).await.unwrap();
     chunks.iter().map(|chunk| chunk.header.count as u64).sum()

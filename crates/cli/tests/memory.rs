@@ -1,5 +1,5 @@
-//! Bodies of a few kilobytes that stand for gigabytes, sent to a server that may take 4 GB and no more: it lives, refuses what is
-//! too much by name, keeps what is good beside it, and stays small, after a restart, too.
+//! Bodies of a few kilobytes that expand to gigabytes, sent to a server limited to 4 GB: it stays up, refuses by name what is
+//! too much, keeps the good records, and its memory stays small, also after a restart.
 
 mod support;
 
@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use support::{Response, Server, tacho};
 
-/// Address space that the server may take, kB.
+/// Limit on the server's address space, kB.
 const ADDRESS_SPACE_KB: &str = "4000000";
 /// Resident memory of a server that has taken such bodies, debug build: it takes some 40 MB without any.
 const RESIDENT_BYTES_MAX: u64 = 150 << 20;
@@ -21,7 +21,7 @@ fn start(data: &Path, flags: &[&str]) -> Server {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KB}; exec \"$0\" \"$@\""), tacho()]);
     command.args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--selfwatch-seconds", "0"]);
-    // A machine that has other things to do may take minutes for the largest body.
+    // A busy machine may take minutes for the largest body.
     command.args(["--request-seconds-max", "3600"]);
     command.arg("--data").arg(data).args(flags);
     Server::from_command(command, data)
@@ -59,7 +59,7 @@ fn count(server: &Server, selector: &str) -> usize {
 }
 
 #[test]
-fn a_line_whose_fields_repeat_long_tags_does_not_end_the_server() {
+fn a_line_whose_fields_repeat_long_tags_does_not_crash_the_server() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
     // 63 tags of 4,000 bytes, 30,000 fields: labels of 7.6 GB.
@@ -83,7 +83,7 @@ fn a_line_whose_fields_repeat_long_tags_does_not_end_the_server() {
 }
 
 #[test]
-fn what_fields_share_is_there_once_and_after_a_restart_too() {
+fn labels_shared_by_fields_are_stored_once_and_after_a_restart_too() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
     // 33 lines of 120 fields, each a series of 61 kB: labels of 240 MB.
@@ -114,7 +114,7 @@ fn what_fields_share_is_there_once_and_after_a_restart_too() {
 }
 
 #[test]
-fn the_index_takes_no_more_than_it_may() {
+fn the_index_stays_within_its_memory_limit() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &["--index-bytes-max", "2000000"]);
     assert_eq!(post_gzip(&server, "known value=1\n").status, 204);
@@ -157,7 +157,7 @@ fn the_index_takes_no_more_than_it_may() {
 }
 
 #[test]
-fn several_such_bodies_at_once_are_taken_in_turn() {
+fn several_such_bodies_at_once_are_decoded_one_after_the_other() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
     // New series with names of 4 kB: what one body may take, in each of them.

@@ -1,4 +1,4 @@
-//! Parquet in and out of the real binary: what pandas writes comes in, what goes out comes back as it was.
+//! Parquet import and export with the real binary: files of pandas are read, and exports round-trip.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn sorted(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn parquet_comes_back_as_it_was() {
+fn parquet_round_trips() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     let server = Server::start_with(Path::new(&path("data")), &["--selfwatch-seconds", "0"]);
@@ -78,7 +78,7 @@ fn parquet_comes_back_as_it_was() {
 }
 
 #[test]
-fn parquet_of_others_is_read_and_its_broken_rows_are_kept() {
+fn parquet_files_of_others_are_read_and_their_broken_rows_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/parquet");
@@ -97,7 +97,7 @@ fn parquet_of_others_is_read_and_its_broken_rows_are_kept() {
     assert!(stderr.contains("row 5, column \"time\" of row group 1: time is null"), "{stderr}");
     let kept = std::fs::read_to_string(&rejects).unwrap();
     assert_eq!(kept, "{\"time\":null,\"__name__\":\"cpu\",\"host\":\"a\",\"value\":9}\n");
-    // Mended, it is a file of JSON lines.
+    // Fixed, it is a file of JSON lines.
     std::fs::write(&rejects, kept.replace("null", "1767225602")).unwrap();
     ok(&["import", &rejects, "--data", &data]);
     let (_, stderr) = ok(&["import", &path("wide.parquet"), "--data", &data, "--dry-run"]);

@@ -43,8 +43,8 @@ fn agents(server: &Server, query: &str) -> Vec<Value> {
     server.get(&format!("/api/v1/agents?{query}")).json()["data"]["agents"].as_array().unwrap().clone()
 }
 
-/// An agent of 100 methods that answers each list at once: a rule decides as many as `methods` says of its pattern, and
-/// cannot be followed where that says nothing.
+/// An agent of 100 methods that responds to each list at once: a rule decides as many as `methods` has for its pattern, and
+/// cannot be applied when it has none.
 fn follow(server: &Server, session: u128, service: &str, methods: &[(&str, u64)]) -> JoinHandle<Vec<Probes>> {
     let mut agent = Agent::connect(server.records, &controlled(session, service, "")).expect("server greets");
     let methods: HashMap<String, u64> =
@@ -121,7 +121,7 @@ fn a_server_does_not_start_on_rules_that_it_cannot_read() {
 fn a_full_disk_refuses_a_kept_rule_and_changes_nothing() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
-    // In its place nothing can be written, whoever runs the test.
+    // A directory in place of the file: writing fails for every user, root included.
     std::fs::create_dir(data.path().join("probes.json.new")).unwrap();
     let refused = add(&server, "state=off&pattern=a.*&keep=1");
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("10")), "{}", refused.text());
@@ -187,7 +187,7 @@ fn mistakes_name_parameter_and_value() {
 }
 
 #[test]
-fn what_would_mean_all_by_mistake_is_refused() {
+fn a_mistake_that_would_select_everything_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     for (query, expect) in [
@@ -266,7 +266,7 @@ fn long_answers_of_many_agents_are_shown_without_their_lists() {
 }
 
 #[test]
-fn the_thousandth_rule_is_the_last() {
+fn the_limit_of_rules_is_one_thousand() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     fill(&server);
@@ -282,7 +282,7 @@ fn the_thousandth_rule_is_the_last() {
 }
 
 #[test]
-fn what_agents_say_is_shown_and_bounded() {
+fn reports_of_agents_are_shown_and_limited() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     let mut agent = Agent::connect(server.records, &controlled(7, "shop", "8080")).unwrap();
@@ -440,7 +440,7 @@ fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
 }
 
 #[test]
-fn watching_goes_on_when_a_server_is_back() {
+fn watching_continues_after_a_server_restart() {
     let data = tempfile::tempdir().unwrap();
     // No other test is on this address: nobody else takes the port while there is no server.
     let server = Server::start_at("127.0.0.7:0".parse().unwrap(), data.path());
@@ -453,7 +453,7 @@ fn watching_goes_on_when_a_server_is_back() {
     let expect = format!("warning: cannot reach a server at {http}: ");
     assert!(said.starts_with(&expect) && said.ends_with("; retrying"), "{said}");
     let server = Server::start_at(http, data.path());
-    // What was wrong may change on the way: a connection is cut, then there is none.
+    // The error may change in between: first a connection is cut, then there is no server.
     let is_other = |line: &String| !line.starts_with("warning: ");
     let back = wait_for("the end of the outage", || watch.told.try_iter().find(is_other));
     assert_eq!(back, "connected again");

@@ -94,7 +94,7 @@ fn a_declared_record_is_an_entry_with_members_and_its_trace() {
     let [ServerFrame::Reject(reject)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!((reject.record, reject.reason.as_str()), (3, "combination of flags 64 is unknown"));
 
-    // The next version of the application says it otherwise: both forms are there.
+    // The next version of the application declares another form: both are there.
     agent.send(&declare(&forms()[1]));
     let mut frame = DataFrame::new(2, content::BASE);
     put(&mut frame, 3, None, &[FieldValue::Text("ada"), FieldValue::F64(950.0)]);
@@ -181,7 +181,7 @@ fn what_was_declared_before_an_acknowledgement_survives_sigkill() {
     let (euro, cent) = (["", "", "EUR"].as_slice(), ["", "ct"].as_slice());
     let mut since: Vec<(Vec<String>, String)> = Vec::new();
     let mut session = 0;
-    // The last one: somebody goes back to the version before.
+    // The last one: the application is rolled back to the version before.
     for (forms, expect) in [
         (vec![&first], vec![euro]),
         (vec![&later], vec![euro, cent]),
@@ -217,7 +217,7 @@ fn a_server_starts_without_types_that_it_cannot_read_and_goes_on_where_it_cannot
         assert!(log.contains(part), "{part:?} in {log}");
     }
     assert!(listed(&server).is_empty());
-    // In its place nothing can be written, whoever runs the test.
+    // A directory in place of the file: writing fails for every user, root included.
     let aside = data.path().join("record_types.json.new");
     std::fs::create_dir(&aside).unwrap();
     write(&server, 1, &first);

@@ -1,4 +1,4 @@
-//! `tacho serve` as a process: starts, says where it listens, answers, stops; and what it says when it cannot.
+//! `tacho serve` as a process: starts, prints its addresses, responds, stops; and its errors.
 
 mod support;
 
@@ -53,7 +53,7 @@ fn modes(directory: &Path) -> Vec<(PathBuf, bool, u32)> {
 }
 
 #[test]
-fn what_is_kept_is_not_readable_by_other_users() {
+fn stored_files_are_not_readable_by_other_users() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     for _ in 0..2 {
@@ -74,7 +74,7 @@ fn what_is_kept_is_not_readable_by_other_users() {
         for (path, is_directory, mode) in &found {
             assert_eq!(*mode, if *is_directory { 0o700 } else { 0o600 }, "{}", path.display());
         }
-        // As an older version left them.
+        // Permissions as left by an older version.
         for (path, is_directory, _) in found.iter().filter(|(path, ..)| *path != data) {
             let mode = if *is_directory { 0o755 } else { 0o644 };
             std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -98,7 +98,7 @@ fn every_answer_has_the_security_headers() {
 }
 
 #[test]
-fn mistakes_are_told_with_value_and_place() {
+fn configuration_errors_name_value_and_place() {
     let dir = tempfile::tempdir().unwrap();
     let fails = |flags: &[&str], code: i32, expect: &[&str]| {
         let (status, log) = Server::try_start(dir.path(), flags).err().expect("server does not start");
@@ -243,7 +243,7 @@ fn the_log_says_what_is_refused_and_what_stays_exact() {
 }
 
 #[test]
-fn a_server_whose_log_nobody_reads_goes_on() {
+fn a_server_continues_when_its_log_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -257,7 +257,7 @@ fn a_server_whose_log_nobody_reads_goes_on() {
 }
 
 #[test]
-fn a_busy_server_says_so_and_says_that_it_lives() {
+fn a_busy_server_returns_503_and_answers_health_checks() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--requests-max", "1"]);
     // A query of minutes takes the only place.
@@ -278,7 +278,7 @@ fn a_busy_server_says_so_and_says_that_it_lives() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_given_up() {
+fn a_body_that_does_not_arrive_times_out() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--request-seconds-max", "1"]);
     let mut slow = std::net::TcpStream::connect(server.http).unwrap();

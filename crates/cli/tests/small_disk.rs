@@ -24,7 +24,7 @@ struct SmallDisk {
 
 impl SmallDisk {
     /// # Panics
-    /// Where neither root nor user namespaces are to be had: then this cannot be tried.
+    /// When neither root nor user namespaces are available: then this test cannot run.
     fn mount(path: &Path) -> Self {
         let mut failures = Vec::new();
         // Root needs no user namespace, others are root in theirs.
@@ -108,7 +108,7 @@ fn lines(part: &str, number: u64, start_s: u64) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Writes batches of `part` until one is refused. Returns the numbers of those that were acknowledged.
+/// Writes batches of `part` until one is refused. Returns the numbers of the acknowledged ones.
 fn fill(server: &Server, part: &str, from: u64, start_s: u64) -> std::ops::Range<u64> {
     for number in from..from + 10_000 {
         let answer = server.post("/write?precision=s", &[], &lines(part, number, start_s));
@@ -125,7 +125,7 @@ fn fill(server: &Server, part: &str, from: u64, start_s: u64) -> std::ops::Range
 fn is_ready(server: &Server) -> bool {
     let ready = server.get("/readyz");
     let status = server.get("/api/status").json();
-    // Room may have come between the two questions.
+    // Space may have been released between the two requests.
     if server.get("/readyz").status == ready.status {
         assert_eq!(status["disk_full"], ready.status != 200, "{status}");
     }
@@ -146,7 +146,7 @@ fn check(server: &Server, expect: &BTreeMap<&str, u64>) {
 }
 
 #[test]
-fn a_full_disk_costs_nothing_that_was_acknowledged_and_is_freed_again() {
+fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
     let dir = tempfile::tempdir().unwrap();
     let mount = dir.path().join("small");
     std::fs::create_dir(&mount).unwrap();
@@ -183,7 +183,7 @@ fn a_full_disk_costs_nothing_that_was_acknowledged_and_is_freed_again() {
     assert!(!is_ready(&server));
     server.kill();
 
-    // What is too old goes on a full disk as well.
+    // Expired records are deleted on a full disk, too.
     std::fs::write(&config, "[[retention]]\nmatch = 'aged'\nkeep = '1d'\n").unwrap();
     let server = disk.start(&config);
     assert!(!is_ready(&server));

@@ -37,7 +37,7 @@ fn recommended(report: &Value) -> &Value {
 }
 
 #[test]
-fn a_file_is_tried_drawn_and_becomes_a_section() {
+fn a_file_is_measured_plotted_and_gives_a_section() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     std::fs::write(path("a.csv"), csv()).unwrap();
@@ -102,7 +102,7 @@ fn a_server_and_a_directory_give_the_same_data() {
 }
 
 #[test]
-fn what_cannot_be_tuned_is_said() {
+fn unusable_data_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.csv");
     std::fs::write(&file, csv()).unwrap();

@@ -1,4 +1,4 @@
-//! Writes over HTTP: what is kept, what is refused, and with which answer.
+//! Writes over HTTP: what is kept, what is refused, and the responses.
 
 mod support;
 
@@ -67,7 +67,7 @@ fn refusals_name_what_and_why() {
     fails("/write", &[], &[b'x'; 1001], 413, "1000 bytes");
     fails("/write?precision=y", &[], b"a value=1", 400, "precision");
     fails("/write", &[("Content-Encoding", "gzip")], b"no gzip", 400, "gzip body is damaged");
-    // Announces little and sends much once it is unpacked.
+    // Announces a small length and expands to a large one.
     fails("/write", &[("Content-Encoding", "gzip")], &gzip(&[b'x'; 100_000]), 413, "1000 bytes");
     fails("/write", &[("Origin", "http://evil.example")], b"a value=1", 403, "evil.example");
     assert_eq!(server.request("GET", "/write", &[], b"").status, 405);
@@ -96,7 +96,7 @@ fn a_body_may_have_32_mib_by_default() {
 }
 
 #[test]
-fn good_lines_are_kept_beside_bad_ones() {
+fn good_lines_are_kept_when_others_are_refused() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let body = "a value=1 1700000000\nbroken\nb value=2 1700000000\nc value=x 1700000000";

@@ -1,10 +1,10 @@
-//! How much memory do bodies take, all together, that are being read, worked on, decoded, or on their way to disk?
+//! Memory budget of all bodies that are being read, queued, decoded, or written to disk.
 //!
-//! Each body takes at most a stated multiple of its bytes (`tacho_ingest::budget`). Here is what all may take at the same time:
-//! who comes when it is taken waits for a while, and is then told to come again.
+//! Each body takes at most a stated multiple of its bytes (`tacho_ingest::budget`). This module limits the total: a request
+//! that finds no memory waits for a while, and then gets 503 with Retry-After.
 //!
-//! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, as it does with a query's form; `http/write.rs` and
-//! `http/import.rs` decode with one on the records, which is cut to what they came to and kept until they are on disk.
+//! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, also for a query's form; `http/write.rs` and
+//! `http/import.rs` decode with one on the records, which is reduced to their real size and kept until they are on disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use tacho_ingest::budget::memory_bytes_max;
 use tacho_model::{AttributeValue, Batch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Writes that are unpacked, decoded and appended at the same time: leaves the journal enough of them to sync together.
+/// Writes decompressed, decoded and appended concurrently: enough for the journal to sync several together.
 const WRITES_MAX: usize = 16;
-/// Bytes of a body that is no write: far above any PromQL that a person or Grafana writes in a form.
+/// Size limit of bodies other than writes: far above any PromQL that a person or Grafana writes in a form.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
-/// How long a write waits for its turn and for room.
+/// How long a write waits for a permit and for memory.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// When somebody who is turned away is to come again, seconds.
+/// Value of Retry-After, seconds.
 pub const RETRY_AFTER: u64 = 1;
-/// Bytes of one permit: a semaphore hands out 32 bits of them at once.
+/// Bytes of one permit: a semaphore grants at most 2^32 - 1 permits at once.
 const UNIT: usize = 1024;
 
-/// No room within [`PATIENCE`].
+/// No memory within [`PATIENCE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("earlier bodies use all of the {max} bytes of memory for {what}: retry later, or raise {setting}")]
 pub struct Busy {
@@ -33,7 +33,7 @@ pub struct Busy {
     setting: &'static str,
 }
 
-/// The bounds over all writes.
+/// The limits over all writes.
 pub struct Decoding {
     turns: Arc<Semaphore>,
     bodies: Pool,
@@ -41,8 +41,8 @@ pub struct Decoding {
 }
 
 impl Decoding {
-    /// `bytes_max`: memory of the records of all bodies; at least what the largest body needs is used. The bodies themselves
-    /// may take as much as [`WRITES_MAX`] of the largest, be it a write or a form.
+    /// `bytes_max`: memory of the records of all bodies, at least what the largest body needs. The bodies themselves may take as
+    /// much as [`WRITES_MAX`] of the largest write or form.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(WRITES_MAX)),
@@ -59,18 +59,18 @@ impl Decoding {
         }
     }
 
-    /// One of the writes at the same time.
+    /// Waits for a write permit.
     pub async fn turn(&self) -> Result<OwnedSemaphorePermit, Busy> {
         let turn = tokio::time::timeout(PATIENCE, self.turns.clone().acquire_owned()).await;
         turn.ok().and_then(Result::ok).ok_or_else(|| self.records.busy())
     }
 
-    /// Room for a body that is read: nothing at first.
+    /// Memory budget of a body that is read: initially empty.
     pub fn body(&self) -> Hold {
         Hold { pool: self.bodies.clone(), permits: None }
     }
 
-    /// Room for the records of a body of this many bytes when it is unpacked.
+    /// Memory for the records of a body with this many bytes after decompression.
     pub async fn records(&self, body_bytes: usize) -> Result<Hold, Busy> {
         let pool = self.records.clone();
         let wanted = pool.permits.clone().acquire_many_owned(units(memory_bytes_max(body_bytes)));
@@ -80,7 +80,7 @@ impl Decoding {
     }
 }
 
-/// Memory of one kind.
+/// Memory budget of one kind.
 #[derive(Clone)]
 struct Pool {
     permits: Arc<Semaphore>,
@@ -100,14 +100,14 @@ impl Pool {
     }
 }
 
-/// Memory that is kept until this is dropped.
+/// Memory that is reserved until this is dropped.
 pub struct Hold {
     pool: Pool,
     permits: Option<OwnedSemaphorePermit>,
 }
 
 impl Hold {
-    /// Takes so many bytes more, if they are there.
+    /// Reserves this many more bytes, if available.
     pub fn more(&mut self, bytes: usize) -> Result<(), Busy> {
         let more = self.pool.permits.clone().try_acquire_many_owned(units(bytes));
         let more = more.map_err(|_| self.pool.busy())?;
@@ -118,13 +118,13 @@ impl Hold {
         Ok(())
     }
 
-    /// Gives back all beyond so many bytes.
+    /// Releases all beyond this many bytes.
     pub fn shrink(&mut self, bytes: usize) {
         shrink(self.permits.as_mut(), bytes);
     }
 }
 
-/// Gives back the permits beyond so many bytes.
+/// Releases the permits beyond this many bytes.
 fn shrink(permits: Option<&mut OwnedSemaphorePermit>, bytes: usize) {
     let Some(held) = permits else { return };
     let beyond = held.num_permits().saturating_sub(units(bytes) as usize);
@@ -135,7 +135,7 @@ fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// Room for the records of frames, one connection after the other: who finds none waits.
+/// Memory budget for the records of frames, first come, first served.
 pub struct Frames(Arc<Semaphore>);
 
 impl Frames {
@@ -143,24 +143,24 @@ impl Frames {
         Self(Arc::new(Semaphore::new(bytes_max / UNIT)))
     }
 
-    /// Room for what a frame of this many bytes may come to; `None` when nobody gives any more.
+    /// Waits for the memory that a frame of this many bytes may take; `None` when the budget is closed.
     pub async fn room(&self, frame_bytes: usize) -> Option<FrameRoom> {
         let wanted = units(memory_bytes_max(frame_bytes));
         self.0.clone().acquire_many_owned(wanted).await.ok().map(FrameRoom)
     }
 }
 
-/// The room of one frame.
+/// The memory reserved for one frame.
 pub struct FrameRoom(OwnedSemaphorePermit);
 
 impl FrameRoom {
-    /// Keeps what the frame's records have come to.
+    /// Reduces the reservation to the real size of the frame's records.
     pub fn keep(&mut self, frame_bytes: usize, batch: &Batch) {
         shrink(Some(&mut self.0), frame_bytes + batch_bytes(batch));
     }
 }
 
-/// About how much memory the records of a batch take beside the names that they share, bytes.
+/// Approximate memory of a batch's records without the names that they share, bytes.
 pub fn batch_bytes(batch: &Batch) -> usize {
     const SERIES_BYTES: usize = 256;
     const OPEN_SEGMENT_BYTES: usize = 320;
@@ -184,12 +184,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_finds_no_room_waits_and_is_then_told_to_come_again() {
+    async fn a_request_without_memory_waits_and_is_then_refused() {
         let decoding = Decoding::new(0, 1 << 20);
         let mut first = decoding.records(1 << 20).await.unwrap();
         let busy = decoding.records(0).await.map(drop).unwrap_err();
         assert!(busy.to_string().contains("use all of the 67108864 bytes"), "{busy}");
-        // What the records do not need is given back at once.
+        // Memory that the records do not need is released immediately.
         first.shrink(40 << 20);
         let second = decoding.records(0).await.unwrap();
         assert!(decoding.records(1 << 20).await.is_err());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bodies_take_what_has_come_of_them() {
+    async fn bodies_are_charged_for_the_bytes_received() {
         let decoding = Decoding::new(0, 1 << 20);
         let mut bodies: Vec<Hold> = (0..16).map(|_| decoding.body()).collect();
         for body in &mut bodies {

@@ -1,4 +1,4 @@
-//! What lies in a store: series, chunks, columns and their codecs, bytes by record.
+//! The content of a store: series, chunks, columns and their codecs, bytes per record.
 //!
 //! Read from the chunks' headers; nothing is decoded.
 
@@ -76,9 +76,9 @@ pub struct Damage {
     pub bytes: u64,
     /// Files in which nothing can be read.
     pub quarantined: Vec<String>,
-    /// Copies of ends of files that were cut off and may have been acknowledged.
+    /// Copies of file ends that were cut off and may have been acknowledged.
     pub torn_ends: Vec<String>,
-    /// Bytes at the end of a file of which nothing says that they were acknowledged.
+    /// Bytes at the end of a file without evidence that they were acknowledged.
     pub torn_bytes: u64,
 }
 

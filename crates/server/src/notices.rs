@@ -1,8 +1,8 @@
-//! What goes on for long and nobody looks at: said in the log, once a minute at most.
+//! Warnings in the log about lasting conditions, at most once a minute:
 //!
 //! - new series are refused: how many, and by which limit;
-//! - a rule gives up exactness of values, and counters are among its series: these stay exact;
-//! - a rule thins counters out by what is no count: rates over them are wrong.
+//! - a rule reduces the precision of values, and counters are among its series: these stay exact;
+//! - a rule downsamples counters with an aggregate other than a count: rates over them are wrong.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use tokio::time::Instant;
 
 use crate::shutdown::Shutdown;
 
-/// Between two looks at what costs nothing to look at.
+/// Interval of the cheap checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two lines about refused series.
+/// Minimum interval between two log lines about refused series.
 const REFUSED_EVERY: Duration = Duration::from_secs(60);
-/// Between two walks over the names of the series that rules accept.
+/// Interval of the walks over the names of the series that rules match.
 const RULES_EVERY: Duration = Duration::from_secs(600);
-/// Names in one line.
+/// Names in one log line.
 const NAMES_MAX: usize = 5;
 
-/// Looks until `shutdown`; `options` are those of the store.
+/// Checks until `shutdown`; `options` are those of the store.
 pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -36,7 +36,7 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
             _ = ticks.tick() => {}
         }
         let (store, options) = (store.clone(), options.clone());
-        // Walks of the index may take long.
+        // Walking the index may take long.
         let look = tokio::task::spawn_blocking(move || {
             refused.look(&store, &options);
             rules.look(&store, &options);
@@ -49,11 +49,11 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
     }
 }
 
-/// Refused series that were told.
+/// Refused series that were already logged.
 #[derive(Default)]
 struct Refused {
     told: u64,
-    /// At the look before: by now the index has what was taken beside them, and the limit shows.
+    /// Number at the previous check. By the next check the index includes the series accepted at the same time, so the limit shows.
     seen: u64,
     last: Option<Instant>,
 }
@@ -76,10 +76,10 @@ impl Refused {
     }
 }
 
-/// A bound in bytes is reached where this part of what is taken has no room any more: series are of all sizes.
+/// A limit in bytes counts as reached when less than this part of it is free: series differ in size.
 const NEARLY: usize = 50;
 
-/// Which limit is reached now.
+/// The limit that is reached now.
 fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     if stats.series_total >= options.series_max {
         return format!("series_max = {}", options.series_max);
@@ -99,7 +99,7 @@ fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     }
 }
 
-/// Counters that were told, with the rule.
+/// Counters that were already logged, with the rule.
 #[derive(Default)]
 struct Rules {
     told: BTreeSet<(String, String)>,
@@ -131,7 +131,7 @@ impl Rules {
         }
     }
 
-    /// Names the counters that a rule accepts, each once.
+    /// Logs the counters that a rule matches, each once.
     fn tell(&mut self, store: &Store, rule: String, matchers: &[Matcher], message: &str) {
         let names =
             store.label_values(Kind::Sample, NAME, &[matchers.to_vec()], &|| true).unwrap_or_default();

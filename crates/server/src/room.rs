@@ -1,6 +1,6 @@
-//! Who may connect when many do? Connections without a request make room for new ones, the longest idle first.
+//! Admission of connections: at the limit, the longest idle connection is evicted for a new one.
 //!
-//! A few places are kept for when all are busy: whoever asks whether the server lives gets an answer there.
+//! A few places are reserved for when all connections are busy, so that health checks get a response.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Counts and finds the connections of one listener.
+/// Counts the connections of one listener and finds idle ones.
 #[derive(Debug)]
 pub struct Room {
     seats_max: usize,
@@ -19,7 +19,7 @@ pub struct Room {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Counts seats and their idle times, so that the longest idle one is known.
+    /// Logical clock of idle times, to find the longest idle seat.
     ticks: u64,
     open: BTreeMap<u64, Arc<State>>,
     reserve: usize,
@@ -28,14 +28,14 @@ struct Table {
 #[derive(Debug)]
 struct State {
     is_reserve: bool,
-    /// Requests that are being served.
+    /// Requests being served.
     busy: AtomicUsize,
     /// The tick since which it is idle; changed under the table's lock.
     idle_since: Mutex<u64>,
     sent_away: Notify,
 }
 
-/// The place of one connection; dropping it gives it back.
+/// The place of one connection; released when dropped.
 #[derive(Debug)]
 pub struct Seat {
     room: Arc<Room>,
@@ -43,15 +43,15 @@ pub struct Seat {
     state: Arc<State>,
 }
 
-/// A connection does something as long as this lives.
+/// Marks a connection as busy while it exists.
 #[derive(Debug)]
 pub struct Busy(Arc<Seat>);
 
-/// How a connection came in.
+/// The result of an admission.
 #[derive(Debug)]
 pub struct Entered {
     pub seat: Seat,
-    /// Another one had to go for it.
+    /// Another connection was evicted for it.
     pub evicted: bool,
 }
 
@@ -64,7 +64,7 @@ impl Room {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` when all places are taken by connections that are busy.
+    /// `None` when all places are taken by busy connections.
     pub fn enter(self: &Arc<Self>) -> Option<Entered> {
         let mut table = self.table();
         let ordinary = table.open.len() - table.reserve;
@@ -93,12 +93,12 @@ impl Room {
         Some(Entered { seat: Seat { room: self.clone(), number, state }, evicted })
     }
 
-    /// Sends the longest idle connection away; false when none is idle.
+    /// Evicts the longest idle connection; false when none is idle.
     pub fn evict(&self) -> bool {
         self.table().evict(false)
     }
 
-    /// Waits until nobody is there.
+    /// Waits until all seats are released.
     pub async fn emptied(&self) {
         loop {
             let left = self.left.notified();
@@ -122,7 +122,7 @@ impl Table {
         };
         if let Some(state) = self.open.remove(&longest) {
             self.reserve -= usize::from(state.is_reserve);
-            // Kept for it where it does not wait yet.
+            // The notification is stored if the connection does not wait for it yet.
             state.sent_away.notify_one();
         }
         true
@@ -134,13 +134,13 @@ impl Seat {
         self.state.is_reserve
     }
 
-    /// Not sent away as long as the answer lives.
+    /// The seat is not evicted while the returned value exists.
     pub fn begin(self: &Arc<Self>) -> Busy {
         self.state.busy.fetch_add(1, Ordering::Relaxed);
         Busy(self.clone())
     }
 
-    /// Resolves when the place is needed for another.
+    /// Resolves when the seat is evicted.
     pub async fn sent_away(&self) {
         self.state.sent_away.notified().await;
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_longest_idle_one_makes_room_and_a_busy_one_never() {
+    async fn the_longest_idle_connection_is_evicted_and_never_a_busy_one() {
         let room = Room::new(2, 1);
         let (first, _) = enter(&room).unwrap();
         let (second, _) = enter(&room).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_seat_is_given_back() {
+    async fn a_dropped_seat_is_released() {
         let room = Room::new(1, 0);
         let (seat, _) = enter(&room).unwrap();
         let busy = seat.begin();

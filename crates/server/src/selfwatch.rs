@@ -1,4 +1,4 @@
-//! The server as its own first customer: its metrics become series with `service="tacho"`.
+//! Self-monitoring: stores the server's metrics as series with `service="tacho"`.
 //!
 //! A label `service` of a metric (whose records were received) becomes `exported_service`, as Prometheus does with
 //! labels that its target already has.
@@ -30,7 +30,7 @@ pub async fn run(
             _ = ticks.tick() => {}
         }
         metrics.read_store(&store);
-        // A full store is seen in its own figures; the next reading comes anyway.
+        // A full store shows in its own metrics; the next interval retries.
         if let Err(error) = store.append(batch(&metrics, clock.now()), None).await {
             tracing::debug!(%error, "own metrics not stored");
         }

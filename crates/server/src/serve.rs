@@ -1,4 +1,4 @@
-//! From settings to a running server, and back to rest.
+//! Starts and stops the server.
 //!
 //! Order matters: the store first (it recovers and locks the directory), then the listeners, then the line that says
 //! where they are; at the end listeners first, then the store.
@@ -34,7 +34,7 @@ pub enum ServeError {
     Signal(std::io::Error),
 }
 
-/// Files that are open beside connections: journals, segments, and room.
+/// Files open in addition to connections: journals, segments, and a reserve.
 const DESCRIPTORS_BESIDE: u64 = 1_024;
 
 /// Where a server listens.
@@ -43,8 +43,8 @@ pub struct Listening {
     pub records: SocketAddr,
 }
 
-/// Runs until what `signals` returns resolves; calls `up` once it listens. `signals` is called once the store is open: until
-/// then a signal ends the process at once.
+/// Runs until the future of `signals` resolves; calls `up` once it listens. `signals` is called once the store is open: until
+/// then a signal ends the process immediately.
 pub async fn run<S: Future<Output = ()>>(
     config: Config,
     signals: impl FnOnce() -> std::io::Result<S>,
@@ -92,7 +92,7 @@ pub async fn run<S: Future<Output = ()>>(
     stop.await;
     tracing::info!("stopping");
     trigger.stop();
-    // A part that panicked has said so; the others still come to their end.
+    // A task that panicked has logged it; the others still shut down.
     let _ = tokio::join!(http, records, notices);
     if let Some(watch) = watch {
         let _ = watch.await;
@@ -102,7 +102,7 @@ pub async fn run<S: Future<Output = ()>>(
     Ok(())
 }
 
-/// Raises the soft limit of open files, so that all connections fit: it often is 1,024, and the hard one far above.
+/// Raises the soft limit of open files for all connections: it often is 1,024, with a far higher hard limit.
 fn raise_descriptors(connections_max: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let wanted = u64::try_from(connections_max)

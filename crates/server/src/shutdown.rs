@@ -1,8 +1,8 @@
-//! Telling every part of the server that it is time to stop.
+//! Signals all parts of the server to stop.
 
 use tokio::sync::watch;
 
-/// Held by whoever decides; dropping it stops everything too.
+/// The sending end; dropping it stops everything, too.
 pub struct Trigger(watch::Sender<bool>);
 
 /// Held by every listener and background task.
@@ -25,9 +25,9 @@ impl Shutdown {
         *self.0.borrow()
     }
 
-    /// Resolves when the server is to stop. May be dropped and called again.
+    /// Resolves at shutdown. Cancel-safe.
     pub async fn wait(&mut self) {
-        // An error says that the trigger is gone, which means the same.
+        // An error means that the trigger was dropped: the same.
         let _ = self.0.wait_for(|stop| *stop).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A small file of JSON that says its version: what is in it, or why can it not be used? Replaced as a whole, durably.
+//! A small JSON file with a version: reads it, validates it, replaces it atomically and durably.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tacho_api::replace::replace_with;
 use tacho_store::disk;
 
-/// Far above what is ever written: a longer file is another one.
+/// Far above what is ever written: a longer file is not one of ours.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Read first: a later version may have other members.
@@ -18,7 +18,7 @@ struct Version {
     version: u32,
 }
 
-/// `None` where there is no file; else what is wrong with it, in one sentence.
+/// `None` when there is no file; else an error in one sentence.
 pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
     let bytes = match std::fs::metadata(path) {
         Ok(file) if file.len() > FILE_BYTES_MAX => {
@@ -63,7 +63,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn a_file_that_is_far_too_long_is_not_read() {
+    fn an_oversized_file_is_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.json");
         assert_eq!(read::<Value>(&path, 1), Ok(None));

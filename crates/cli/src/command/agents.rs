@@ -1,4 +1,4 @@
-//! `tacho agents`: who records, and how do they stand to the rules for probes?
+//! `tacho agents`: connected agents and the status of their rules.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -14,9 +14,9 @@ use crate::client;
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Between two looks.
+/// Interval of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Cursor to the corner, and what is below it away.
+/// Moves the cursor to the corner, and clears what is below it.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
 /// List connected agents, their rules, and the operations they moved to aggregates or switched off themselves
@@ -125,7 +125,7 @@ impl Agents {
     }
 }
 
-/// A server that was there and does not answer any more. What is said of it is said once.
+/// A server that stopped responding. Each error is printed once.
 #[derive(Default)]
 struct Outage {
     has_answered: bool,
@@ -134,7 +134,7 @@ struct Outage {
 
 impl Outage {
     /// # Errors
-    /// Where there was no server from the start.
+    /// When there was no server from the start.
     fn goes_on(&mut self, failure: Failure) -> Result<(), Failure> {
         if !self.has_answered {
             return Err(failure);

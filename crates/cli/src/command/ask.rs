@@ -1,4 +1,4 @@
-//! What commands that ask a server have in common: where it is, over which time, and how an answer is printed.
+//! Common parts of the commands that query a server: its address, the time range, and printing.
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct Server {
     server: Option<String>,
 }
 
-/// Names the server where `--server` does not.
+/// Names the server when `--server` is not given.
 pub const SERVER_VARIABLE: &str = "TACHO_URL";
 const SERVER_DEFAULT: &str = "http://127.0.0.1:7070";
 
@@ -213,7 +213,7 @@ pub fn at(ns: i64) -> String {
     format!("{:.3}", Timestamp::from_nanosecond(ns.into()).unwrap_or_default())
 }
 
-/// What an answer says is wrong with it, on stderr.
+/// Prints the warnings of a response to stderr.
 pub fn warn(answer: &Value) {
     for warning in list(answer, "warnings") {
         eprintln!("warning: {}", printable(warning.as_str().unwrap_or("")));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_exact() {
+    fn times_are_formatted_exactly() {
         assert_eq!(seconds(1_700_000_000_123_456_789), "1700000000.123456789");
         assert_eq!(seconds(-1_500_000_000), "-1.500000000");
         assert_eq!(utc(&"1700000000123456789".into()), "2023-11-14T22:13:20.123Z");

@@ -106,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn scripts_can_tell_the_deed_from_its_preview() {
+    fn json_distinguishes_a_deletion_from_its_preview() {
         let affected = json!({ "accepted": 1, "samples": { "series": 1, "records": 2 }, "complete": true });
         for deleted in [false, true] {
             let mut expect = affected.clone();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_told_by_kind() {
+    fn amounts_are_reported_by_kind() {
         let count = |records: u64| json!({ "records": records, "series": records.min(3) });
         for (records, complete, expect) in [
             ([1_200, 40, 0], true, Some("1,200 samples of 3 series, 40 entries of 3 series")),

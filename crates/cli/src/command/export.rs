@@ -93,7 +93,7 @@ enum Only {
 impl Export {
     pub fn run(mut self) -> Result<(), Failure> {
         let of_one_kind = matches!(self.format, Format::Csv | Format::Parquet);
-        // Nobody said that entries are not wanted.
+        // Without `--only`, entries may be wanted.
         let silent = of_one_kind && self.only.is_none();
         if silent {
             self.only = Some(Only::Samples);
@@ -138,7 +138,7 @@ impl Export {
         })
     }
 
-    /// Compares what was sent with what arrived.
+    /// Compares what was sent with what was received.
     fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
         let Said { totals: said, passed_over, incomplete } = said;
@@ -287,10 +287,10 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
     }
 }
 
-/// What the other end says of what it has read.
+/// Totals reported by the sender.
 struct Said {
     totals: Totals,
-    /// What was passed over although nobody said that it is not wanted.
+    /// Records that were skipped although the user did not exclude them.
     passed_over: Option<PassedOver>,
     /// What cannot be read.
     incomplete: Vec<String>,
@@ -303,11 +303,11 @@ struct PassedOver {
     complete: bool,
 }
 
-/// Lines of the answer that are no records.
+/// Lines of the response other than records.
 pub enum Head {
     Labels(BTreeSet<String>),
     Totals(Totals, Vec<String>),
-    /// Why it ends here.
+    /// Why the export ends early.
     Error(String),
 }
 
@@ -355,16 +355,16 @@ struct Sink {
     totals: Totals,
     /// Of these, what the format has a place for.
     written: Totals,
-    /// Nobody reads any more.
+    /// The reader has closed the pipe.
     closed: bool,
 }
 
-/// As by `head`, which has what it wants.
+/// Whether the reader has closed the pipe, as `head` does.
 fn is_closed(written: &io::Result<()>) -> bool {
     written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Something cannot be read.
+/// Some records cannot be read.
 pub fn not_whole(why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("not all records can be read: {why}"))
         .hint("--allow-damaged skips unreadable records and reports what is missing")

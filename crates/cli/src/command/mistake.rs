@@ -1,4 +1,4 @@
-//! Mistakes in arguments are told as all others: a line that says what, one that says what to do.
+//! Argument errors in the format of all errors: one line with the error, one with the hint.
 
 use tacho_api::settings::WHOLE_NUMBER;
 
@@ -9,13 +9,13 @@ pub fn mistake(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let said = said.join(" ");
-    // What Rust says of a number that is none.
+    // Rust's message for an invalid number.
     let said = said.replace("invalid digit found in string", &format!("not {WHOLE_NUMBER}"));
     let message = said.strip_prefix("error: ").unwrap_or(&said);
     let mut tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
     let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("tacho");
     let is_command = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
-    // Whatever the file is called that was started.
+    // Independent of the name of the executable.
     let words = usage.split(' ').skip(1).take_while(is_command);
     let command: Vec<&str> = ["tacho"].into_iter().chain(words).collect();
     let hint = match tips.find(|tip| !tip.starts_with("to pass ")) {

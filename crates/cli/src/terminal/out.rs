@@ -1,6 +1,6 @@
-//! Where commands write. Who reads a part and closes the pipe (`tacho query ... | head`) has what they want: that is no fault.
+//! Output of the commands. A reader that closes the pipe early (`tacho query ... | head`) is not an error.
 //!
-//! The macros take the place of those of the standard library in the whole crate: these panic when nobody reads.
+//! The macros replace those of the standard library in the whole crate, which panic on a closed pipe.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -23,10 +23,10 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::terminal::out::to_stderr(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-/// Why something could not be written, a closed pipe apart.
+/// Why a write failed, except for a closed pipe.
 static FAULT: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Writes, or notes why not for [`fault`]. The command goes on: what it does counts, not only what it says.
+/// Writes, or keeps the error for [`fault`]. The command continues: its effect matters, not only its output.
 pub fn to_stdout(text: fmt::Arguments<'_>) {
     if cfg!(test) {
         // Unit tests take down what is written so.
@@ -37,7 +37,7 @@ pub fn to_stdout(text: fmt::Arguments<'_>) {
     written.unwrap_or_else(note);
 }
 
-/// Writes where that can be done. There is nowhere to say that it cannot.
+/// Writes if possible. An error cannot be reported anywhere.
 pub fn to_stderr(text: fmt::Arguments<'_>) {
     if cfg!(test) {
         return std::eprint!("{text}");
@@ -45,7 +45,7 @@ pub fn to_stderr(text: fmt::Arguments<'_>) {
     let _ = io::stderr().lock().write_all(text.to_string().as_bytes());
 }
 
-/// What went wrong with stdout, if anything did: a disk that is full, not a reader that has gone.
+/// The error of stdout, if any: for example a full disk, but not a closed pipe.
 pub fn fault() -> Option<io::Error> {
     io::stdout().lock().flush().unwrap_or_else(note);
     FAULT.lock().ok()?.take()

@@ -1,8 +1,8 @@
-//! How much memory may this process use? What the machine has, its control group leaves it, or its own limit allows.
+//! Memory that this process may use: the least of the machine's memory, its cgroup limit, and its own resource limit.
 
 use rustix::process::{Resource, getrlimit};
 
-/// `None` where the system does not say.
+/// `None` when the system does not report it.
 pub fn usable_bytes() -> Option<usize> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();

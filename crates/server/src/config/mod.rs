@@ -1,7 +1,7 @@
-//! How the server is told what to do: a file, the environment, flags; later ones win.
+//! Configuration of the server: a file, the environment, flags; later ones win.
 //!
-//! Each source is read into the same [`Settings`], every field of which may be absent. [`Config`] is what
-//! comes out: complete and checked. A mistake names the value, the place it stands in, and what to do.
+//! Each source is read into the same [`Settings`], all fields of which are optional. [`Config`] is the result: complete and
+//! validated. An error names the value, its source, and a hint.
 
 mod address;
 mod environment;
@@ -42,7 +42,7 @@ pub struct Settings {
     pub merge_rows: Option<usize>,
     pub disk_reserve_bytes: Option<u64>,
     pub sweep_seconds: Option<u64>,
-    /// Rules for history, in the file only.
+    /// Retention rules, in the file only.
     pub retention: Option<Vec<policy::Retention>>,
     pub downsampling: Option<Vec<policy::Thinning>>,
     pub semantic: Option<Vec<policy::GivenUp>>,
@@ -61,12 +61,12 @@ pub struct Config {
     pub requests_max: usize,
     pub connections_max: usize,
     pub request_time_max: Duration,
-    /// Between two readings of the server's own metrics; `None` for never.
+    /// Interval of storing the server's own metrics; `None` for never.
     pub selfwatch: Option<Duration>,
     pub history: History,
 }
 
-/// What the store is to do with what it keeps.
+/// Settings of the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
     pub series_max: usize,
@@ -81,7 +81,7 @@ pub struct History {
 }
 
 impl History {
-    /// The store's options, everything else by default.
+    /// The options of the store, with defaults for all others.
     pub fn options(&self) -> Options {
         Options {
             series_max: self.series_max,
@@ -104,7 +104,7 @@ impl History {
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// Largest HTTP body: as much as VictoriaMetrics takes (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
-/// The shortest time between two sweeps, what 0 s becomes, and the longest: a clock cannot add any number of seconds.
+/// Minimum interval between two sweeps, also used for 0 s, and the maximum: adding more seconds to a clock overflows.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
 
@@ -129,7 +129,7 @@ pub enum ConfigError {
 }
 
 impl Settings {
-    /// Settings where a field that is absent here is taken from `under`.
+    /// Fields that are `None` here are taken from `under`.
     fn over(self, under: Self) -> Self {
         Self {
             data: self.data.or(under.data),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn exposure_needs_a_word() {
+    fn exposure_must_be_allowed_explicitly() {
         let file = "records = '0.0.0.0:7071'\ninsecure_listen = true";
         assert!(check(file, &[], Settings::default()).is_ok());
     }

@@ -1,6 +1,6 @@
-//! What is to become of history: `[[retention]]`, `[[downsampling]]`, `[[semantic]]` and `[[chunks]]` of `tacho.toml`.
+//! Rules for stored data: `[[retention]]`, `[[downsampling]]`, `[[semantic]]` and `[[chunks]]` of `tacho.toml`.
 //!
-//! Each rule has a `match`, a selector of PromQL. A mistake names section, place in it, key and value.
+//! Each rule has a `match`, a PromQL selector. An error names section, position, key and value.
 
 use serde::Deserialize;
 use tacho_api::time::parse_duration;
@@ -34,7 +34,7 @@ pub struct Thinning {
     r#match: String,
     after: String,
     step: String,
-    /// `avg` when it is not said.
+    /// `avg` by default.
     keep: Option<String>,
 }
 
@@ -64,10 +64,10 @@ pub struct Chunks {
     compression: Option<String>,
 }
 
-/// Samples in one chunk: below, what a chunk costs outweighs what it holds; above, a read decodes far more than it wants.
+/// Samples in one chunk: with fewer, the overhead of a chunk dominates; with more, a read decodes far more than it needs.
 const CHUNK_VALUES: std::ops::RangeInclusive<usize> = 128..=65_536;
 
-/// Where a rule stands, for messages: the section and the rule's number in it, from 1.
+/// Position of a rule, for messages: the section and the rule's number in it, from 1.
 #[derive(Clone, Copy)]
 struct Place {
     section: &'static str,
@@ -84,7 +84,7 @@ impl Place {
         promql::parse_selector(text).map_err(|e| self.wrong("match", text, e))
     }
 
-    /// A number alone is seconds in a request. Here, where history goes by it, the unit has to be said.
+    /// A bare number is seconds in a request. Here, where data is deleted by it, the unit is required.
     fn duration(self, key: &'static str, text: &str) -> Result<i64, ConfigError> {
         let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
         parse_duration(text).filter(|_| has_unit).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The agents: who is connected or was lately, what was each told, and what did it answer?
+//! The agents that are or were connected, the rules sent to each, and their responses.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use tacho_ingest::wire::{Moved, PROBED_TEXT_BYTES_MAX, Ping, Probed};
 use tacho_model::Timestamp;
 
-/// Agents that are remembered. Past it those that left longest ago are forgotten; connected ones never are.
+/// Limit on the agents that are kept. Above it those that disconnected longest ago are forgotten; connected ones never are.
 const AGENTS_MAX: usize = 4_096;
-/// How long one is remembered after it left, ns.
+/// How long an agent is kept after it disconnected, ns.
 const REMEMBERED_NS: i64 = 3_600_000_000_000;
-/// Bytes of a value of HELLO that are kept: enough to tell processes apart.
+/// Bytes kept of a value of HELLO: enough to distinguish processes.
 const PAIR_BYTES_MAX: usize = 512;
-/// Bytes of the answers of all agents. An answer past it is kept without its lists.
+/// Limit on the bytes of the reports of all agents. A report above it is kept without its lists.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// After this time without an answer an agent counts as silent, ns.
+/// After this time without a response an agent counts as silent, ns.
 const ANSWER_TIME_MAX_NS: i64 = 10_000_000_000;
 
-/// What a process said of itself in HELLO.
+/// The identity of a process from its HELLO.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     pub service: String,
@@ -28,7 +28,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// `get` gives the value of a pair.
+    /// `get` returns the value of a pair.
     pub fn new<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
         let kept = |key| get(key).map_or_else(String::new, |value| cut(value, PAIR_BYTES_MAX).to_owned());
         Self {
@@ -41,31 +41,31 @@ impl Identity {
     }
 }
 
-/// Whether an agent takes rules, and what it was told.
+/// Whether an agent supports rules, and which were sent to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Its HELLO did not say that it does.
+    /// Its HELLO did not announce support for rules.
     None,
     /// Nothing was sent yet on this connection.
     Unsent,
     Sent {
         revision: u64,
-        /// Ids of the rules in their order.
+        /// Ids of the rules in order.
         rules: Arc<[u64]>,
         at: Timestamp,
     },
 }
 
-/// How an agent stands to its rules.
+/// The status of an agent in following its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It takes no rules.
+    /// It does not support rules.
     Deaf,
-    /// It was told just now.
+    /// Rules were sent just now.
     Waiting,
-    /// It was told and does not answer.
+    /// Rules were sent, and it does not respond.
     Silent,
-    /// It has answered what it was told last.
+    /// It has responded to the latest rules.
     Follows,
 }
 
@@ -80,7 +80,7 @@ impl Standing {
     }
 }
 
-/// What an agent made of its rules.
+/// An agent's report about its rules.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Report {
     pub at: Timestamp,
@@ -88,22 +88,22 @@ pub struct Report {
     pub on: u64,
     pub aggregated: u64,
     pub off: u64,
-    /// Id, methods that it decides, and why it cannot be followed (empty if it can).
+    /// Id, number of methods that it decides, and why it cannot be applied (empty if it can).
     pub rules: Vec<(u64, u64, String)>,
     pub moved: Vec<Moved>,
-    /// The lists were left out for want of room.
+    /// The lists were omitted to save memory.
     pub cut: bool,
 }
 
 impl Report {
-    /// Bytes that it takes, near enough.
+    /// Approximate size in bytes.
     pub fn bytes(&self) -> usize {
         let rules: usize = self.rules.iter().map(|rule| size_of_val(rule) + rule.2.len()).sum();
         let moved = |moved: &Moved| size_of_val(moved) + moved.operation.len() + moved.reason.len();
         size_of::<Self>() + rules + self.moved.iter().map(moved).sum::<usize>()
     }
 
-    /// What it says of one rule: methods that it decides, and why it cannot be followed.
+    /// The result for one rule: number of methods that it decides, and why it cannot be applied.
     pub fn rule(&self, id: u64) -> Option<(u64, &str)> {
         self.rules.iter().find(|rule| rule.0 == id).map(|(_, matched, fault)| (*matched, fault.as_str()))
     }
@@ -111,17 +111,17 @@ impl Report {
 
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// With it frames can be sent in its name: it is shown to nobody.
+    /// Secret: with it frames can be sent as this agent. Never shown.
     session: u128,
-    /// What it is called instead, as long as it is remembered: counts the sessions.
+    /// Its public id while it is kept: a counter of the sessions.
     pub number: u64,
     pub identity: Identity,
     pub control: Control,
-    /// When it connected.
+    /// Time of connecting.
     pub since: Timestamp,
-    /// When it last said PING or PROBED, or connected.
+    /// Time of the last PING, PROBED or connect.
     pub heard: Timestamp,
-    /// When it was heard last, if it is not connected.
+    /// Time of the last message, if it is disconnected.
     pub left: Option<Timestamp>,
     pub totals: Ping,
     pub report: Option<Arc<Report>>,
@@ -139,7 +139,7 @@ impl Agent {
         self.left.is_none()
     }
 
-    /// `revision` is the rules' own.
+    /// `revision` is that of the current rules.
     pub fn standing(&self, now: Timestamp, revision: u64) -> Standing {
         match &self.control {
             Control::None => Standing::Deaf,
@@ -157,7 +157,7 @@ impl Agent {
         }
     }
 
-    /// Notes that these rules are sent; false when they have been on this connection.
+    /// Notes that these rules are sent; false when they were already sent on this connection.
     pub(super) fn send(&mut self, revision: u64, rules: Arc<[u64]>, at: Timestamp) -> bool {
         self.compared = revision;
         let same = matches!(&self.control, Control::Sent { rules: sent, .. } if *sent == rules);
@@ -168,13 +168,13 @@ impl Agent {
     }
 }
 
-/// What became of an answer.
+/// The result of handling a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Taken,
-    /// It answers something older, or nothing.
+    /// It responds to an older list, or to none.
     Stale,
-    /// Taken without its lists.
+    /// Accepted without its lists.
     Cut,
 }
 
@@ -208,7 +208,7 @@ impl Agents {
         self.iter().filter(|agent| agent.is_connected())
     }
 
-    /// The number of this connection.
+    /// Returns the number of this connection.
     pub(super) fn enter(
         &mut self,
         session: u128,
@@ -219,7 +219,7 @@ impl Agents {
         self.entries += 1;
         let entry = self.entries;
         let control = if takes_rules { Control::Unsent } else { Control::None };
-        // What it answered on an earlier connection is shown until it answers anew.
+        // The report of an earlier connection is shown until there is a new one.
         let earlier = self.by_session.remove(&session);
         let number = earlier.as_ref().map_or(self.sessions + 1, |earlier| earlier.number);
         self.sessions = self.sessions.max(number);
@@ -232,12 +232,12 @@ impl Agents {
         entry
     }
 
-    /// The agent of a connection, unless a newer one has taken its session over.
+    /// The agent of a connection, unless a newer connection has taken its session over.
     pub(super) fn get(&mut self, session: u128, entry: u64) -> Option<&mut Agent> {
         self.by_session.get_mut(&session).filter(|agent| agent.entry == entry)
     }
 
-    /// Takes an answer to what was sent last.
+    /// Handles a response to the latest rules.
     pub(super) fn answer(&mut self, session: u128, entry: u64, probed: Probed, now: Timestamp) -> Outcome {
         let held = self.bytes;
         let Some(agent) = self.get(session, entry) else { return Outcome::Stale };
@@ -258,7 +258,7 @@ impl Agents {
         outcome
     }
 
-    /// Forgets who left long ago, and past the bound who left longest ago; how many.
+    /// Forgets agents that disconnected long ago, and above the limit those that disconnected longest ago; returns how many.
     pub(super) fn forget(&mut self, now: Timestamp) -> u64 {
         let before = self.by_session.len();
         let long_ago =
@@ -281,7 +281,7 @@ impl Agents {
     }
 }
 
-/// Positions of the rules become their ids; texts are cut.
+/// Replaces the positions of the rules by their ids; truncates texts.
 fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
     let Probed { revision, on, aggregated, off, rules, moved } = probed;
     let text = |text: String| cut(&text, PROBED_TEXT_BYTES_MAX).to_owned();
@@ -298,7 +298,7 @@ fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
     Report { at: now, revision, on, aggregated, off, rules, moved, cut: false }
 }
 
-/// As much of the text as fits into so many bytes.
+/// The longest prefix of the text with at most this many bytes.
 fn cut(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or(0)).unwrap_or("")
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_belongs_to_what_was_sent_last() {
+    fn a_response_counts_only_for_the_latest_rules() {
         let mut agents = Agents::default();
         let entry = agents.enter(7, identity("shop"), true, 0);
         assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 1), Outcome::Stale, "nothing was sent");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_all_answers_are_bounded() {
+    fn the_bytes_of_all_reports_are_limited() {
         let mut agents = Agents::default();
         let rules: Arc<[u64]> = (1..=1_000).collect();
         let mut outcomes = Vec::new();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_left_longest_ago_are_forgotten_past_the_bound() {
+    fn the_longest_disconnected_agents_are_forgotten_past_the_limit() {
         let mut agents = Agents::default();
         let held = agents.enter(0, identity("shop"), false, 0);
         for session in 1..=AGENTS_MAX as u128 {

@@ -50,15 +50,15 @@ struct Table {
 #[derive(Debug)]
 pub struct Added {
     pub rule: Rule,
-    /// Rules of the same scope and pattern, which it takes the place of.
+    /// Rules of the same scope and pattern that it replaces.
     pub replaced: Vec<u64>,
-    /// Connected agents that it is for, and that take rules.
+    /// Connected agents in its scope that support rules.
     pub agents: usize,
-    /// Connected agents that it is for, and that take none.
+    /// Connected agents in its scope that do not support rules.
     pub deaf: usize,
 }
 
-/// Why the rules stay as they were.
+/// Why the rules are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     #[error(transparent)]
@@ -100,7 +100,7 @@ impl Control {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a rule behind all others, so that it decides. Goes on when the caller has gone.
+    /// Adds a rule after all others, so that it takes precedence. Continues when the caller is dropped.
     pub async fn add(self: &Arc<Self>, wanted: Wanted, now: Timestamp) -> Result<Added, ChangeError> {
         let (rule, replaced) = self.change(move |rules| rules.add(wanted, now)).await?;
         let table = self.table();
@@ -112,7 +112,7 @@ impl Control {
         Ok(Added { rule, replaced, agents, deaf })
     }
 
-    /// Removes rules by their ids: all of them, or none where one is not there.
+    /// Removes rules by id: all of them, or none if one does not exist.
     pub async fn remove(self: &Arc<Self>, ids: Vec<u64>) -> Result<usize, ChangeError> {
         self.change(move |rules| rules.remove(&ids)).await
     }
@@ -138,7 +138,7 @@ impl Control {
                 written.map_err(|source| ChangeError::Disk { file: name, source })?;
             }
             control.count_rules(&after);
-            // Together: a list is sent with the revision that it belongs to.
+            // Read together: a list is sent with its own revision.
             let mut table = control.table();
             table.rules = after;
             control.revision.send_modify(|revision| *revision += 1);
@@ -163,8 +163,7 @@ impl Control {
         self.table().rules.iter().find(|rule| rule.id == id).cloned()
     }
 
-    /// All that are connected, and those that were until lately, each with how it stands to its rules; by service,
-    /// host, instance and age.
+    /// Connected and recently disconnected agents, each with its status; by service, host, instance and age.
     pub fn agents(&self, now: Timestamp) -> Vec<(Agent, Standing)> {
         let mut table = self.table();
         self.metrics.control.agents_forgotten.with([]).add(table.agents.forget(now));
@@ -195,11 +194,11 @@ impl Control {
     }
 }
 
-/// A connected agent; dropping it is leaving.
+/// A connected agent; dropping it disconnects it.
 pub struct Presence<'a> {
     control: &'a Control,
     session: u128,
-    /// Tells this connection from an earlier one of the session.
+    /// Distinguishes this connection from an earlier one of the session.
     entry: u64,
     takes_rules: bool,
     connected: Gauge,
@@ -207,12 +206,12 @@ pub struct Presence<'a> {
 }
 
 impl Presence<'_> {
-    /// Tells of changes of the rules; `None` for an agent that takes none.
+    /// Notifies of changes of the rules; `None` for an agent that does not support rules.
     pub fn changes(&self) -> Option<watch::Receiver<u64>> {
         self.takes_rules.then(|| self.control.revision.subscribe())
     }
 
-    /// The list for this agent, if it has not been sent yet. It counts as sent then.
+    /// The list for this agent if it was not sent yet; marks it as sent.
     pub fn due(&self, now: Timestamp) -> Option<Probes> {
         let mut table = self.control.table();
         let Table { rules, agents } = &mut *table;

@@ -1,7 +1,7 @@
-//! Is this a pattern? What no agent understands is refused where it is asked for, also when none is connected. All else is theirs
-//! to judge: which letters a name may have depends on the language (`agent/java/README.md`, Patterns; `testdata/rules`).
+//! Refuses patterns that no agent supports, also when no agent is connected. All other checks are the agents': which letters a
+//! name may have depends on the language (`agent/java/README.md`, Patterns; `testdata/rules`).
 
-/// Why a text is no pattern for any agent.
+/// Why a text is not a pattern for any agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
     #[error("pattern {pattern:?}: methods are named without their parameters, {without:?}")]
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agents_follow_is_a_pattern_and_what_none_does_is_not() {
+    fn patterns_that_no_agent_supports_are_refused() {
         // The cases that all agents pass: those under `fault` are none.
         let vectors = include_str!("../../../../testdata/rules/decisions.vec");
         let mut seen = [0; 2];
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_says_what_it_is() {
+    fn errors_describe_the_mistake() {
         for (pattern, expect) in [
             ("@com.shop.Watched", None),
             ("http-server", None),

@@ -1,4 +1,4 @@
-//! The rules in their order: which of them are for an agent, and how does the list change?
+//! The ordered list of rules: which apply to an agent, and changes of the list.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::pattern::{self, Mistake};
 /// Bytes of the service and of the instance that a rule is for.
 pub const SCOPE_BYTES_MAX: usize = 512;
 
-/// One rule. Of those that fit a method the last one decides.
+/// One rule. The last rule that matches a method decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -37,7 +37,7 @@ const fn is_kept() -> bool {
     true
 }
 
-/// A rule that is to be.
+/// A rule to be added.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub service: String,
@@ -47,7 +47,7 @@ pub struct Wanted {
     pub keep: bool,
 }
 
-/// Why a rule is not taken, or not removed.
+/// Why a rule is not added or removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("pattern is empty")]
@@ -75,7 +75,7 @@ impl Rule {
         self.service == other.service && self.instance == other.instance && self.pattern == other.pattern
     }
 
-    /// Its texts are within their limits.
+    /// Checks the limits of its texts.
     pub fn check(&self) -> Result<(), Refused> {
         if self.pattern.is_empty() {
             return Err(Refused::Empty);
@@ -100,7 +100,7 @@ impl Rule {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     list: Vec<Rule>,
-    /// The highest id that was given.
+    /// The highest id that was assigned.
     last_id: u64,
 }
 
@@ -118,21 +118,21 @@ impl Rules {
         self.list.iter().filter(|rule| rule.kept).cloned().collect()
     }
 
-    /// Whether the same is to be on disk.
+    /// Whether both have the same content on disk.
     pub(super) fn keeps_as(&self, other: &Self) -> bool {
         let kept =
             |rules: &Self| rules.list.iter().filter(|rule| rule.kept).map(|rule| rule.id).collect::<Vec<_>>();
         kept(self) == kept(other)
     }
 
-    /// The new rule, and those whose place it takes: they could not decide anything any more. One that is kept
+    /// Adds a rule, and removes those that it replaces, which could not decide anything any more. A replaced rule that is kept
     /// stays for the time after a restart, unless the new one is kept, too.
     pub(super) fn add(&mut self, wanted: Wanted, now: Timestamp) -> Result<(Rule, Vec<u64>), Refused> {
         let Wanted { service, instance, state, pattern, keep } = wanted;
         let id = self.last_id + 1;
         let rule = Rule { id, service, instance, state, pattern, since: now, kept: keep };
         rule.check()?;
-        // Not of those in the file: a server starts with whatever an earlier one took.
+        // Not for those in the file: a server starts with all rules that an earlier one accepted.
         pattern::check(&rule.pattern)?;
         let is_replaced = |old: &Rule| rule.covers(old) && (keep || !old.kept);
         let replaced: Vec<u64> = self.list.iter().filter(|old| is_replaced(old)).map(|old| old.id).collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_takes_the_place_of_its_like() {
+    fn a_rule_replaces_one_of_the_same_scope_and_pattern() {
         let mut rules = Rules::default();
         let mut add = |service, pattern, keep| rules.add(wanted(service, pattern, keep), 7).unwrap().1;
         assert_eq!(add("", "a.*", false), Vec::<u64>::new());
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_1000_rules_and_not_one_more() {
+    fn more_than_1000_rules_are_refused() {
         let mut rules = Rules::default();
         for nth in 0..PROBE_RULES_MAX {
             rules.add(wanted("", &format!("a{nth}.*"), false), 0).unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_end_at_their_limits() {
+    fn text_lengths_are_limited() {
         let check = |service: usize, pattern: &str| {
             Rules::default().add(wanted(&"s".repeat(service), pattern, false), 0).map(|_| ())
         };
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_fits_by_service_and_instance() {
+    fn a_rule_matches_by_service_and_instance() {
         let agent = |service: &str, instance: &str| Identity {
             service: service.into(),
             instance: instance.into(),

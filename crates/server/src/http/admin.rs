@@ -1,4 +1,4 @@
-//! What changes history: deletion, as Prometheus' admin API has it, and merging on demand.
+//! Deletion, as in Prometheus' admin API, and merging on demand.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/api/v1/admin/clock/confirm", post(confirm_clock))
 }
 
-/// What a deletion would take away: the same parameters, and nothing is changed. With `kind` (`sample`, `entry`) only
-/// these are counted.
+/// Counts what a deletion with the same parameters would remove; changes nothing. With `kind` (`sample`, `entry`) only
+/// records of that kind are counted.
 async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
     counted(&app, &wanted(&app, &params).await?, only, damage::is_allowed(&params)?).await
@@ -53,8 +53,8 @@ async fn counted(
     Ok(Json(damage::warn(answer, affected.damages())))
 }
 
-/// `match[]` (may come again), `start`, `end`: all of time when they are not given. Durable when it is answered. With
-/// `counts=1` the answer says what it took away: counted just before, so what came meanwhile is not in it.
+/// `match[]` (repeatable), `start`, `end`: all of time by default. Durable when the response is sent. With `counts=1` the
+/// response has the counts of the deleted records, counted just before: records written in between are not included.
 async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let wanted = wanted(&app, &params).await?;
     let counted = match params.get("counts") {
@@ -83,7 +83,7 @@ async fn wanted(app: &App, params: &Params) -> Result<(Vec<Vec<Matcher>>, TimeRa
     Ok((selectors?, TimeRange::new(start, end)))
 }
 
-/// Carries out what was deleted and what has had its time.
+/// Reclaims the space of tombstones and expired records.
 async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
     let place = place(&app)?;
     let work = |store: Arc<Store>| async move {
@@ -94,18 +94,18 @@ async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, Api
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// History may be deleted by the clock again, however far ahead of what was expected it is.
+/// Confirms the clock: retention deletes by it again, however far it is ahead of the expected time.
 async fn confirm_clock(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
     let ahead = ahead_seconds(app.store.confirm_clock().await?);
     Ok(Json(json!({ "status": "success", "data": { "ahead_seconds": ahead } })))
 }
 
-/// How far the clock is ahead of what is expected, where that is not believed; 0 where it is.
+/// How far the clock is ahead of the expected time while the server does not trust it; else 0.
 pub fn ahead_seconds(jump: Option<Jump>) -> u64 {
     jump.map_or(0, |jump| jump.found.abs_diff(jump.expected) / 1_000_000_000)
 }
 
-/// Flushes, then merges everything that can be merged; answers when that is done.
+/// Flushes, then merges everything that can be merged; responds when that is done.
 async fn merge(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
     let place = place(&app)?;
     let work = |store: Arc<Store>| async move {
@@ -117,14 +117,14 @@ async fn merge(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
     Ok(Json(json!({ "status": "success", "data": report_json(&report) })))
 }
 
-/// One that is carried out and one that waits: both go on when their clients have gone, so that more would never end.
+/// Admits one running and one waiting request: both continue after their clients disconnect, so more would pile up.
 fn place(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     app.merges.clone().try_acquire_owned().map_err(|_| {
         ApiError::too_many("a merge or clean-up is under way, and another one waits for it: try again later")
     })
 }
 
-/// Goes on when the client has gone or the time for a request has passed.
+/// Continues after the client disconnects or the request times out.
 async fn to_the_end<T, W>(store: Arc<Store>, work: impl FnOnce(Arc<Store>) -> W) -> Result<T, ApiError>
 where
     T: Send + 'static,

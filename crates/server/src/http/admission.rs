@@ -1,8 +1,8 @@
-//! When does a request take its place among those that are served (`requests_max`)? When all of its body has come.
+//! A request takes one of the `requests_max` permits once its whole body is received.
 //!
-//! A body that drips, or never comes, takes a connection (`listener.rs`) and memory for what has come of it (`decoding.rs`: one
-//! bound over all bodies, forms of queries included), and nobody's place; its time is bounded in `guard.rs`. That holds for
-//! imports, too: no handler works on a body before its end.
+//! A body that arrives slowly, or never, takes a connection (`listener.rs`) and memory for the bytes received (`decoding.rs`: one
+//! limit over all bodies, forms of queries included), but no permit; `guard.rs` limits its time. This includes imports: no
+//! handler works on a body before its end.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,7 +14,7 @@ use super::error::ApiError;
 use super::write::count_wait;
 use crate::decoding::FORM_BYTES_MAX;
 
-/// The request with its body in memory, and its place.
+/// The request with its body in memory, and its permit.
 pub async fn admitted(
     app: &App,
     route: &str,
@@ -36,7 +36,7 @@ pub async fn admitted(
     Ok((Request::from_parts(head, Body::from(bytes)), Some(place)))
 }
 
-/// Of a route that takes records, whose bodies may be large.
+/// The protocol of a route that takes records, whose bodies may be large.
 fn protocol(route: &str) -> Option<&'static str> {
     match route {
         "/api/v1/write" => Some("remote-write"),

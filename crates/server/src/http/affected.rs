@@ -1,4 +1,4 @@
-//! What would a deletion take away? Counted by reading it, which a deletion itself need not do.
+//! Counts what a deletion would remove, by reading the records, which the deletion itself does not need.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tacho_store::{Damages, Error, ErrorKind, Read, Result, Store, Waiter};
 
 use crate::read::reader::{self, Reader, Selected};
 
-/// Counting ends after this time: who wants to delete a lot shall not wait for it.
+/// Time limit for counting, so that a large deletion does not wait for it.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Series with records in the range, and these.
+/// Number of series with records in the range, and of these records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     series: u64,
@@ -25,14 +25,14 @@ struct Count {
 /// Records of the series that any selector accepts, in a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affected {
-    /// Series that are accepted, with records in the range or not; one with samples and entries is two.
+    /// Series that a selector accepts, with or without records in the range; one with samples and entries counts twice.
     accepted: u64,
     samples: Count,
     entries: Count,
     calls: Count,
-    /// The time for counting was over: there is more.
+    /// Counting timed out: there are more records.
     cut: bool,
-    /// What could not be counted because it cannot be read.
+    /// What was not counted because it cannot be read.
     damages: Damages,
 }
 
@@ -53,7 +53,7 @@ impl Affected {
     }
 }
 
-/// Of samples or entries only, where that is all that is asked for.
+/// Counts samples or entries only, if asked for.
 ///
 /// # Errors
 /// `Corrupt` when some of them cannot be read, unless that is allowed.
@@ -90,7 +90,7 @@ pub async fn affected(
             }
         }
         out.cut |= cut;
-        // That of the last record is not counted before its end.
+        // The last record is not counted before its end.
         let series = reader.totals.series + u64::from(cut);
         match kind {
             Kind::Entry => out.entries = Count { series, records: reader.totals.entries.count },
@@ -105,7 +105,7 @@ pub async fn affected(
     Ok(out)
 }
 
-/// Series of samples and entries, and of calls. Patterns may take long: as long as somebody waits.
+/// Series of samples and entries, and of calls. Patterns may take long: stops when the client disconnects.
 async fn select(
     store: &Arc<Store>,
     selectors: Vec<Vec<Matcher>>,
@@ -126,11 +126,11 @@ async fn select(
     let selected = tokio::task::spawn_blocking(select).await;
     let selected =
         selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e));
-    // Nobody waits for less.
+    // Stops when the client disconnects.
     selected.map(Option::unwrap_or_default)
 }
 
-/// Completed calls of the segments that begin in the range, as a deletion has it.
+/// Completed calls of the segments that begin in the range, by the same rule as a deletion.
 async fn calls(store: &Store, id: SeriesId, range: TimeRange) -> Result<Read<u64>> {
     let calls = AtomicU64::new(0);
     let count = |block: &ExecutionBlock| {

@@ -1,4 +1,4 @@
-//! `/api/v1/agents`: who records, is told which probes are on, and what has it made of that?
+//! `/api/v1/agents`: the agents, the rules sent to each, and their responses.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use super::params::Params;
 use super::turn::away;
 use crate::control::{Agent, Report, Standing};
 
-/// Agents that are listed when nothing is said, and at most.
+/// Default and maximum number of agents listed.
 const AGENTS_DEFAULT: usize = 1_000;
 const AGENTS_MAX: usize = 4_096;
-/// Bytes of the lists of all agents in one answer. Past them an agent is shown without its lists.
+/// Limit on the bytes of the lists of all agents in one response. Beyond it agents are shown without their lists.
 const LISTS_BYTES_MAX: usize = 8 << 20;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/agents", get(agents))
 }
 
-/// `service` and `instance` narrow it; so does `rule`, to the connected agents that a rule is for and what they say of it.
+/// `service` and `instance` filter; `rule` filters to the connected agents in the rule's scope, with their result for it.
 async fn agents(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     // Lists of megabytes.
     away(move || listed(&app, &params).map(IntoResponse::into_response)).await?
@@ -62,7 +62,7 @@ fn listed(app: &App, params: &Params) -> Result<Json<Value>, ApiError> {
 fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut usize) -> Value {
     let Agent { number, identity, since, heard, left, totals, report, .. } = agent;
     json!({
-        // Not the session's id, with which anybody could send frames in its name.
+        // Without the session id, which would allow sending frames as this agent.
         "session": number.to_string(),
         "service": identity.service,
         "host": identity.host,
@@ -83,7 +83,7 @@ fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut u
     })
 }
 
-/// `room` is what lists may still take.
+/// `room`: bytes left for lists.
 fn report_json(report: &Report, rule: Option<u64>, room: &mut usize) -> Value {
     let outcome =
         |id: u64, (matched, fault): (u64, &str)| json!({ "id": id, "matched": matched, "fault": fault });

@@ -1,4 +1,4 @@
-//! What the handlers share: the store, settings, and the permits that bound them.
+//! State shared by the handlers: the store, settings, and the permits that limit them.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::decoding::Decoding;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
-/// Analyses of executions at the same time: each may hold a GiB and keeps one core busy.
+/// Concurrent analyses of executions: each may take a GiB and keeps one core busy.
 const ANALYSES_MAX: usize = 2;
 
-/// PromQL queries that are computed at the same time.
+/// Concurrent PromQL evaluations.
 const QUERIES_MAX: usize = 8;
 
-/// Merges and clean-ups that were asked for: one is carried out, one waits.
+/// Requested merges and clean-ups: one runs, one waits.
 const MERGES_MAX: usize = 2;
 
-/// What the handlers share.
+/// State shared by the handlers.
 pub struct App {
     pub config: Config,
     pub store: Arc<Store>,
@@ -32,16 +32,16 @@ pub struct App {
     pub control: Arc<Control>,
     pub record_types: Arc<RecordTypes>,
     pub started: Timestamp,
-    /// One permit for each analysis of executions that is being computed; more wait their turn.
+    /// One permit per running analysis of executions; more wait.
     pub(super) analyses: Arc<Semaphore>,
-    /// The same for PromQL.
+    /// One permit per running PromQL evaluation.
     pub(super) queries: Arc<Semaphore>,
-    /// Turns and memory of writes.
+    /// Permits and memory budget of writes.
     pub(super) decoding: Decoding,
-    /// The same for merges and clean-ups that were asked for, carried out or waiting.
+    /// One permit per requested merge or clean-up, running or waiting.
     pub(super) merges: Arc<Semaphore>,
     pub(super) decoders: Arc<Decoders>,
-    /// One permit for each request, from the end of its body until its answer is sent.
+    /// One permit per request, from the end of its body until its response is sent.
     pub(super) permits: Arc<Semaphore>,
     pub(super) names: origin::Names,
 }

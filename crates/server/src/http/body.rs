@@ -10,8 +10,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::error::ApiError;
 use crate::decoding::{Busy, Decoding, Hold};
 
-/// Reads all of a body as it was sent. What has come of it is taken from the room for all bodies, and given back when the last
-/// of these bytes are gone.
+/// Reads a whole body as it was sent. The bytes received count against the memory budget of all bodies until the last of them
+/// is dropped.
 pub async fn receive(
     headers: &HeaderMap,
     body: Body,
@@ -37,17 +37,17 @@ pub async fn receive(
     Ok(if room.bytes.is_empty() { Bytes::new() } else { Bytes::from_owner(room) })
 }
 
-/// The least that a body takes.
+/// Minimum charge of a body.
 const PART_BYTES: usize = 4 << 10;
 
-/// Bytes and the room that they take.
+/// Bytes with their share of the memory budget.
 struct Roomed {
     bytes: Vec<u8>,
     hold: Hold,
 }
 
 impl Roomed {
-    /// Memory follows what has come, not what was announced.
+    /// Charges for the bytes received, not for the announced length.
     fn push(&mut self, part: &[u8], bytes_max: usize) -> Result<(), Busy> {
         let Self { bytes, hold } = self;
         let len = bytes.len() + part.len();
@@ -75,7 +75,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// `bytes_max` bounds it before and after it is unpacked.
+    /// `bytes_max` limits the size before and after decompression.
     pub fn new(headers: &HeaderMap, bytes: Bytes, bytes_max: usize) -> Result<Self, ApiError> {
         if bytes.len() > bytes_max {
             return Err(ApiError::too_large(bytes_max));
@@ -83,14 +83,14 @@ impl Packed {
         Ok(Self { bytes, gzip: is_gzip(headers)?, bytes_max })
     }
 
-    /// Takes gzip off, which takes long: not for a thread that others wait for.
+    /// Decompresses gzip. This takes long: do not call it on a thread of the async runtime.
     pub fn unpack(self) -> Result<Bytes, ApiError> {
         if self.gzip { gunzip(&self.bytes, self.bytes_max) } else { Ok(self.bytes) }
     }
 }
 
-/// Waits for a turn, unpacks a body away from the threads that serve others, and waits for room for its records.
-/// `message_bytes` tells how many bytes the decoder reads: a body may still be compressed in its protocol's own way.
+/// Waits for a permit, decompresses on a blocking thread, and waits for the memory of the records. `message_bytes` returns how
+/// many bytes the decoder reads: a body may have another compression that belongs to its protocol.
 pub async fn unpacked(
     decoding: &Decoding,
     packed: Packed,
@@ -98,7 +98,7 @@ pub async fn unpacked(
 ) -> Result<(OwnedSemaphorePermit, Bytes, Hold), ApiError> {
     let turn = decoding.turn().await?;
     let (body, turn) = if packed.gzip {
-        // The turn is kept while it is unpacked, even when nobody waits for it any more.
+        // The permit is held while it is decompressed, even after the client disconnects.
         let unpack = tokio::task::spawn_blocking(move || (packed.unpack(), turn)).await;
         unpack.map_err(|e| ApiError::internal(format!("unpacking ended: {e}")))?
     } else {
@@ -109,7 +109,7 @@ pub async fn unpacked(
     Ok((turn, body, hold))
 }
 
-/// Whether to take gzip off. Snappy is part of remote write itself and stays on.
+/// Whether to decompress gzip. Snappy is part of remote write and is left to its decoder.
 fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
     let Some(encoding) = headers.get(header::CONTENT_ENCODING) else { return Ok(false) };
     match encoding.as_bytes() {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_takes_room_until_its_bytes_are_gone() {
+    async fn a_body_holds_its_budget_until_its_bytes_are_dropped() {
         let decoding = Decoding::new(0, 1 << 20);
         let receive = async || {
             let (headers, body) = (HeaderMap::new(), Body::from(vec![7; 1 << 20]));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_stopped_at_the_limit() {
+    fn a_decompression_bomb_is_stopped_at_the_limit() {
         assert_eq!(gunzip(&gzip(&[7; 100]), 100).unwrap().len(), 100);
         assert_eq!(gunzip(&gzip(&[7; 101]), 100).unwrap_err().status, 413);
         assert_eq!(gunzip(b"not gzip", 100).unwrap_err().status, 400);

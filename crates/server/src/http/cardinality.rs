@@ -1,4 +1,4 @@
-//! `/api/v1/status/cardinality`: which label costs what?
+//! `/api/v1/status/cardinality`: cost of each label.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::params::Params;
 use super::turn::away;
 use crate::cardinality::report_json;
 
-/// Names and values that are listed when nothing is said, and at most.
+/// Default and maximum number of names and values listed.
 const TOP_DEFAULT: usize = 10;
 const TOP_MAX: usize = 1_000;
 
@@ -26,7 +26,7 @@ pub fn routes() -> Router<Arc<App>> {
 async fn cardinality(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let top = params.count("limit")?.unwrap_or(TOP_DEFAULT).min(TOP_MAX);
     let store = app.store.clone();
-    // A million values take some 20 ms; others go on meanwhile.
+    // A million values take some 20 ms: run on a blocking thread.
     let work = move || json!({ "status": "success", "data": report_json(&store.cardinality(top)) });
     away(move || Json(work()).into_response()).await
 }

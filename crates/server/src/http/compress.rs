@@ -1,4 +1,4 @@
-//! Takes answers in gzip where the client accepts it and it pays.
+//! Compresses responses with gzip where the client accepts it and it saves bytes.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 
 use super::error::ApiError;
 
-/// Answers below this size fit into one packet anyway, bytes.
+/// Responses below this size fit into one packet anyway, bytes.
 const BYTES_MIN: u64 = 1_400;
 
 pub fn accepted(headers: &HeaderMap) -> bool {
@@ -23,7 +23,7 @@ pub fn accepted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The same answer, smaller. What is small, or no text, stays as it is; what comes in parts is compressed part by part.
+/// Compresses the response. Small or non-text bodies stay as they are; streams are compressed part by part.
 pub async fn compress(response: Response) -> Response {
     let exact = axum::body::HttpBody::size_hint(response.body()).exact();
     if exact.is_some_and(|bytes| bytes < BYTES_MIN) || !is_text(&response) {
@@ -38,7 +38,7 @@ pub async fn compress(response: Response) -> Response {
         Ok(whole) => whole.to_bytes(),
         Err(e) => return ApiError::internal(format!("answer cannot be read: {e}")).into_response(),
     };
-    // Tens of megabytes take long enough to keep other requests waiting.
+    // Compressing tens of megabytes would block other requests.
     let bytes = match tokio::task::spawn_blocking(move || gzip(&plain)).await {
         Ok(Ok(bytes)) => bytes,
         _ => return ApiError::internal("answer cannot be compressed").into_response(),
@@ -53,7 +53,7 @@ fn say_so(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
 }
 
-/// One stream of gzip, as the parts come.
+/// Compresses a stream of parts as one gzip stream.
 fn in_parts(body: Body) -> Body {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let state = Some((body.into_data_stream(), encoder));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn acceptance() {
+    fn accept_encoding_is_parsed() {
         for (value, expect) in [
             ("gzip, deflate, br", true),
             ("br;q=1.0, gzip;q=0.8", true),

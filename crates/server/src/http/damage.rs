@@ -1,4 +1,4 @@
-//! What is missing in an answer because it cannot be read, in words: the `warnings` of every answer.
+//! Texts about unreadable records: the `warnings` of every response.
 
 use serde_json::{Value, json};
 use tacho_api::export::ALLOW_DAMAGED;
@@ -8,7 +8,7 @@ use super::error::ApiError;
 use super::params::Params;
 use crate::read::damage::sentences;
 
-/// Whether an answer over damage is wanted where all records are asked for.
+/// Whether a query for all records continues over damage.
 ///
 /// # Errors
 /// For a value that is neither 0 nor 1.
@@ -22,7 +22,7 @@ pub fn is_allowed(params: &Params) -> Result<bool, ApiError> {
     }
 }
 
-/// An error that damage led to, with what can be done about it; others as they are.
+/// Adds the hint to an error caused by damage; other errors are unchanged.
 pub fn hinted(error: tacho_store::Error, hint: &str) -> ApiError {
     if error.kind() == ErrorKind::Corrupt {
         return ApiError::damaged(format!("{error}; {hint}"));
@@ -30,7 +30,7 @@ pub fn hinted(error: tacho_store::Error, hint: &str) -> ApiError {
     error.into()
 }
 
-/// Adds `warnings` to an answer, where there are any.
+/// Adds `warnings` to a response, if there are any.
 pub fn warn(mut answer: Value, damages: &Damages) -> Value {
     if !damages.is_empty() {
         answer["warnings"] = json!(sentences(damages));
@@ -38,7 +38,7 @@ pub fn warn(mut answer: Value, damages: &Damages) -> Value {
     answer
 }
 
-/// Marks the totals of an export over which something could not be read.
+/// Marks the totals of an export in which something could not be read.
 pub fn incomplete(mut last: Value, damages: &Damages) -> Value {
     if !damages.is_empty() {
         last["incomplete"] = json!(sentences(damages));

@@ -1,4 +1,4 @@
-//! `/api/v1/entries`: texts of series by their labels, by what they say, and by members of structured ones.
+//! `/api/v1/entries`: finds entries by labels, by text, and by members of JSON objects.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use super::params::Params;
 use super::turn::{away, turn};
 use crate::read::search::{self, Found, Order, Wanted};
 
-/// Entries that are given when nothing is said, and at most.
+/// Default and maximum number of entries returned.
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 10_000;
-/// Parts of the range that matches are counted in.
+/// Default and maximum number of parts of the range in which matches are counted.
 const PARTS_DEFAULT: usize = 60;
 const PARTS_MAX: usize = 2_000;
 
@@ -28,8 +28,8 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/entries", get(entries).post(entries))
 }
 
-/// `match[]`, `start`, `end` (the last hour), `contains` (may come again), `pattern`, `field=name=value` (may come
-/// again), `order` (newest or oldest), `limit`, `parts`.
+/// `match[]`, `start`, `end` (the last hour), `contains` (repeatable), `pattern`, `field=name=value` (repeatable), `order`
+/// (newest or oldest), `limit`, `parts`.
 async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let selectors = selectors(&params)?;
     let range = params.range(app.clock.now())?;
@@ -49,7 +49,7 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
     let (wanted, turn) = away(move || (wanted(&params), turn)).await?;
     let order = (order, limit, parts);
     let found = search::search(app.store.clone(), found, range, wanted?, order).await?;
-    // Ten thousand entries may be of a MiB each.
+    // Ten thousand entries may have a MiB each.
     away(move || (answer(&found, range), turn)).await.map(|(response, _turn)| response)
 }
 

@@ -1,4 +1,4 @@
-//! What is answered when a request cannot be: one mapping from every error to a status and a body.
+//! Error responses: one mapping from every error to a status and a body.
 
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::decoding::{self, Busy};
 
-/// `{"status":"error","errorType":...,"error":...}`, as Prometheus answers.
+/// `{"status":"error","errorType":...,"error":...}`, as in Prometheus.
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
@@ -26,12 +26,12 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "bad_data", message)
     }
 
-    /// A parameter that is needed is not there.
+    /// A required parameter is missing.
     pub fn missing(parameter: &str) -> Self {
         Self::bad(format!("parameter {parameter:?} is missing"))
     }
 
-    /// A parameter is there without a value.
+    /// A parameter has no value.
     pub fn empty(parameter: &str) -> Self {
         Self::bad(format!("parameter {parameter:?} is empty: give a value or omit it"))
     }
@@ -71,13 +71,13 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
     }
 
-    /// As much of it as may be is under way.
+    /// The limit on concurrent work is reached.
     pub fn too_many(message: impl Into<String>) -> Self {
         let retry_after = Some(10);
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }
     }
 
-    /// All records were asked for, and some cannot be read.
+    /// All records were requested, and some cannot be read.
     pub fn damaged(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", message)
     }
@@ -87,7 +87,7 @@ impl ApiError {
     }
 }
 
-/// The path is known, the method is not.
+/// The path exists, the method is not supported.
 pub async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
     let message = format!("{method} is not understood at {}", uri.path());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "bad_data", message)
@@ -104,7 +104,7 @@ impl From<tacho_query::Error> for ApiError {
     }
 }
 
-/// A full store answers 503 and not 429: Prometheus drops what is answered with 429 unless it is told otherwise.
+/// A full store responds 503 and not 429: by default Prometheus drops samples that are refused with 429.
 impl From<tacho_store::Error> for ApiError {
     fn from(error: tacho_store::Error) -> Self {
         use tacho_store::ErrorKind;

@@ -1,7 +1,7 @@
 //! `/api/v1/export`: samples and entries as JSON lines; `/api/v1/checksum`: how many there are, and their checksum.
 //!
-//! The export is read and written slice by slice while the client takes it: its size does not matter. Lines have the
-//! shape of VictoriaMetrics' export, and lose nothing (`crates/ingest/src/json_lines/`).
+//! The export is read and written slice by slice as the client reads: its size is not limited. Lines have the format of
+//! VictoriaMetrics' export, and are lossless (`crates/ingest/src/json_lines/`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,17 +29,16 @@ use super::turn::away;
 use crate::read::reader::{self, Reader, Selected};
 
 const CONTENT_TYPE: &str = "application/stream+json";
-/// Series in one question for checksums.
+/// Series in one checksum request.
 const CHECKSUMS_MAX: usize = 10_000;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/export", get(export).post(export)).route("/api/v1/checksum", post(checksums))
 }
 
-/// `match[]`, and `start` and `end` where not all of time is wanted, `kind` where not both are. With `totals=1` the first
-/// line has the names of all labels, and the last one says how many records there were and their checksums, so that a
-/// cut answer is noticed. What cannot be read ends it, with `allow_damaged=1` it goes on; then the last line names it as
-/// `incomplete`.
+/// `match[]`; `start` and `end` (default all of time); `kind` (default both). With `totals=1` the first line has the names of
+/// all labels, and the last one the number of records and their checksums, so that a truncated response is detected.
+/// Unreadable records end the export; with `allow_damaged=1` it continues, and the last line names them as `incomplete`.
 async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let selectors = selectors(&params)?;
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
@@ -63,7 +62,7 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
 }
 
-/// The next part of the body, and the reader as long as there may be more.
+/// The next part of the body, and the reader while there may be more.
 async fn next(
     reader: Option<Reader>,
     totals: bool,
@@ -82,7 +81,7 @@ async fn next(
         Ok(None) => None,
         Err(error) => {
             tracing::error!(%error, "export ended early");
-            // Who asked for totals misses them, and learns why. Others only notice an answer that breaks off.
+            // A client that asked for totals gets the reason in their place. Other clients only see a truncated response.
             let why = || format!("{}\n", json!({ "error": error.to_string() }));
             Some((if totals { Ok(why().into()) } else { Err(error) }, None))
         }
@@ -98,7 +97,7 @@ pub(super) fn selectors(params: &Params) -> Result<Vec<String>, ApiError> {
     Ok(texts)
 }
 
-/// The series of samples and entries, or of one of them, that any of the selectors accepts.
+/// The series of samples, entries or both that any of the selectors accepts.
 pub(super) async fn find(
     app: &App,
     selectors: Vec<String>,
@@ -121,7 +120,7 @@ pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {
     }
 }
 
-/// One question: a series and a range of time with both ends, ns as text.
+/// One item: a series and a range of time with both ends, ns as text.
 #[derive(Deserialize)]
 struct Question {
     metric: BTreeMap<String, String>,
@@ -130,7 +129,7 @@ struct Question {
     end: String,
 }
 
-/// A JSON list of questions in, a JSON list of counts and checksums out, in their order.
+/// Takes a JSON list of series and ranges; returns a JSON list of counts and checksums in the same order.
 async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, ApiError> {
     let read = away(move || serde_json::from_slice::<Vec<Question>>(&body)).await?;
     let questions =

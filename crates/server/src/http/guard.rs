@@ -1,7 +1,7 @@
-//! What every request passes: whose page asks, a bound on how many run, a bound on time, counting, security headers.
+//! Checks and limits for every request: origin, number of running requests, time, counting, security headers.
 //!
-//! A request runs from the end of its body (`admission.rs`) until its answer is sent: answers that nobody takes are bounded, too,
-//! and `paced.rs` cuts those off.
+//! A request runs from the end of its body (`admission.rs`) until its response is sent. This includes responses that the client
+//! does not read: `paced.rs` cuts those off.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,8 +18,8 @@ use super::listener::Reserve;
 use super::origin::Reach;
 use super::{admission, compress};
 
-/// Nothing but our own files may be loaded, run or contacted by the page; there is no exception. (The chart library
-/// places its canvas through the CSSOM, which a policy does not concern.)
+/// The page may load, run and contact only this server, without exception. (The chart library places its canvas through the
+/// CSSOM, which the policy does not restrict.)
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
@@ -39,7 +39,7 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
 }
 
 async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: bool) -> Response {
-    // Whoever asks whether the server lives must get an answer from a busy one, too.
+    // Health checks must get a response from a busy server, too.
     let is_let_in = matches!(route, "/healthz" | "/readyz" | "/metrics");
     if !is_let_in && request.extensions().get::<Reserve>().is_some() {
         let message = format!("{} connections are open and busy", app.config.connections_max);
@@ -57,7 +57,7 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
     answer.unwrap_or_else(|_| Err(ApiError::timeout(limit.as_secs()))).unwrap_or_else(ApiError::into_response)
 }
 
-/// The connection is closed behind it.
+/// Closes the connection after the response.
 fn last(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -69,7 +69,7 @@ fn secure(response: &mut Response) {
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        // To this server, the page says who it is: `origin.rs` asks for it where browsers say no more.
+        // The page sends its `Referer` to this server: `origin.rs` needs it where browsers send no other header.
         (header::REFERRER_POLICY, "same-origin"),
     ];
     for (name, value) in always {

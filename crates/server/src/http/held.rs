@@ -1,4 +1,4 @@
-//! An answer's body that holds something until it is sent, or nobody wants it any more.
+//! A response body that holds a value until it is sent or dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ struct Held<T> {
     held: T,
 }
 
-/// The response, whose body keeps `held` as long as it lives.
+/// The response; its body holds `held` until it is dropped.
 pub fn hold<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
     response.map(|body| Body::new(Held { body, held }))
 }

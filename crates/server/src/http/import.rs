@@ -1,7 +1,7 @@
-//! `POST /api/v1/import`: records with numbers, so that a file that is sent again is stored once. `tacho import` uses it.
+//! `POST /api/v1/import`: numbered records, so that a repeated file is stored once. Used by `tacho import`.
 //!
 //! Path of one record: `crates/cli/src/command/import/frames.rs` wrote it, `tacho_ingest::wire` decodes it, the store keeps
-//! it. The answer is given when it is on disk.
+//! it. The response is sent when it is on disk.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ async fn import(
     let (mut seq, mut repeated, mut refused, mut refused_records) = (0, 0u64, Vec::new(), 0);
     let mut sequence = Sequence::new(app.store.session_acked(session));
     for data in frames {
-        // What was stored is answered as repeated by the store itself.
+        // The store itself reports repeated frames.
         sequence.take(data.seq)?;
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);

@@ -1,4 +1,4 @@
-//! Connections to requests: accepts, bounds their number and their time, and lets them finish at the end.
+//! Accepts connections, limits their number and time, and drains them at shutdown.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,23 +22,23 @@ use crate::metrics::registry::Gauge;
 use crate::room::{Entered, Room, Seat};
 use crate::shutdown::Shutdown;
 
-/// How long a peer may take over a request's head, and how long a connection may idle.
+/// Timeout for the head of a request, and for an idle connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long requests that are running at shutdown may go on.
+/// Timeout for requests that are running at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Memory for one connection's unread bytes.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections beyond those that are allowed: who asks whether the server lives is answered there when all are busy.
+/// Connections beyond the limit, reserved for health checks when all others are busy.
 const RESERVE_MAX: usize = 32;
 
-/// Says of a request that it came on one of these.
+/// Marks a request that came on a reserved connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserve;
 
-/// Serves until `shutdown`, then waits for running requests. `write_time_max` is for what the peer has to take of an answer.
+/// Serves until `shutdown`, then waits for running requests. `write_time_max` limits how slowly the peer may read a response.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -58,7 +58,7 @@ pub async fn serve(
         };
         let Ok((stream, _)) = accepted else {
             tracing::warn!(listener = "http", "accept failed");
-            // Perhaps no file descriptors are left.
+            // Possibly no file descriptors are left.
             room.evict();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -70,7 +70,7 @@ pub async fn serve(
         if evicted {
             ended("idle").add(1);
         }
-        // Answers are small and wanted at once.
+        // Responses are small and must not be delayed.
         let _ = stream.set_nodelay(true);
         let slow = ended("slow-reader");
         let stream = TokioIo::new(Paced::new(stream, write_time_max, move || slow.add(1)));
@@ -81,7 +81,7 @@ pub async fn serve(
         tokio::spawn(async move {
             tokio::select! {
                 ended = connection => if let Err(error) = ended {
-                    // What goes wrong on one connection is that peer's affair.
+                    // An error of one connection concerns only that peer.
                     tracing::debug!(listener = "http", %error, "connection ended");
                 },
                 () = seat.sent_away() => tracing::debug!(listener = "http", "idle connection made room"),
@@ -95,7 +95,7 @@ pub async fn serve(
     }
 }
 
-/// The router, on a connection that is busy from a request's head to the end of its answer.
+/// The router; marks the connection as busy from a request's head to the end of its response.
 fn seated(
     router: Router,
     seat: Arc<Seat>,
@@ -111,7 +111,7 @@ fn seated(
     })
 }
 
-/// Counts a connection for as long as it lives.
+/// Counts a connection while it is open.
 struct Open(Gauge);
 
 impl Open {

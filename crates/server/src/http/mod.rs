@@ -1,4 +1,4 @@
-//! The HTTP API: which path is answered by which file. Described in `docs/api.md`.
+//! The HTTP API: maps paths to handlers. Described in `docs/api.md`.
 //!
 //! Every request passes `guard.rs` (bounds, times, counts, headers); every error leaves through `error.rs`.
 
@@ -56,7 +56,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(page::routes())
         .fallback(page::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
-        // Bodies are read, and bounded, in `admission.rs`.
+        // Bodies are read, and limited, in `admission.rs`.
         .layer(DefaultBodyLimit::disable())
         .layer(axum::middleware::from_fn_with_state(app.clone(), guard::guard))
         .with_state(app)

@@ -1,29 +1,29 @@
-//! Is it a page of somebody else that asks, through the browser of a person who can reach this server?
+//! Refuses cross-origin requests sent by a web page through the browser of a user who can reach this server.
 //!
-//! A server that only trusted machines reach is not out of reach for such a page: it may post to it from any site, load it as an
-//! image, and by binding its own name to the server's address (DNS rebinding) it may even read the answers.
+//! A private network does not protect from such pages: a page may post to the server from any site, load it as an image, and
+//! read the responses by binding its own host name to the server's address (DNS rebinding).
 //!
-//! | sent by the browser | a foreign page is known by |
+//! | sent by the browser | how a cross-origin request is detected |
 //! |---|---|
-//! | always | `Host`, where its name was bound to this address |
+//! | always | `Host` that is not a known name (DNS rebinding) |
 //! | with POST, and by `fetch` across origins | `Origin` |
 //! | to https and loopback | `Sec-Fetch-Site` |
-//! | to http elsewhere | no `Referer` of this server, though it is a browser: our page sends it (`guard.rs`) |
+//! | to http elsewhere | a browser without a `Referer` of this server: our page sends it (`guard.rs`) |
 //!
-//! What is no browser (curl, Prometheus, Grafana's server, agents) sends none of the last three and is let in.
+//! Clients other than browsers (curl, Prometheus, Grafana's server, agents) send none of the last three and are accepted.
 
 use axum::http::{HeaderMap, Method, header};
 
 use super::error::ApiError;
 
-/// Whom a request may come from.
+/// Origins that are allowed for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Says no more than that the server is there: anybody.
+    /// Only shows that the server is running: allowed from everywhere.
     Health,
-    /// The page and its files: also who follows a link to it.
+    /// The page and its files: also allowed when following a link.
     Page,
-    /// Costs or changes something, or shows data.
+    /// Is expensive, changes data or shows data.
     Data,
 }
 
@@ -37,7 +37,7 @@ impl Reach {
     }
 }
 
-/// The names that this server may be asked by.
+/// The host names that this server accepts.
 #[derive(Clone, Debug)]
 pub struct Names {
     /// In lower case.
@@ -46,8 +46,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// `configured` beside the machine's own. On loopback only they; elsewhere names without a dot, too, which nobody can
-    /// register.
+    /// `configured` in addition to the machine's own names. On loopback only these; elsewhere also names without a dot, which
+    /// nobody can register.
     pub fn new(configured: &[String], loopback: bool) -> Self {
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let short = own.split('.').next().unwrap_or_default().to_owned();
@@ -55,7 +55,7 @@ impl Names {
         Self { known: all.filter(|name| !name.is_empty()).collect(), loopback }
     }
 
-    /// An address cannot be bound to another machine; a name can.
+    /// An address cannot be rebound to another machine; a name can.
     fn has(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -63,7 +63,7 @@ impl Names {
         };
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']');
-        // Absent as in HTTP/1.0: no browser leaves it out.
+        // Absent only in HTTP/1.0: every browser sends it.
         host.is_empty()
             || name == "localhost"
             || address.parse::<std::net::IpAddr>().is_ok()
@@ -71,7 +71,7 @@ impl Names {
             || (!self.loopback && !name.is_empty() && !name.contains('.'))
     }
 
-    /// Refuses what was sent to a foreign name, and what a foreign page has sent.
+    /// Refuses requests to an unknown host name, and cross-origin requests.
     pub fn check(&self, reach: Reach, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
         if reach == Reach::Health {
             return Ok(());
@@ -108,7 +108,7 @@ impl Names {
     }
 }
 
-/// Programs other than browsers may call themselves so, but name no language.
+/// Other programs may use a browser's name, but send no language.
 fn is_browser(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |v| v.as_bytes());
     agent.starts_with(b"Mozilla/") && headers.contains_key(header::ACCEPT_LANGUAGE)
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_names_are_refused_wherever_the_server_listens() {
+    fn unknown_host_names_are_refused_on_every_listen_address() {
         let named = |host: &str, loopback| allowed(Reach::Data, loopback, &Method::GET, &[("host", host)]);
         for host in ["127.0.0.1:7070", "localhost:7070", "[::1]:7070", "10.0.0.7", "monitor.example:7070", ""]
         {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_pages_are_refused_by_what_browsers_send() {
+    fn cross_origin_requests_are_refused_by_their_headers() {
         let asks = |reach, method: &Method, more: &[(&str, &str)]| {
             allowed(reach, false, method, &[&[("host", "10.0.0.7:7070")], more].concat())
         };

@@ -1,7 +1,7 @@
 //! A socket that limits how long its peer may leave written bytes unread.
 //!
-//! Only the time in which a write is blocked counts, so that a stream with pauses of its own may last for ever. A flush resets
-//! nothing: otherwise a peer could take a stream of small frames as slowly as it likes.
+//! Only the time in which a write is blocked counts, so a stream with pauses may last indefinitely. A flush does not reset the
+//! time: otherwise a peer could read a stream of small frames arbitrarily slowly.
 
 use std::io;
 use std::pin::Pin;
@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes that a peer has to take in each `time_max` of blocked writes.
+/// Bytes that a peer has to read in each `time_max` of blocked writes.
 const BYTES_MIN: usize = 64 << 10;
 
 pub struct Paced<S> {
     socket: S,
     time_max: Duration,
-    /// Writes have been blocked for this long since the peer last completed `BYTES_MIN`; without the block that lasts now.
+    /// Time for which writes were blocked since the peer last read `BYTES_MIN`, without the current block.
     blocked: Duration,
-    /// The block that lasts now: its begin, and the timer that ends it.
+    /// The current block: its begin, and the timer that ends it.
     block: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// Bytes taken since `blocked` was 0.
+    /// Bytes read by the peer since `blocked` was 0.
     taken: usize,
     on_cut: Box<dyn Fn() + Send + Sync>,
 }
@@ -115,7 +115,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// Writes `frame` bytes and flushes, again and again, to a peer that takes 100 bytes each 10 ms, until it is cut off.
+    /// Writes `frame` bytes and flushes, repeatedly, to a peer that reads 100 bytes each 10 ms, until it is cut off.
     async fn cut_off(frame: usize) {
         let cuts = Arc::new(AtomicUsize::new(0));
         let count = cuts.clone();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_64_kib_taken_restore_the_whole_time() {
+    async fn every_64_kib_read_reset_the_time() {
         let (ours, mut theirs) = tokio::io::duplex(BYTES_MIN);
         let time_max = Duration::from_secs(10);
         let mut paced = Paced::new(ours, time_max, || panic!("cut off"));

@@ -11,11 +11,11 @@ use super::error::ApiError;
 /// How far before `end` a range begins when `start` is not given: one hour, in nanoseconds.
 const RANGE_DEFAULT_NS: i64 = 3_600_000_000_000;
 
-/// Parameters of one request: rules that are removed have one each, and a thousand are allowed. An empty one takes two bytes of a
-/// request and thirty times as many of memory.
+/// Limit on the parameters of one request: removing rules needs one each, and a thousand are allowed. An empty one takes two
+/// bytes of a request and thirty times as many of memory.
 const PARAMETERS_MAX: usize = 2_048;
 
-/// All parameters in order; a name may come more than once.
+/// All parameters in order; names may repeat.
 pub struct Params(Vec<(String, String)>);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -41,7 +41,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
     }
 }
 
-/// Refuses what is too much before it is taken apart.
+/// Refuses too many parameters before parsing them.
 fn check_count(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
     let count = before + encoded.split(|byte| *byte == b'&').filter(|part| !part.is_empty()).count();
     if count > PARAMETERS_MAX {
@@ -52,7 +52,7 @@ fn check_count(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
 }
 
 impl Params {
-    /// The query string alone, where the body is something else.
+    /// The query string alone, for other bodies.
     pub fn from_uri(uri: &Uri) -> Result<Self, ApiError> {
         check_count(0, uri.query().unwrap_or_default().as_bytes())?;
         let Query(all) = Query::try_from_uri(uri).map_err(|e| ApiError::bad(e.body_text()))?;
@@ -67,7 +67,7 @@ impl Params {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
-    /// For requests in which a parameter narrows what is meant: one that is misspelt, or has lost its value, would mean all.
+    /// For requests in which parameters narrow the selection: a misspelt or empty one would select everything.
     ///
     /// # Errors
     /// When one is not among `known`, or is empty.
@@ -108,7 +108,7 @@ impl Params {
         self.parse(name, "a whole number from 0", |text| text.parse().ok())
     }
 
-    /// The value as `read` takes it; `what` says in the error what is wanted.
+    /// The value parsed by `read`; `what` names the expected value in the error.
     pub fn parse<T>(
         &self,
         name: &'static str,
@@ -122,7 +122,7 @@ impl Params {
         }
     }
 
-    /// `start` and `end`; the hour before `now` when they are not given.
+    /// `start` and `end`; by default the hour before `now`.
     pub fn range(&self, now: Timestamp) -> Result<TimeRange, ApiError> {
         let end = self.time("end")?.unwrap_or(now);
         let start = self.time("start")?.unwrap_or_else(|| end.saturating_sub(RANGE_DEFAULT_NS));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_empty_is_named() {
+    fn unknown_and_empty_parameters_are_named() {
         let known = ["service", "rule"];
         for (pairs, known, expect) in [
             (&[("service", "a"), ("rule", "1"), ("rule", "2")][..], &known[..], None),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn parameters_are_counted_before_they_are_taken_apart() {
+    async fn parameters_are_counted_before_they_are_parsed() {
         let ask = async |query: String, form: String| {
             let request = axum::http::Request::post(format!("/x?{query}"))
                 .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded; charset=utf-8")

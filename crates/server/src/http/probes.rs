@@ -27,7 +27,7 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/probes", get(list).post(add).delete(remove))
 }
 
-/// What the connected agents say of one rule.
+/// Results of the connected agents for one rule.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     told: u64,
@@ -38,7 +38,7 @@ struct Tally {
 
 async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     params.only(&[])?;
-    // A thousand rules, and what thousands of agents say of each.
+    // A thousand rules, with the results of thousands of agents.
     away(move || rules(&app).into_response()).await
 }
 
@@ -86,7 +86,7 @@ async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value
     })))
 }
 
-/// `id` (may come again), or `all=1`.
+/// `id` (repeatable), or `all=1`.
 async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     params.only(&["id", "all"])?;
     let read = |text: &str| {
@@ -103,7 +103,7 @@ async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Valu
     Ok(Json(json!({ "status": "success", "data": { "removed": removed } })))
 }
 
-/// A rule as it is asked for, before it is looked at.
+/// A rule as requested, before validation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wish {
@@ -119,7 +119,7 @@ struct Wish {
     keep: bool,
 }
 
-/// A member that is there is a text: `null` for a service would mean all.
+/// A member that is present must be a text: `null` for a service would select all.
 fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     String::deserialize(from).map(Some)
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/records`: which record types have programs declared, with which fields and units?
+//! `/api/v1/records`: declared record types with their fields and units.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/records", get(records))
 }
 
-/// `name` and `service` narrow it.
+/// `name` and `service` filter.
 async fn records(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     away(move || listed(&app, &params).into_response()).await
 }

@@ -1,4 +1,4 @@
-//! Is it alive, is it ready, what does it hold: `/healthz`, `/readyz`, `/metrics`, `/api/status`.
+//! Liveness, readiness, metrics and status: `/healthz`, `/readyz`, `/metrics`, `/api/status`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::turn::away;
 use crate::inspect::{self, Report};
 use crate::metrics::text;
 
-/// Series that `/api/inspect` lists when nothing is said.
+/// Default number of series in `/api/inspect`.
 const SERIES_DEFAULT: usize = 100;
 
 pub fn routes() -> Router<Arc<App>> {
@@ -77,13 +77,13 @@ fn by_kind<T: serde::Serialize>(values: [T; 3]) -> Value {
     pairs.collect::<serde_json::Map<_, _>>().into()
 }
 
-/// Puts everything taken so far into the driver, so that its size can be measured.
+/// Flushes everything into the driver, so that its size can be measured.
 async fn flush(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
     app.store.flush().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What `tacho inspect` shows; `limit` bounds the series that are listed.
+/// The content of `tacho inspect`; `limit` limits the series listed.
 async fn inspect(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let limit = params.count("limit")?.unwrap_or(SERIES_DEFAULT);
     let report: Report = inspect::inspect(&app.store, limit).await?;

@@ -1,7 +1,7 @@
-//! Work that keeps a processor busy: away from the threads that serve others, and only so much of it at a time.
+//! Runs CPU-bound work on blocking threads with a limit on its concurrency.
 //!
-//! A turn is kept until the work has ended, even when nobody waits for its outcome any more: so the number of threads that
-//! work stays bounded, whoever leaves.
+//! A permit is held until the work has ended, even after its client has disconnected, so that the number of working threads
+//! stays limited.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::metrics::registry::{Counter, Gauge};
 
 pub type Turn = OwnedSemaphorePermit;
 
-/// Waits for a turn.
+/// Waits for a permit.
 pub async fn turn(turns: &Arc<Semaphore>) -> Result<Turn, ApiError> {
     turns.clone().acquire_owned().await.map_err(|e| ApiError::internal(e.to_string()))
 }
 
-/// Runs `work` on a thread where it may take long.
+/// Runs `work` on a blocking thread.
 pub async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("work ended: {e}")))
 }
 
-/// A question as long as its client waits: dropped before it is answered, it cancels what works on it.
+/// A query whose work is cancelled when this is dropped before the response.
 pub struct Asked {
     pub cancel: Cancel,
     cancelled: Counter,
@@ -43,14 +43,14 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         if !self.is_answered {
-            // Counted before whoever works on it can have ended.
+            // Counted here, because the work may end first.
             self.cancelled.add(1);
             self.cancel.cancel();
         }
     }
 }
 
-/// Runs `work` away as long as its client waits: left alone it finds its question cancelled. What is `held` is so until it ends.
+/// Runs `work` on a blocking thread and cancels it when the client disconnects. `held` is kept until the work ends.
 pub async fn watched<T: Send + 'static, H: Send + 'static>(
     asked: Asked,
     held: H,
@@ -67,7 +67,7 @@ pub async fn watched<T: Send + 'static, H: Send + 'static>(
     done?
 }
 
-/// Counts work for as long as it goes on.
+/// Counts work while it runs.
 pub struct Running(Gauge);
 
 impl Running {
@@ -92,7 +92,7 @@ mod tests {
         Asked::new(cancelled.with([]))
     }
 
-    /// Works until nobody waits any more.
+    /// Works until it is cancelled.
     fn work(begun: tokio::sync::oneshot::Sender<()>) -> impl FnOnce(&Cancel) -> Result<(), ApiError> {
         move |cancel| {
             begun.send(()).unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_ends_when_its_client_leaves_and_gives_its_turn_back() {
+    async fn work_is_cancelled_and_its_permit_returned_when_the_client_disconnects() {
         let turns = Arc::new(Semaphore::new(1));
         let cancelled: Family<Counter, 0> = Family::new("cancelled", [], "");
         let (begun, has_begun) = tokio::sync::oneshot::channel();

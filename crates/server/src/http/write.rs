@@ -1,7 +1,7 @@
-//! Records that come over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
+//! Writes over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
 //! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`.
-//! The answer 204 is given when the batch is on disk. Refused records are named; the good ones beside them are kept.
+//! The response 204 is sent when the batch is on disk. Refused records are named; the good ones of the request are kept.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -48,7 +48,7 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Byt
     let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
     let decode = move |bytes: &[u8]| {
         let decoded = remote_write::decode(bytes, bytes_max)?;
-        // Every sender's series stand in an order of its own: each is a run.
+        // Each sender orders series differently: each series is its own run.
         let runs = vec![1; decoded.batch.samples.len()];
         Ok((decoded.batch, runs, decoded.rejects))
     };
@@ -98,24 +98,24 @@ pub(super) fn count_wait(app: &App, protocol: &'static str, error: &ApiError) {
     }
 }
 
-/// Numbers of series of samples, in the batch's order, that have the same labels but the name.
+/// Lengths of runs of sample series, in the batch's order, with equal labels except for the name.
 type Runs = Vec<usize>;
 
-/// What a body held.
+/// A decoded body.
 struct Decoded<R> {
     batch: Batch,
     rejects: Rejects<R>,
-    /// Of the unpacked body.
+    /// Bytes of the decompressed body.
     bytes: usize,
     counts: HashMap<(String, Kind), u64>,
     turn: Turn,
 }
 
-/// One of the writes at the same time, and the room that its records take.
+/// The permit of a write, and the memory budget that its records take.
 type Turn = (OwnedSemaphorePermit, Hold);
 
-/// Unpacks and decodes away from the threads that serve others: it may take a tenth of a second. The turn is kept until
-/// the decoding has ended, even when nobody waits for it any more, and then until its outcome is gone.
+/// Decompresses and decodes on a blocking thread: it may take a tenth of a second. The permit is held until the decoding has
+/// ended, even after the client disconnects, and then until its result is dropped.
 async fn in_turn<R: Send + 'static>(
     decoding: &Decoding,
     packed: Packed,
@@ -132,7 +132,7 @@ async fn in_turn<R: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
 
-/// Appends the batch; then tells what of the message was refused.
+/// Appends the batch; then reports what was refused.
 async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>) -> Answer {
     let Decoded { batch, rejects, bytes, counts, turn: _turn } = decoded;
     let metrics = &app.metrics;
@@ -158,7 +158,7 @@ async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>
     Err(told(&rejects, &refused))
 }
 
-/// What was refused while the message was read, and what the store had no room for.
+/// Records refused while decoding, and series refused by the limits of the store.
 fn told<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
     let series = refusal::told(refused.named.iter().map(|series| series.reason.as_str()));
     let named: Vec<String> = rejects.named.iter().map(ToString::to_string).chain(series).collect();
@@ -168,8 +168,8 @@ fn told<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
     ApiError::bad(format!("{count} refused, the rest is kept: {}{tail}", named.join("; ")))
 }
 
-/// Records by service (label `service`, else `job`) and kind. Labels are looked at once a run: with thousands of series to
-/// a body, whose labels lie all over memory, that is most of the cost.
+/// Records by service (label `service`, else `job`) and kind. Looks at labels once per run: with thousands of series per body
+/// this is most of the cost, because labels are spread over memory.
 fn counts_by_service(batch: &Batch, runs: &[usize]) -> HashMap<(String, Kind), u64> {
     fn service(labels: &Labels) -> &str {
         labels.get("service").or_else(|| labels.get("job")).unwrap_or("")
@@ -198,7 +198,7 @@ mod tests {
     use tacho_store::RefusedSeries;
 
     #[test]
-    fn refused_lines_and_refused_series_are_told_together() {
+    fn refused_lines_and_refused_series_are_reported_together() {
         let rejects = Rejects { named: vec!["line 2, column 1: bad"], count: 3 };
         let named = RefusedSeries { kind: Kind::Sample, position: 0, reason: "series a: no room".to_owned() };
         let refused = Refused { series: 2, records: [7, 0, 0], named: vec![named] };
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_lasts_as_long_as_the_decoding_though_the_client_has_gone() {
+    async fn a_permit_is_held_until_the_decoding_ends_after_the_client_disconnects() {
         let decoding = Arc::new(Decoding::new(0, 0));
         let others: Vec<_> = (0..15).map(|_| decoding.turn()).collect();
         let _others = futures_util::future::join_all(others).await;
@@ -248,8 +248,8 @@ mod tests {
         assert!(next.await.is_ok());
     }
     #[tokio::test(start_paused = true)]
-    async fn room_is_held_for_the_message_that_a_compressed_body_becomes() {
-        // Room for the records of one message of a mebibyte.
+    async fn memory_is_reserved_for_the_decompressed_size_of_a_body() {
+        // Memory for the records of one message of a mebibyte.
         let decoding = Decoding::new(0, 1 << 20);
         let body = snap::raw::Encoder::new().compress_vec(&vec![0; 700_000]).unwrap();
         let taken = async || {

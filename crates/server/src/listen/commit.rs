@@ -1,7 +1,7 @@
-//! Decoded frames to disk: several at a time, in their order, acknowledged together.
+//! Appends decoded frames to the store: several at a time, in order, acknowledged together.
 //!
-//! One append of a session is under way at any moment, and the frames that arrive meanwhile go with the next. So
-//! a frame that the store has no room for is never overtaken by the one behind it, and ACK means everything up to it.
+//! One append of a session runs at a time; the frames that arrive during it go with the next one. So a frame that the store
+//! refuses is never overtaken by the one behind it, and ACK covers everything up to its number.
 //!
 //! Step before: `connection.rs` decoded the frames. Step after: `crates/store/src/store.rs`.
 
@@ -20,17 +20,17 @@ use super::sessions::Superseded;
 use crate::decoding::FrameRoom;
 use crate::shutdown::Shutdown;
 
-/// Frames of one connection that are decoded and not yet on disk: as many wait as are being written.
+/// Limit on the frames of one connection that are decoded and not yet on disk: as many wait as are being written.
 pub(super) const FRAMES_IN_FLIGHT_MAX: usize = 32;
-/// The longest pause between two tries, so that a waiting client hears from the server.
+/// Maximum pause between two attempts, so that a waiting client gets frames from the server.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// A frame on its way to disk.
+/// A decoded frame that is not yet on disk.
 pub(super) struct Pending {
     pub seq: u64,
-    /// Empty for a frame that was here before.
+    /// Empty for a repeated frame.
     pub batch: Batch,
-    /// The room that its bytes take.
+    /// The memory budget that its records take.
     pub room: FrameRoom,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Committer<'a> {
 }
 
 impl Committer<'_> {
-    /// Runs until nothing more will come and all that came is acknowledged.
+    /// Runs until the channel is closed and all frames are acknowledged.
     pub(super) async fn run(mut self, mut pending: mpsc::Receiver<Pending>) -> Result<(), Stop> {
         let mut frames = Vec::with_capacity(FRAMES_IN_FLIGHT_MAX);
         while pending.recv_many(&mut frames, FRAMES_IN_FLIGHT_MAX).await > 0 {
@@ -58,7 +58,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Appends a group as one batch; where the store refuses that, frame by frame, to keep the good ones.
+    /// Appends a group as one batch; if the store refuses it, frame by frame, to keep the good ones.
     async fn keep(&mut self, group: &Group) -> Result<(), Stop> {
         let error = match self.append(Arc::clone(&group.batch), group.numbers()).await? {
             Ok(refused) => return self.tell(group, refused).await,
@@ -77,7 +77,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// The frame is acknowledged all the same: sent again it would be refused again.
+    /// The refused frame is acknowledged: repeating it would not help.
     async fn refuse(&self, seq: u64, batch: &Batch, error: &Error) -> Result<(), Stop> {
         let records: usize = batch.counts().iter().sum();
         self.counts.refused(records as u64);
@@ -85,7 +85,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Names the series that the store had no room for, each with its frame; what came with it is kept.
+    /// Reports the series that the store refused for lack of room, each with its frame; the rest of the frames is kept.
     async fn tell(&self, group: &Group, refused: Refused) -> Result<(), Stop> {
         self.counts.refused(refused.records.iter().sum::<usize>() as u64);
         for series in refused.named {
@@ -96,8 +96,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Tries until the batch is on disk or refused. Storage that fails ends the connection: the client keeps what
-    /// is not acknowledged.
+    /// Retries until the batch is on disk or refused. A storage failure ends the connection: the client keeps what is not
+    /// acknowledged.
     async fn append(
         &mut self,
         batch: Arc<Batch>,
@@ -108,7 +108,7 @@ impl Committer<'_> {
         }
         let origin = Origin { session: self.session, first, seq };
         loop {
-            // Never dropped half way: a batch that still may be written must not be sent again.
+            // Never cancelled: a batch that may still be written must not be sent again.
             let error = match self.store.append(Arc::clone(&batch), Some(origin)).await {
                 Ok(appended) => {
                     let refused = match appended {
@@ -130,7 +130,7 @@ impl Committer<'_> {
         }
     }
 
-    /// Tells the client to hold back, and pauses.
+    /// Sends WAIT to the client, and pauses.
     async fn wait(&mut self, retry_after: Duration) -> Result<(), Stop> {
         self.counts.waited();
         let ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
@@ -143,11 +143,11 @@ impl Committer<'_> {
     }
 }
 
-/// Frames that go to disk together.
+/// Frames that are appended together.
 struct Group {
     batch: Arc<Batch>,
     frames: Vec<Member>,
-    /// Given back when the group is on disk.
+    /// Released when the group is on disk.
     _rooms: Vec<FrameRoom>,
 }
 
@@ -172,8 +172,8 @@ impl Group {
         Self { batch: Arc::new(all), frames, _rooms: rooms }
     }
 
-    /// The first and the last number of the frames that hold records. Frames that were here before are none of them: the store
-    /// would refuse the batch for numbers that it has.
+    /// The first and the last number of the frames with records. Repeated frames do not count: the store would refuse the batch
+    /// for numbers that it already has.
     fn numbers(&self) -> (u64, u64) {
         let mut before = [0; 3];
         let mut numbers = (u64::MAX, 0);
@@ -186,7 +186,7 @@ impl Group {
         numbers
     }
 
-    /// One frame, taken out again.
+    /// One frame of the group as a batch of its own.
     fn alone(&self, position: usize) -> Self {
         let before = position.checked_sub(1).and_then(|before| self.frames.get(before));
         let [samples, entries, executions] = before.map_or([0; 3], |member| member.ends);
@@ -200,7 +200,7 @@ impl Group {
         Self { batch: Arc::new(batch), frames: vec![Member { seq, ends }], _rooms: Vec::new() }
     }
 
-    /// The frame that brought a series of the batch.
+    /// The frame that contains a series of the batch.
     fn seq_of(&self, kind: Kind, position: usize) -> u64 {
         let found = self.frames.iter().find(|frame| position < frame.ends[kind as usize - 1]);
         found.map_or(0, |frame| frame.seq)

@@ -1,6 +1,6 @@
-//! One connection of an agent: greeting, reading, and how it ends.
+//! One connection of an agent: greeting, reading, and closing.
 //!
-//! Step before: `native.rs` accepted it. Step after: `commit.rs` brings the decoded records to disk.
+//! Step before: `native.rs` accepted it. Step after: `commit.rs` writes the decoded records to disk.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use crate::control::{Identity, Presence};
 use crate::room::Seat;
 use crate::shutdown::Shutdown;
 
-/// Talks to one agent until either side ends it. It keeps its seat from HELLO on.
+/// Serves one agent until either side closes. The seat cannot be evicted from HELLO on.
 pub(super) async fn run(native: &Native, stream: TcpStream, seat: &Arc<Seat>, shutdown: Shutdown) {
-    // Acknowledgements are small and wanted at once; without it they only come later.
+    // Acknowledgements are small and must not be delayed; on failure they only arrive later.
     let _ = stream.set_nodelay(true);
     let (read, write) = stream.into_split();
     let mut incoming = Incoming::new(read, native.patience, &native.large_frames);
@@ -36,7 +36,7 @@ pub(super) async fn run(native: &Native, stream: TcpStream, seat: &Arc<Seat>, sh
         if let Err(Stop::Farewell(farewell)) = &stop {
             native.metrics.connections_refused.with(["native", farewell.reason()]).add(1);
             tracing::debug!(listener = "native", reason = farewell.message, "connection ended");
-            // A peer that left does not miss it.
+            // Fails if the peer has left, which is harmless.
             let _ = outgoing.send(farewell.frame()).await;
         }
         drop(outgoing);
@@ -111,7 +111,7 @@ async fn converse(
     };
     tokio::pin!(committing);
     tokio::select! {
-        // What was read is brought to disk and acknowledged before the last word.
+        // Frames that were read are written and acknowledged before the last frame is sent.
         stop = reading => committing.await.and(stop),
         stop = &mut committing => stop,
     }
@@ -129,7 +129,7 @@ async fn greet(incoming: &mut Incoming<'_>) -> Result<Hello, Stop> {
     }
 }
 
-/// Takes the frames of a session that was greeted.
+/// Reads the frames of a session after its greeting.
 struct Listener<'a> {
     native: &'a Native,
     claim: &'a Claim<'a>,
@@ -138,13 +138,13 @@ struct Listener<'a> {
     outgoing: &'a Outgoing,
     session: Session,
     sequence: Sequence,
-    /// The room that the dictionary takes.
+    /// The memory budget that the dictionary takes.
     dictionary: Option<OwnedSemaphorePermit>,
     pending: mpsc::Sender<Pending>,
 }
 
 impl Listener<'_> {
-    /// Reads until the peer says BYE, leaves, or breaks a rule.
+    /// Reads until the peer sends BYE, disconnects, or violates the protocol.
     async fn run(mut self, incoming: &mut Incoming<'_>) -> Result<(), Stop> {
         loop {
             incoming.wait().await?;
@@ -163,7 +163,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Takes definitions; record types among them are on disk before anything more is read.
+    /// Adds definitions; record types among them are on disk before the next frame is read.
     async fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
         let types = self.session.take_record_types();
@@ -181,7 +181,7 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// Names what of a DATA frame is refused, and queues the rest for the disk.
+    /// Reports what is refused of a DATA frame, and queues the rest for the disk.
     async fn take(&mut self, body: &[u8]) -> Result<(), Stop> {
         let seq = Session::seq(body)?;
         // Neither the semaphore nor the committer ends before this side does.

@@ -1,4 +1,4 @@
-//! What is counted of one session, looked up once a connection.
+//! Counters of one session, looked up once per connection.
 
 use tacho_ingest::wire::Ping;
 use tacho_model::Kind;
@@ -6,7 +6,7 @@ use tacho_model::Kind;
 use crate::metrics::Metrics;
 use crate::metrics::registry::Counter;
 
-/// Label value of the metrics that tell protocols apart.
+/// Value of the label `protocol`.
 const PROTOCOL: &str = "native";
 
 pub(super) struct Counts {
@@ -34,7 +34,7 @@ impl Counts {
         self.received.iter().zip(counts).for_each(|(counter, count)| counter.add(count as u64));
     }
 
-    /// What an agent dropped since it reported last.
+    /// Adds what an agent dropped since its last report.
     pub(super) fn dropped(&self, added: Ping) {
         self.dropped.add(added.executions_dropped);
         self.dropped.add(added.samples_dropped);

@@ -1,4 +1,4 @@
-//! How does a connection end, and what is its last frame?
+//! Why a connection ends, and its last frame.
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
@@ -47,10 +47,10 @@ impl Farewell {
     }
 }
 
-/// Why a conversation stops.
+/// Why reading stops.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The peer left or was silent: there is nobody to talk to.
+    /// The peer left or was silent: no frame can be sent to it.
     Left,
     Farewell(Farewell),
 }

@@ -1,4 +1,4 @@
-//! Frames from the peer: read with bounds on time and memory.
+//! Reads frames from the peer with limits on time and memory.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use super::patience::Patience;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 32 << 10;
-/// Bytes that every connection may gather. A larger frame needs a permit, of which there are few.
+/// Bytes that every connection may buffer. A larger frame needs one of a few permits.
 const SMALL_BYTES_MAX: usize = 256 << 10;
-/// After the last word, what the peer still sends is read this long, and so much of it: closing with bytes unread
-/// would reset the connection, and the peer might never see why.
+/// Time and bytes for which the peer's data is still read after the last frame: closing a socket with unread bytes resets
+/// the connection, and the peer might not get the reason.
 const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// Why no frame comes any more.
+/// Why no more frames can be read.
 #[derive(Debug)]
 pub(super) enum Ended {
     /// The peer closed the connection, or it broke.
     Closed,
-    /// No byte, or no whole frame, for too long.
+    /// No byte, or no complete frame, for too long.
     Silent,
     Damaged(Error),
 }
@@ -37,7 +37,7 @@ pub(super) struct Incoming<'a> {
     patience: Patience,
     large_frames: &'a Semaphore,
     large: Option<SemaphorePermit<'a>>,
-    /// When the frame that is not whole yet began.
+    /// Start time of the incomplete frame.
     frame_began: Option<Instant>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Waits until there is a whole frame; [`Self::frame`] gives it. May be dropped and called again.
+    /// Waits for a complete frame, which [`Self::frame`] returns. Cancel-safe.
     pub(super) async fn wait(&mut self) -> Result<(), Ended> {
         while !self.decoder.is_whole().map_err(Ended::Damaged)? {
             self.read().await?;
@@ -63,7 +63,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// The frame that [`Self::wait`] waited for.
+    /// The frame after [`Self::wait`].
     pub(super) fn frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
         self.frame_began = None;
         self.decoder.pull()
@@ -89,7 +89,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// How long the next bytes may take.
+    /// Timeout for the next bytes.
     fn next_patience(&mut self) -> Result<Duration, Ended> {
         if self.decoder.gathered() == 0 {
             self.frame_began = None;
@@ -101,7 +101,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Reads away what the peer still sends after the last word.
+    /// Discards what the peer still sends after the last frame.
     pub(super) async fn linger(mut self) {
         let discard = async {
             let mut bytes = 0;
@@ -112,7 +112,7 @@ impl<'a> Incoming<'a> {
                 }
             }
         };
-        // However it ends, the connection is closed after it.
+        // The connection is closed in any case.
         let _ = tokio::time::timeout(LINGER_TIME_MAX, discard).await;
     }
 }

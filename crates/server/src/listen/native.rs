@@ -1,4 +1,4 @@
-//! The native record protocol over TCP: who may come in, and how does it all end? (`docs/format/wire.md`)
+//! The listener of the native record protocol over TCP: accepts connections and drains them (`docs/format/wire.md`).
 //!
 //! Step before: the agent's sender. Step after: `connection.rs`, once for each connection.
 
@@ -14,11 +14,11 @@ pub use super::shared::Native;
 use crate::room::{Entered, Room};
 use crate::shutdown::Shutdown;
 
-/// How long connections may take to acknowledge what they have, once the server is to stop.
+/// Timeout for connections to acknowledge their frames at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Serves until `shutdown`, then until every connection has acknowledged what is on disk and said why it ends.
+/// Serves until `shutdown`, then until every connection has acknowledged what is on disk and sent its last frame.
 pub async fn serve(listener: TcpListener, native: Native, connections_max: usize, mut shutdown: Shutdown) {
     let native = Arc::new(native);
     let room = Room::new(connections_max, 0);
@@ -29,7 +29,7 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
         };
         let Ok((stream, _)) = accepted else {
             tracing::warn!(listener = "native", "accept failed");
-            // Perhaps no file descriptors are left.
+            // Possibly no file descriptors are left.
             room.evict();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -48,7 +48,7 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
             open.add(1);
             tokio::select! {
                 () = connection::run(&native, stream, &seat, shutdown) => {}
-                // Before it has said HELLO there is nothing to bring to an end.
+                // Before HELLO there is no session to drain.
                 () = seat.sent_away() => tracing::debug!(listener = "native", "connection without HELLO made room"),
             }
             open.add(-1);
@@ -60,13 +60,13 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
     }
 }
 
-/// Says that there is no room, without waiting for the peer.
+/// Refuses a connection over the limit, without waiting for the peer.
 fn turn_away(stream: TcpStream, connections_max: usize) {
     let mut bytes = Vec::new();
     let message = format!("{connections_max} connections are open, the limit");
     ServerFrame::error(ErrorCode::TooManyConnections, message).encode(&mut bytes);
     if let Ok(mut stream) = stream.into_std() {
-        // A fresh socket has room for one frame; whoever does not get it finds the connection closed.
+        // A new socket has room for one frame; a peer that does not get it finds the connection closed.
         let _ = stream.write(&bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! Frames to the peer: written in the order in which they were sent, several at a time.
+//! Writes frames to the peer in the order in which they were sent, several at a time.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
 
-/// Frames that wait for a slow peer before whoever sends them waits too.
+/// Frames queued for a slow peer before senders wait.
 const FRAMES_MAX: usize = 64;
-/// Bytes of the buffer that a connection keeps: a long list of rules is seldom sent.
+/// Buffer that a connection keeps: long lists of rules are rare.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
-/// The sending end; cheap to clone. When all are dropped the connection is closed for writing.
+/// The sending end; cheap to clone. The connection is closed for writing when all are dropped.
 #[derive(Clone)]
 pub(super) struct Outgoing(mpsc::Sender<Queued>);
 
-/// A frame on its way; `written` is dropped once the socket has it.
+/// A queued frame; `written` is dropped once it is written to the socket.
 pub(super) struct Queued {
     frame: ServerFrame,
     #[expect(dead_code, reason = "dropping it is what it does")]
     written: Option<oneshot::Sender<()>>,
 }
 
-/// The peer does not take what is sent.
+/// The peer does not read what is sent.
 pub(super) struct Gone;
 
 impl Outgoing {
@@ -31,11 +31,11 @@ impl Outgoing {
         self.0.send(Queued { frame, written: None }).await.map_err(|_| Gone)
     }
 
-    /// As [`Self::send`]; waits until the socket has taken the frame.
+    /// As [`Self::send`]; waits until the frame is written to the socket.
     pub(super) async fn deliver(&self, frame: ServerFrame) -> Result<(), Gone> {
         let (sender, written) = oneshot::channel();
         self.0.send(Queued { frame, written: Some(sender) }).await.map_err(|_| Gone)?;
-        // Nothing is ever said; where the socket has failed, the next frame finds out.
+        // No value is ever sent; if the socket has failed, the next frame fails.
         let _ = written.await;
         Ok(())
     }
@@ -46,7 +46,7 @@ pub(super) fn channel() -> (Outgoing, mpsc::Receiver<Queued>) {
     (Outgoing(sender), receiver)
 }
 
-/// Writes until nobody sends any more, or the peer takes nothing for as long as `patience`.
+/// Writes until all senders are dropped, or the peer reads nothing for `patience`.
 pub(super) async fn write(
     mut frames: mpsc::Receiver<Queued>,
     mut socket: OwnedWriteHalf,
@@ -64,6 +64,6 @@ pub(super) async fn write(
         }
         list.clear();
     }
-    // A peer that has left does not mind.
+    // Fails if the peer has left, which is harmless.
     let _ = socket.shutdown().await;
 }

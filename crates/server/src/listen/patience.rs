@@ -1,4 +1,4 @@
-//! How long does the listener wait for a peer?
+//! Timeouts for a peer.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use tacho_ingest::wire::HEARTBEAT_MS;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For HELLO, from the moment of connecting.
+    /// For HELLO, from the time of connecting.
     pub greeting: Duration,
-    /// For any byte at all: three heartbeats.
+    /// For any byte: three heartbeats.
     pub silence: Duration,
-    /// For a whole frame, from its first byte on, however slowly the others drip.
+    /// For a complete frame, from its first byte.
     pub frame: Duration,
-    /// For the peer to take what is sent.
+    /// For the peer to read what is sent.
     pub write: Duration,
 }
 

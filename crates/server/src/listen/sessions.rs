@@ -1,4 +1,4 @@
-//! Which session is connected, and what has it reported? A session has one connection at a time.
+//! Connected sessions and the totals that they reported. A session has one connection at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_ingest::wire::Ping;
 use tokio::sync::watch;
 
-/// Sessions whose reported totals are remembered. A forgotten one that comes back is counted from zero again.
+/// Limit on the sessions whose reported totals are kept. A forgotten one that reconnects is counted from zero.
 const SESSIONS_MAX: usize = 4_096;
 
 #[derive(Default)]
@@ -15,13 +15,13 @@ pub(super) struct Sessions(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     sessions: HashMap<u128, Session>,
-    /// Counts claims: tells which session was away longest.
+    /// Counts claims, to find the session that was disconnected longest.
     claims: u64,
 }
 
 #[derive(Default)]
 struct Session {
-    /// Says "there is a newer one" to the connection that has the session. It listens as long as it lives.
+    /// Notifies the connection of the session that a newer one exists. Has a receiver while that connection lives.
     connection: Option<Arc<watch::Sender<bool>>>,
     reported: Ping,
     claim: u64,
@@ -32,8 +32,8 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the session over. An older connection is told to end, and has ended when this returns: all that it
-    /// took is on disk then, and nothing more will come from it.
+    /// Takes the session over. Stops an older connection, which has ended when this returns: all its frames are on disk then,
+    /// and no more will come from it.
     pub(super) async fn claim(&self, id: u128) -> Claim<'_> {
         loop {
             let older = match self.try_claim(id) {
@@ -62,7 +62,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// Over the bound, forgets the session that was away longest.
+    /// Above the limit, forgets the session that was disconnected longest.
     fn forget(&mut self) {
         if self.sessions.len() <= SESSIONS_MAX {
             return;
@@ -75,7 +75,7 @@ impl Table {
     }
 }
 
-/// A connection's hold on its session; dropping it lets the next one in.
+/// A connection's claim on its session; dropping it admits the next one.
 pub(super) struct Claim<'a> {
     sessions: &'a Sessions,
     id: u128,
@@ -87,7 +87,7 @@ impl Claim<'_> {
         Superseded(self.superseded.clone())
     }
 
-    /// What `totals` add to those reported before, over all connections of the session.
+    /// The difference of `totals` to those reported before, over all connections of the session.
     pub(super) fn report(&self, totals: Ping) -> Ping {
         let mut table = self.sessions.table();
         let before = &mut table.sessions.entry(self.id).or_default().reported;
@@ -104,12 +104,12 @@ impl Claim<'_> {
     }
 }
 
-/// Resolves when a newer connection wants the session.
+/// Resolves when a newer connection claims the session.
 pub(super) struct Superseded(watch::Receiver<bool>);
 
 impl Superseded {
     pub(super) async fn wait(&mut self) {
-        // The sender lives in the table as long as somebody listens.
+        // The sender stays in the table while there are receivers.
         let _ = self.0.wait_for(|newer| *newer).await;
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sessions_that_are_away_are_forgotten_past_the_bound() {
+    async fn disconnected_sessions_are_forgotten_past_the_limit() {
         let sessions = Sessions::default();
         let held = sessions.claim(0).await;
         for id in 1..=SESSIONS_MAX as u128 {

@@ -1,4 +1,4 @@
-//! What all connections of the native protocol share: the store, sessions, and memory budgets.
+//! State shared by all connections of the native protocol: the store, sessions, and memory budgets.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::decoding::Frames;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
-/// Memory of the records of DATA frames that are decoded and not yet on disk, over all connections, bytes; a frame at its
-/// longest may come to `tacho_ingest::budget::memory_bytes_max` of it, 208 MiB, while it is decoded.
+/// Memory limit for the records of DATA frames that are decoded and not yet on disk, over all connections, bytes. The longest
+/// frame may take `tacho_ingest::budget::memory_bytes_max` of it, 208 MiB, while it is decoded.
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
-/// Connections that may gather a frame larger than `incoming::SMALL_BYTES_MAX` at the same time.
+/// Connections that may buffer a frame larger than `incoming::SMALL_BYTES_MAX` concurrently.
 const LARGE_FRAMES_MAX: usize = 16;
-/// Memory of the dictionaries of all connections, bytes.
+/// Memory limit for the dictionaries of all connections, bytes.
 const DICTIONARY_BYTES_MAX: usize = 256 << 20;
 
 /// Shared by all connections.
@@ -34,7 +34,7 @@ pub struct Native {
     pub(super) sessions: Sessions,
     pub(super) in_flight: Frames,
     pub(super) large_frames: Semaphore,
-    /// One permit a byte.
+    /// One permit per byte.
     pub(super) dictionary_bytes: Arc<Semaphore>,
     pub(super) patience: Patience,
 }
@@ -60,7 +60,7 @@ impl Native {
         }
     }
 
-    /// Tells these of what agents declare.
+    /// Sets the record types, which get what agents declare.
     #[must_use]
     pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
         Self { record_types, ..self }

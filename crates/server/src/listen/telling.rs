@@ -1,6 +1,6 @@
-//! The rules of a session to its agent: the list that holds now, after WELCOME and whenever it changes.
+//! Sends the rules of a session to its agent: the current list, after WELCOME and after each change.
 //!
-//! Step before: `control/mod.rs` holds the rules. Step after: the agent, whose answer `connection.rs` takes.
+//! Step before: `control/mod.rs` holds the rules. Step after: the agent, whose response `connection.rs` reads.
 
 use tacho_ingest::wire::ServerFrame;
 use tacho_model::Clock;
@@ -9,8 +9,8 @@ use super::farewell::Stop;
 use super::outgoing::Outgoing;
 use crate::control::Presence;
 
-/// Runs until it is dropped, or the peer takes nothing any more. A list that the peer has not taken yet is the only
-/// one that waits for it, however often the rules change meanwhile.
+/// Runs until it is dropped, or the peer reads nothing more. At most one list waits for the peer, however often the rules
+/// change in between.
 pub(super) async fn run(presence: &Presence<'_>, outgoing: &Outgoing, clock: &dyn Clock) -> Result<(), Stop> {
     let Some(mut changes) = presence.changes() else { return std::future::pending().await };
     loop {

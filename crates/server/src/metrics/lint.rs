@@ -1,4 +1,4 @@
-//! Do names, types and help texts follow what `promtool check metrics` asks for?
+//! Checks that names, types and help texts follow the rules of `promtool check metrics`.
 //!
 //! Rules: `util/promlint` of github.com/prometheus/client_golang. Checked over all families, and over the text of `/metrics`.
 

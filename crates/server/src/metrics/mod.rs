@@ -1,4 +1,4 @@
-//! What the server counts about itself: one field for each metric.
+//! The server's own metrics: one field per metric.
 //!
 //! Read at `/metrics` (`http/status.rs`) and, every ten seconds, into the store itself (`selfwatch.rs`).
 
@@ -25,7 +25,7 @@ pub struct Metrics {
     pub received_bytes: Family<Counter, 1>,
     /// How often a decoder of the line protocol forgot the heads it knew because there were too many.
     pub decoder_resets: Family<Counter, 0>,
-    /// How often a sender was told to wait because the store was full, or the memory for bodies that are decoded.
+    /// Number of refusals with a retry time, because the store or the memory budget of bodies was full.
     pub sender_waits: Family<Counter, 1>,
     /// Connections that are open. `listener` is http or native.
     pub connections: Family<Gauge, 1>,

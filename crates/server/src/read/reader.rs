@@ -1,4 +1,4 @@
-//! Everything of some series, slice by slice: never more than a slice in memory.
+//! Reads all records of some series, slice by slice: holds at most one slice in memory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub fn find(store: &Store, selectors: &[Vec<Matcher>], only: Option<Kind>) -> Ve
     find_while(store, selectors, only, &|| true).unwrap_or_default()
 }
 
-/// As [`find`], as long as somebody `waits`; else `None`.
+/// As [`find`], while `waits` returns true; else `None`.
 pub fn find_while(
     store: &Store,
     selectors: &[Vec<Matcher>],
@@ -115,7 +115,7 @@ impl Reader {
         }
     }
 
-    /// Goes on where something cannot be read, and tells it in the end.
+    /// Continues where something cannot be read, and reports it at the end.
     #[must_use]
     pub fn over_damage(mut self, is_allowed: bool) -> Self {
         self.damages = is_allowed.then(Damages::default);

@@ -1,4 +1,4 @@
-//! Which entries say this? Found by their series' labels, by what their text contains, and by members of structured ones.
+//! Searches entries by the labels of their series, by text, and by members of JSON objects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tacho_store::{Damages, Error, ErrorKind, Result, Store};
 
 use super::reader::{Reader, Records, Selected, Slice};
 
-/// Memory a compiled pattern may take, bytes: a hostile question must not take the server with it.
+/// Memory limit of a compiled pattern, bytes: protects the server from hostile patterns.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Bodies that are given, bytes: ten thousand entries may be of a MiB each.
 const FOUND_BYTES_MAX: usize = 64 << 20;
@@ -39,7 +39,7 @@ pub struct Found {
     pub entries: Vec<(Arc<Labels>, Entry)>,
     /// All that match, also those that are not given.
     pub matched: u64,
-    /// How many were looked at.
+    /// Number of entries examined.
     pub seen: u64,
     /// Matches by time, in parts of equal length; empty when none were asked for.
     pub counts: Vec<u64>,

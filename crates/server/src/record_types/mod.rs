@@ -1,4 +1,4 @@
-//! Which record types have programs declared, and what are their fields' types and units?
+//! The record types that programs declared, with the types and units of their fields.
 //!
 //! ```text
 //!   listen/connection ── defined ──▶ RecordTypes ── list ──▶ http/records
@@ -7,8 +7,8 @@
 //!                                 record_types.json
 //! ```
 //!
-//! The entries themselves say all but the units. A connection reads on when [`RecordTypes::defined`] has returned, and the
-//! types are on disk by then: so no record is acknowledged whose type a crash could take away.
+//! The entries themselves contain everything except the units. A connection reads its next frame after [`RecordTypes::defined`]
+//! returns, when the types are on disk: so no record is acknowledged whose type a crash could lose.
 
 mod file;
 
@@ -20,22 +20,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_ingest::wire::{FieldType, RecordType};
 use tacho_model::Timestamp;
 
-/// Forms of types that are listed, over all services. Past it new ones are counted; their records are kept all the same.
+/// Limit on the forms, over all services. New ones above it are only counted; their records are kept.
 const FORMS_MAX: usize = 1_000;
-/// Bytes of the names and units of all forms. Ordinary ones take some hundred each.
+/// Limit on the bytes of the names and units of all forms. Typical forms take some hundred bytes.
 const FORM_BYTES_MAX: usize = 4 << 20;
-/// A form that nobody has defined for so long makes room for another one, ns: 30 days.
+/// A form that was not defined for this long may be replaced by a new one, ns: 30 days.
 const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
-/// How old what the file says of `seen` may grow, ns.
+/// Maximum age of `seen` in the file, ns.
 const SEEN_EXACT_NS: i64 = DAY_NS;
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// One form of one type, as one service has it. A type that changed with the version of a program has several.
+/// One form of one type in one service. A type that changed with the version of a program has several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
     pub record_type: Arc<RecordType>,
     pub service: Arc<str>,
-    /// When it was defined first and last.
+    /// Times of the first and the last definition.
     pub since: Timestamp,
     pub seen: Timestamp,
 }
@@ -43,25 +43,25 @@ pub struct Form {
 #[derive(Default)]
 pub struct RecordTypes {
     table: Mutex<Table>,
-    /// `None` where nothing is kept.
+    /// `None` when nothing is persisted.
     keeper: Option<tokio::sync::Mutex<Keeper>>,
 }
 
 /// Held while the file is written.
 struct Keeper {
     file: file::File,
-    /// The last attempt failed, and the log has said so.
+    /// The last attempt failed and was logged.
     is_failing: bool,
 }
 
 #[derive(Default)]
 struct Table {
     forms: HashMap<Key, Times>,
-    /// Of the forms, as [`bytes_of`] counts them.
+    /// Size of the forms, by [`bytes_of`].
     bytes: usize,
-    /// Counts changes that are to be on disk.
+    /// Number of changes that must be on disk.
     changes: u64,
-    /// Those of them that are.
+    /// Number of changes on disk.
     written: u64,
     left_out: u64,
 }
@@ -72,13 +72,13 @@ type Key = (Arc<str>, Arc<RecordType>);
 struct Times {
     since: Timestamp,
     seen: Timestamp,
-    /// What the file says of `seen`.
+    /// `seen` as in the file.
     kept: Timestamp,
 }
 
 impl RecordTypes {
-    /// With the types that a data directory keeps. A file that cannot be used is named in the log, and none are known then:
-    /// what is lost comes back when the programs connect.
+    /// Loads the types of a data directory. A file that cannot be used is logged, and the list starts empty: the types are
+    /// defined again when the programs connect.
     pub fn open(data: &Path) -> Self {
         let file = file::File::of(data);
         let forms = file.read().unwrap_or_else(|cause| {
@@ -96,14 +96,14 @@ impl RecordTypes {
         Self { table: Mutex::new(table), keeper: Some(keeper) }
     }
 
-    /// Takes what an agent has defined; on disk when it returns, unless the disk refuses it, which the log tells then.
+    /// Adds the definitions of an agent; on disk when it returns, unless writing fails, which is logged.
     pub async fn defined(self: &Arc<Self>, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) {
         if self.note(service, types, now) {
             self.keep().await;
         }
     }
 
-    /// Whether something is not on disk yet.
+    /// Returns whether something is not on disk yet.
     fn note(&self, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) -> bool {
         if types.is_empty() {
             return false;
@@ -118,11 +118,11 @@ impl RecordTypes {
 
     async fn keep(self: &Arc<Self>) {
         let types = Arc::clone(self);
-        // Goes on when the connection ends, so that there are never two that write.
+        // Continues when the connection ends, so that there is only one writer.
         let work = tokio::spawn(async move {
             let Some(keeper) = &types.keeper else { return };
             let mut keeper = keeper.lock().await;
-            // None when another connection wrote it meanwhile, with its own.
+            // `None` when another connection has written it in the meantime.
             let Some((changes, forms)) = types.lock().unwritten() else { return };
             let file = keeper.file.clone();
             let work = tokio::task::spawn_blocking(move || file.write(&forms));
@@ -140,11 +140,11 @@ impl RecordTypes {
                 }
             }
         });
-        // Nothing in it panics, and nobody ends it.
+        // The task does not panic and is not cancelled.
         let _ = work.await;
     }
 
-    /// All forms by name and service, the newest of each last; and how many definitions found no room.
+    /// All forms by name and service, the newest of each last; and the number of definitions above the limits.
     pub fn list(&self) -> (Vec<Form>, u64) {
         let table = self.lock();
         let (forms, left_out) = (table.list(), table.left_out);
@@ -178,7 +178,7 @@ impl Table {
         self.forms.insert(key, Times { since, seen, kept: seen });
     }
 
-    /// Whether no other form of the type was defined later by the service.
+    /// Whether the service defined no other form of the type later.
     fn is_newest(&self, key: &Key) -> bool {
         let Some(times) = self.forms.get(key) else { return false };
         let is_later = |(other, its): (&Key, &Times)| {
@@ -187,7 +187,7 @@ impl Table {
         !self.forms.iter().any(is_later)
     }
 
-    /// Forgets what was seen longest ago, as far as that is long enough; whether so many bytes have room then.
+    /// Forgets the forms not seen for longest, if long enough; returns whether this many bytes fit then.
     fn make_room(&mut self, bytes: usize, now: Timestamp) -> bool {
         while self.forms.len() >= FORMS_MAX || self.bytes + bytes > FORM_BYTES_MAX {
             let oldest = self.forms.iter().min_by_key(|(_, times)| times.seen);
@@ -207,7 +207,7 @@ impl Table {
         self.forms.iter().map(form).collect()
     }
 
-    /// All forms, and the count of changes that are in them; `None` where all of that is on disk.
+    /// All forms, with their count of changes; `None` when all changes are on disk.
     fn unwritten(&mut self) -> Option<(u64, Vec<Form>)> {
         if self.written == self.changes {
             return None;
@@ -230,7 +230,7 @@ fn bytes_of((service, record_type): &Key) -> usize {
     service.len() + record_type.name.len() + fields
 }
 
-/// How its texts come is of no interest: a form is the same whether they are in the dictionary or not.
+/// Removes how texts are encoded: a form is the same with or without the dictionary.
 fn plain(record_type: Arc<RecordType>) -> Arc<RecordType> {
     if record_type.fields.iter().all(|field| field.field_type != FieldType::TextId) {
         return record_type;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_listed_once_the_newest_last() {
+    fn each_form_is_listed_once_the_newest_last() {
         let types = RecordTypes::default();
         note(&types, "shop", &[named("b"), named("a")], 1);
         note(&types, "shop", &[named("b")], 2);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn past_its_bounds_only_what_is_long_forgotten_makes_room() {
+    fn above_the_limits_only_expired_forms_are_replaced() {
         let long = |at: usize| typed(&format!("t{at}{}", "n".repeat(256)), FieldType::F64, &"u".repeat(64));
         let fields = |at: usize| {
             let one = long(at).fields[0].clone();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_known_already_is_not_written_again() {
+    async fn known_forms_are_not_written_again() {
         let directory = tempfile::tempdir().unwrap();
         let types = Arc::new(RecordTypes::open(directory.path()));
         let path = directory.path().join("record_types.json");

@@ -1,4 +1,4 @@
-//! How do files get where another process sees them? It may have a file system of its own, and rights of its own.
+//! Makes files readable by another process, which may have its own file system and other rights.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -14,8 +14,8 @@ use crate::failure::Failure;
 /// Bytes of a path. Together with that of the settings it must fit into an argument of 1,024 bytes.
 const PATH_BYTES_MAX: usize = 800;
 
-/// The path of the agent as the process sees it: its own where it can read it there, else that of a copy in its /tmp. The copy
-/// stays: the program reads classes from it as long as it runs.
+/// The path of the agent as the process sees it: the original if it is readable there, else that of a copy in its /tmp. The copy
+/// stays: the program reads classes from it while it runs.
 pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     if let Some(path) = plain(jar).filter(|_| is_seen(jar, process) && may_read(jar, process)) {
         return Ok(path.to_owned());
@@ -29,11 +29,11 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
         Err(Failure::new(format!("{} is there, and {what}", copy.display())).hint("take it away"))
     };
     match fs::symlink_metadata(&copy) {
-        // Whoever owns it may change it.
+        // The owner of the file may change it.
         Ok(file) if !trusted.contains(&file.uid()) => {
             return wrong(format!("belongs to user {}", file.uid()));
         }
-        // From an earlier time.
+        // A copy of an earlier run.
         Ok(file) if file.is_file() && fs::read(&copy).is_ok_and(|there| there == bytes) => {}
         Ok(_) => return wrong("is not this agent".into()),
         Err(_) => write_copy(&copy, &bytes).map_err(|error| cannot_write(&copy, &error))?,
@@ -45,7 +45,7 @@ fn us() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A file of settings in the /tmp of a process. Taken away when dropped: the agent has read it when it is loaded.
+/// A settings file in the /tmp of a process. Removed when dropped: the agent has read it once it is loaded.
 pub(super) struct SettingsFile {
     path: PathBuf,
     seen: String,
@@ -60,12 +60,12 @@ impl SettingsFile {
 
 impl Drop for SettingsFile {
     fn drop(&mut self) {
-        // What is left behind harms nobody: the next one has another name.
+        // A file that cannot be removed does no harm: the next one has another name.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// `None` where there is nothing to say.
+/// `None` when there are no settings.
 pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsFile>, Failure> {
     if text.is_empty() {
         return Ok(None);
@@ -88,7 +88,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 /// A copy of ours for all users: programs of several may read it. Under its name it is whole.
 fn write_copy(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let aside = path.with_extension(format!("{}.new", std::process::id()));
-    // Whatever the umask says.
+    // Independent of the umask.
     write(&aside, bytes, |file| file.set_permissions(Permissions::from_mode(0o644)))?;
     or_remove(&aside, fs::rename(&aside, path))
 }

@@ -1,4 +1,4 @@
-//! Where is the agent?
+//! Finds the jar of the agent.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use crate::failure::Failure;
 
 const NAME: &str = "tachograph-agent.jar";
 const BUILT: &str = "agent/java/target/tachograph-agent.jar";
-/// An entry of the jar that no other one has.
+/// An entry that only the agent's jar has.
 const ENTRY_POINT: &[u8] = b"io/tachograph/agent/Premain.class";
 
-/// The one that was named, or else the first of the usual places that has it.
+/// The given jar, or else the first one found in the usual places.
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let jar = match named {
         Some(named) if named.is_file() => named.to_owned(),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_places_are_looked_at_in_their_order() {
+    fn the_usual_places_are_searched_in_order() {
         let binary = Path::new("/src/tachograph/target/release/tacho");
         let expect = [
             "/src/tachograph/target/release/tachograph-agent.jar",
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_not_taken_for_it() {
+    fn another_jar_is_not_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let jar = directory.path().join("a.jar");
         let said = find(Some(&jar)).unwrap_err().to_string();

@@ -69,7 +69,7 @@ impl Attach {
         let settings = settings::gather(self.config.as_deref(), &self.settings)?;
         let jar = jar::find(self.jar.as_deref())?;
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid }).map_err(failure)?;
-        // Held until the agent runs: who comes in the meantime then finds it.
+        // Held until the agent runs, so that a concurrent attach finds it loaded.
         let turn = Turn::take(&process).map_err(failure)?;
         let jvm = Jvm::find(pid).map_err(failure)?;
         if let Some(fault) = jvm.obstacle() {
@@ -111,7 +111,7 @@ impl Attach {
     }
 }
 
-/// Waits for the agent's own thread: that its code was loaded does not say that it found no fault.
+/// Waits for the agent's own thread: loading its code does not mean that it started without error.
 fn await_start(jvm: &Jvm) -> Result<(), Failure> {
     let begun = Instant::now();
     while !jvm.runs_agent() {
@@ -164,7 +164,7 @@ fn table(found: &[Result<Jvm, Fault>]) -> Table<5> {
     table
 }
 
-/// What is known of a process that is listed though it cannot be attached to: number, user, name.
+/// What is known of a process that is listed but cannot be attached to: number, user, name.
 fn who(fault: &Fault) -> (u32, Option<u32>, &str) {
     match fault {
         Fault::Foreign { pid, name, uid } => (*pid, Some(*uid), name),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_cannot_be_looked_into_are_listed_with_the_reason() {
+    fn inaccessible_processes_are_listed_with_the_reason() {
         let foreign = Fault::Foreign { pid: 7, name: "java".into(), uid: 1000 };
         let j9 = Fault::OpenJ9 { pid: 8, name: "java".into() };
         let expect = "PID  USER  JAVA  STATE           PROGRAM\n\

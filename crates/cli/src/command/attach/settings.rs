@@ -1,6 +1,6 @@
-//! Which settings does the agent get, and what stands against them?
+//! The settings passed to the agent, and conflicts with its environment.
 //!
-//! Their meaning is the agent's (`agent/java/README.md`), and so is the judgement of values.
+//! The agent defines their meaning (`agent/java/README.md`) and validates the values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tacho_attach::Process;
 
 use crate::failure::Failure;
 
-/// The agent's own list: the only place where its settings are told.
+/// The agent's own list, the only definition of its settings.
 const AGENT_SETTINGS: &str =
     include_str!("../../../../../agent/java/core/src/main/java/io/tachograph/core/config/Setting.java");
 const SERVER: &str = "server";
@@ -62,7 +62,7 @@ pub(super) fn gather(file: Option<&Path>, given: &[(String, String)]) -> Result<
 
 /// Of a file's text, which is TOML.
 fn parse(text: &str) -> Result<Settings, String> {
-    // The agent passes over it, too.
+    // The agent ignores it, too.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let table: toml::Table =
         toml::from_str(text).map_err(|error| toml_cause(text, error.message(), error.span()))?;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_environment_overrules_is_named() {
+    fn settings_overridden_by_the_environment_are_named() {
         let environment = |name: &str| {
             [("TACHO_SERVICE", "e\u{1b}v"), ("TACHO_LOG", "x"), ("SERVER", "env")]
                 .iter()

@@ -1,4 +1,4 @@
-//! A program that the demo starts and that never outlives it.
+//! A child process of the demo that never outlives it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use tokio::process::{ChildStdout, Command};
 
 use crate::failure::Failure;
 
-/// What becomes of a program's stdout.
+/// Where a program's stdout goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     /// It says where it listens: [`Child::address`] reads it.
@@ -21,7 +21,7 @@ pub enum Output {
 pub struct Child {
     name: &'static str,
     process: tokio::process::Child,
-    /// Read only where somebody asks for an address; a pipe that nobody empties would stop the program.
+    /// Read only to get an address; a full pipe would block the program.
     stdout: Option<Lines<BufReader<ChildStdout>>>,
     log: PathBuf,
     /// The line in which a recorder says where it listens, once it has been read.

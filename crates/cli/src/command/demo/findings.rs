@@ -1,4 +1,4 @@
-//! What did the demo find? Asked over HTTP, as anybody else would ask.
+//! Results of the demo, queried over HTTP like any other client.
 
 use std::time::Duration;
 

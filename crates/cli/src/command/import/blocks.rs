@@ -1,4 +1,4 @@
-//! An open file, whatever its format: records block by block, and the place to go on from later.
+//! An open file of any format: reads records block by block and gives the mark to resume from.
 
 use serde::{Deserialize, Serialize};
 use tacho_ingest::rows::{Block, Rows};
@@ -6,37 +6,37 @@ use tacho_ingest::rows::{Block, Rows};
 use super::source::Source;
 use crate::failure::Failure;
 
-/// A file that is understood.
+/// A file whose format is detected.
 pub trait Blocks {
     /// `None` at the end.
     fn next(&mut self) -> Result<Option<Part>, Failure>;
 
-    /// Behind what was given out; `None` where rows cannot be understood without those before them.
+    /// The position after the blocks returned so far; `None` where rows cannot be parsed without the rows before them.
     fn mark(&self) -> Option<Mark>;
 
-    /// Goes on at a mark of an earlier run; false where the file is not the one that it was then.
+    /// Resumes at a mark of an earlier run; false when the file has changed since.
     fn go_to(&mut self, mark: &Mark) -> Result<bool, Failure>;
 
-    /// Bytes of the unpacked file that were given out, or rows.
+    /// Bytes of the uncompressed file that were returned, or rows.
     fn offset(&self) -> u64;
 
-    /// What is missing, once there is no next one.
+    /// What is missing from the file, known once all blocks are read.
     fn lacks(&self) -> Option<String> {
         None
     }
 }
 
-/// A block, and the bytes of its rows or what stands for them.
+/// A block, and the bytes of its rows (or what identifies them).
 pub struct Part {
     pub block: Block,
     pub text: Vec<u8>,
 }
 
-/// A place in a file, and what shows that the file is still the same: the checksum of its head and of a stretch.
+/// A position in a file, with checksums of the file's head and of a stretch that detect a changed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// Byte of the unpacked file, and the rows before it; the stretch is what lies right before.
+    /// Byte of the uncompressed file, and the rows before it; the stretch is the bytes right before it.
     Row { offset: u64, rows: u64, check: u64 },
     /// Row group, part of its columns, and row; the stretch is the end of the file.
     Group { group: u64, part: u64, row: u64, check: u64 },
@@ -55,7 +55,7 @@ impl std::fmt::Display for Mark {
 pub struct Lines {
     pub source: Source,
     pub rows: Box<dyn Rows>,
-    /// Rows that are behind us, a header among them.
+    /// Rows already read, including a header.
     pub before: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Where an import can be taken up without reading the part before it again: a place in a file, and all that was found
-//! out and counted up to there.
+//! A checkpoint: the position in the files from which an import resumes without reading the part before it again, with everything
+//! counted and detected up to there.
 //!
-//! The state (`state.rs`) is small and says what the store has; a checkpoint is as large as the import has series, is
-//! written less often, and is never ahead of the state. Without one, files are read again from their beginning.
+//! The state (`state.rs`) is small and says what the store has. A checkpoint grows with the number of series, is written less
+//! often, and is never ahead of the state. Without a checkpoint the files are read again from the beginning.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,42 +16,42 @@ use super::formats::Learned;
 use super::ledger::{Entry, Ledger};
 use super::state::State;
 
-/// The first line of the file, and behind it the checksum of the rest.
+/// The first line of the file, followed by the checksum of the rest.
 const MAGIC: &str = "tacho-import-checkpoint 1 ";
-/// Series of a ledger that is still written, of about 200 bytes each.
+/// Limit on the series of a ledger that is written, about 200 bytes each.
 const SERIES_MAX: usize = 200_000;
-/// How often one is made, at most.
+/// Minimum interval between checkpoints.
 pub const EVERY: Duration = Duration::from_millis(250);
-/// One is made when what the last one took is so small a part of the time since.
+/// A checkpoint is made when at least `COST` times the duration of the last one has passed.
 const COST: u32 = 50;
 
-/// What reading goes on from.
+/// The content of a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Of the state that it belongs to.
+    /// Job of the state that it belongs to.
     pub job: String,
     pub session: String,
-    /// The last piece before it.
+    /// Number of the last piece before it.
     pub seq: u64,
     pub start: Start,
     pub findings: Findings,
     ledger: Vec<Entry>,
 }
 
-/// A place among the files.
+/// A position among the files.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Start {
-    /// Which of the files, from 0.
+    /// Index of the file, from 0.
     pub file: usize,
     pub mark: Mark,
-    /// What files before this one had taught.
+    /// What the files before this one determined.
     pub learned: Learned,
     /// The file of broken rows, and its length.
     pub rejects: Option<(PathBuf, u64)>,
 }
 
 impl Checkpoint {
-    /// As bytes of a file.
+    /// Encodes it as the bytes of the checkpoint file.
     pub fn encode(
         state: (&str, &str, u64),
         start: Start,
@@ -65,7 +65,7 @@ impl Checkpoint {
         Some(format!("{MAGIC}{:016x}\n{text}", xxh3_64(text.as_bytes())).into_bytes())
     }
 
-    /// `None` where it is damaged or of another import: then everything is read again.
+    /// `None` when it is damaged or belongs to another import: then everything is read again.
     pub fn decode(bytes: &[u8], state: &State, rejects: Option<&Path>) -> Option<Self> {
         let (head, text) = std::str::from_utf8(bytes).ok()?.split_once('\n')?;
         let sum = u64::from_str_radix(head.strip_prefix(MAGIC)?, 16).ok()?;
@@ -77,14 +77,14 @@ impl Checkpoint {
         (fits && read.start.has_rejects(rejects)).then_some(read)
     }
 
-    /// What was counted up to it.
+    /// The ledger up to the checkpoint.
     pub fn ledger(&self) -> Ledger {
         Ledger::of(&self.ledger)
     }
 }
 
 impl Start {
-    /// The broken rows of what lies before have to be where they are to be now.
+    /// Whether the broken rows before the checkpoint are in the file that is wanted now.
     fn has_rejects(&self, wanted: Option<&Path>) -> bool {
         match (wanted, &self.rejects) {
             (None, _) => true,
@@ -96,7 +96,7 @@ impl Start {
     }
 }
 
-/// Says when one is due.
+/// Decides when a checkpoint is due.
 pub struct Pace {
     every: Duration,
     made: Instant,
@@ -104,7 +104,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Nought makes one whenever there may be one.
+    /// With zero, a checkpoint is made at every opportunity.
     pub fn new(every: Duration) -> Self {
         Self { every, made: Instant::now(), cost: Duration::ZERO }
     }

@@ -1,23 +1,23 @@
-//! Do the times of a file count another unit than the one they were read in? Then all of them lie around 1970.
+//! Detects files whose times were read in the wrong unit: all of their times are close to 1970.
 
 use jiff::Timestamp as Moment;
 use serde::{Deserialize, Serialize};
 use tacho_ingest::time_text::{TimeFormat, Unit};
 use tacho_model::{Batch, Timestamp};
 
-/// 1990-01-01T00:00:00Z: nobody had what is imported here measured before, or he knows it.
+/// 1990-01-01T00:00:00Z: imported measurements are hardly older, and users who import older ones know it.
 const EARLY_END: Timestamp = 631_152_000_000_000_000;
 
-/// What numbers that are times were taken to count.
+/// The unit in which numeric times were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// `None` where it differs from row to row.
+    /// `None` when it differs between rows.
     pub ns: Option<i64>,
-    /// What says that it is another unit.
+    /// The option that sets another unit.
     pub remedy: &'static str,
 }
 
-/// What was seen of the times of one file.
+/// The range of the times of one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Early {
     first: Option<Timestamp>,
@@ -25,7 +25,7 @@ pub struct Early {
 }
 
 impl Counted {
-    /// `None` where times are texts, which are what they are.
+    /// `None` when times are texts, which have no unit.
     pub const fn by(format: &TimeFormat) -> Option<Self> {
         match format {
             TimeFormat::Epoch(unit) => {
@@ -71,7 +71,7 @@ impl Early {
         }
     }
 
-    /// At the end of the file.
+    /// Called at the end of the file.
     pub fn doubt(&self, counted: Counted) -> Option<String> {
         let at = self.first.filter(|_| !self.late)?;
         let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());

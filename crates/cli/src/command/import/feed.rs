@@ -1,4 +1,4 @@
-//! Files in, pieces out: reading, decoding, counting and cutting, on a thread of its own.
+//! Reads, decodes, counts and cuts files into pieces, on its own thread.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -21,50 +21,50 @@ use super::state::State;
 use crate::command::import::frames;
 use crate::failure::Failure;
 
-/// A part of a file that is sent as one.
+/// A part of a file that is sent as one request.
 pub struct Piece {
     /// From 1, over all files.
     pub seq: u64,
     pub batch: Batch,
     pub file: PathBuf,
-    /// Where its block ends in the unpacked file.
+    /// End of its block in the uncompressed file.
     pub offset: u64,
-    /// Of all pieces up to the end of its block.
+    /// Tally of all pieces up to the end of its block.
     pub samples: Tally,
     pub entries: Tally,
-    /// Where reading can go on once this piece is stored.
+    /// The checkpoint to resume from once this piece is stored.
     pub checkpoint: Option<Vec<u8>>,
 }
 
-/// What a run of the feed needs.
+/// The input of the feed.
 pub struct Feed {
     pub files: Vec<PathBuf>,
     pub formats: Formats,
     pub rejects: Option<PathBuf>,
-    /// Bytes of files read, as they lie on the disk.
+    /// Bytes of files read, before decompression.
     pub read: Arc<AtomicU64>,
-    /// Set by whoever wants it to end early.
+    /// Set to end the feed early.
     pub stop: Arc<AtomicBool>,
-    /// How often there is a checkpoint, at most.
+    /// Minimum interval between checkpoints.
     pub checkpoint_every: Duration,
 }
 
-/// What came of it.
+/// The result of the feed.
 #[derive(Default)]
 pub struct Outcome {
     pub ledger: Ledger,
     pub findings: Findings,
-    /// Not all was read, because of `stop` or because nobody takes pieces any more.
+    /// Reading ended early, because of `stop` or because the receiver closed the channel.
     pub stopped: bool,
 }
 
-/// A block on its way, and how far the files are read with it.
+/// A block, and the reading position after it.
 pub struct Step<'a> {
     pub batch: Batch,
     pub file: &'a Path,
     number: usize,
     blocks: &'a dyn Blocks,
-    /// Before this file.
+    /// State before this file.
     learned: &'a Learned,
     findings: &'a Findings,
     rejects: Option<(&'a Path, u64)>,
@@ -79,14 +79,14 @@ impl Step<'_> {
 }
 
 impl Feed {
-    /// For whoever only looks at files; records without a time get 1970.
+    /// For reading without sending; records without a time get 1970.
     pub fn of(files: Vec<PathBuf>, reading: Reading) -> Self {
         let formats = Formats { format: None, reading, now: 0 };
         let (rejects, read, stop) = (None, Arc::default(), Arc::default());
         Self { files, formats, rejects, read, stop, checkpoint_every: checkpoint::EVERY }
     }
 
-    /// Reads all files; hands every block to `sink`, until that says no.
+    /// Reads all files and passes every block to `sink`, until `sink` returns false.
     pub fn each(&self, findings: &mut Findings, sink: impl FnMut(Step<'_>) -> bool) -> Result<bool, Failure> {
         self.from(None, findings, sink)
     }
@@ -135,7 +135,7 @@ impl Feed {
         Ok(true)
     }
 
-    /// Cuts everything into pieces and sends them off; goes on from a checkpoint of this state, where there is one.
+    /// Cuts all blocks into pieces and sends them; resumes from a checkpoint of this state if there is one.
     pub fn run(
         &self,
         to: &Sender<Piece>,
@@ -174,20 +174,20 @@ pub fn other_files() -> Failure {
         .hint("--again starts from the beginning: samples are still stored once, entries twice")
 }
 
-/// Where broken rows are kept.
+/// The file for broken rows.
 struct Rejects<'a> {
     to: Option<(&'a Path, File)>,
     bytes: u64,
 }
 
 impl<'a> Rejects<'a> {
-    /// Keeps what an earlier run wrote.
+    /// Keeps what an earlier run wrote and appends to it.
     fn open(path: Option<&'a Path>, bytes: u64) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self { to: None, bytes: 0 }) };
         let failed = |e: std::io::Error| cannot_write(path, &e);
         let options = File::options().write(true).create(true).truncate(false).open(path);
         let mut file = options.map_err(failed)?;
-        // What is not a file, such as a terminal, has no length.
+        // Devices, such as a terminal, have no length.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             file.set_len(bytes).and_then(|()| file.seek(SeekFrom::Start(bytes))).map_err(failed)?;
         }

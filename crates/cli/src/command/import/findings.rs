@@ -1,4 +1,4 @@
-//! What was found in the files of an import: how they are read, which rows are broken, what is doubtful.
+//! Findings about the files of an import: how they are read, broken rows, and doubts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use tacho_model::Timestamp;
 
 use super::early::{Counted, Early};
 
-/// Broken rows that are named; the others are counted, and written to the rejects file.
+/// Broken rows reported by line; more are only counted and written to the rejects file.
 const BROKEN_NAMED_MAX: usize = 20;
-/// Files that are read in the same way are said once, with the first of them.
+/// Ways of reading that are reported, each once, with the first file read that way.
 const WAYS_NAMED_MAX: usize = 20;
-/// Columns of texts that are named.
+/// Text columns that are reported.
 const COLUMNS_NAMED_MAX: usize = 20;
-/// Lines for doubts.
+/// Doubts that are reported.
 const DOUBTS_NAMED_MAX: usize = 5;
 
 /// What was found in the files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// The first file that is read in this way, and how many are.
+    /// For each way of reading: the first file and the number of files.
     ways: BTreeMap<String, (PathBuf, u64)>,
     said: usize,
-    /// Says nothing: the files are read once more.
+    /// Reports nothing: the files are read a second time.
     #[serde(skip)]
     quiet: bool,
     doubts: u64,
@@ -34,29 +34,29 @@ pub struct Findings {
     pub broken: u64,
     named: Vec<String>,
     exemplars: u64,
-    /// Samples that stand for many.
+    /// Downsampled values, each of which summarizes many samples.
     thinned: u64,
-    /// Doubts about whole files: the first ones, and how many there are.
+    /// Doubts about whole files: the first ones, and their number.
     #[serde(default)]
     warnings: Vec<String>,
     #[serde(default)]
     late_doubts: u64,
-    /// Of the file that is being read.
+    /// State of the current file.
     #[serde(default)]
     early: Early,
-    /// Texts in columns that hold no numbers.
+    /// Texts in columns without numbers.
     #[serde(default)]
     texts_left_out: BTreeMap<String, u64>,
     pub files: u64,
 }
 
 impl Findings {
-    /// For a second reading, about which nothing is said.
+    /// For a second reading, which reports nothing.
     pub fn quiet() -> Self {
         Self { quiet: true, ..Self::default() }
     }
 
-    /// Says how a file is read, when none before it was read so.
+    /// Reports how a file is read, unless an earlier file was read the same way.
     pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>) {
         self.files += 1;
         self.doubts += doubts.len() as u64;
@@ -74,7 +74,7 @@ impl Findings {
         self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
     }
 
-    /// Doubts that come up once all of a file is read.
+    /// Doubts that are known once the whole file is read.
     pub fn end(&mut self, file: &Path, lacks: Option<String>, counted: Option<Counted>) {
         let early = std::mem::take(&mut self.early);
         let early = counted.and_then(|counted| early.doubt(counted));
@@ -86,7 +86,7 @@ impl Findings {
         }
     }
 
-    /// Counts a block's rows and names the first broken ones. `now` is the time of records that have none.
+    /// Counts a block's rows and reports the first broken ones. `now` is the time of records that have none.
     pub fn block(&mut self, file: &Path, block: &Block, now: Timestamp) {
         self.early.see(&block.batch, now);
         self.rows += block.rows;
@@ -101,7 +101,7 @@ impl Findings {
         self.named.extend(named);
     }
 
-    /// On stderr: what was left out.
+    /// Prints to stderr what was not imported.
     pub fn print(&self, rejects: Option<&Path>) {
         for broken in &self.named {
             eprintln!("broken: {broken}");
@@ -140,7 +140,7 @@ impl Findings {
         }
     }
 
-    /// One line for a column, however many rows it has.
+    /// One line per column, for any number of rows.
     fn print_texts(&self) {
         for (column, texts) in self.texts_left_out.iter().take(COLUMNS_NAMED_MAX) {
             let (texts, is) = (units::count(*texts), if *texts == 1 { "text is" } else { "texts are" });
@@ -159,7 +159,7 @@ impl Findings {
         self.texts_left_out.values().sum()
     }
 
-    /// Columns with texts that hold no numbers.
+    /// Number of columns with texts and no numbers.
     pub fn text_columns(&self) -> usize {
         self.texts_left_out.len()
     }

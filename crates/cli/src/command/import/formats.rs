@@ -1,4 +1,4 @@
-//! What is this file, and how is it read?
+//! Detects the format of a file and opens it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,32 +47,32 @@ pub struct Formats {
     pub now: Timestamp,
 }
 
-/// What files of one import teach about those after them.
+/// What the files of an import determine for the files after them.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Learned {
-    /// The decimal point, and what stands between thousands.
+    /// The decimal separator and the thousands separator.
     numbers: Option<(char, Option<char>)>,
 }
 
-/// A file that is understood.
+/// A file whose format is detected.
 pub struct Opened {
     pub blocks: Box<dyn Blocks>,
-    /// What was found out, for people.
+    /// How the file is read, for the user.
     pub description: String,
     pub doubts: Vec<String>,
-    /// What its times count, where they are numbers.
+    /// The unit of its times, when they are numbers.
     pub counted: Option<Counted>,
 }
 
 impl Formats {
-    /// Fails for a file that cannot be read at all, so that nothing is begun with others before.
+    /// Fails for a file that cannot be read at all, before any file is imported.
     pub fn check(&self, files: &[PathBuf]) -> Result<(), Failure> {
         files.iter().filter(|path| !is_stdin(path)).try_for_each(|path| source::check(path))?;
         let is_parquet = |path: &&PathBuf| self.format.or_else(|| by_name(path)) == Some(Format::Parquet);
         files.iter().filter(is_parquet).try_for_each(|path| check_parquet(path))
     }
 
-    /// Steps over the header, where there is one. `read` counts bytes of the file as it lies on the disk.
+    /// Skips the header if there is one. `read` counts bytes of the file before decompression.
     pub fn open(&self, path: &Path, read: &Arc<AtomicU64>, learned: &mut Learned) -> Result<Opened, Failure> {
         let format = self.format.or_else(|| by_name(path));
         if format == Some(Format::Parquet) {
@@ -160,7 +160,7 @@ impl Formats {
 }
 
 impl Reading {
-    /// An option that would change the series, and that this format does not take: it must not be passed over.
+    /// An option that changes the series and is not supported by this format: it must be an error, not ignored.
     fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
         let what = match format {
             Format::Csv | Format::Parquet => return None,
@@ -178,7 +178,7 @@ impl Reading {
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| (option, what))
     }
 
-    /// In a format of rows that are no CSV.
+    /// The unit of times in row formats other than CSV.
     fn counted(&self, format: Format) -> Counted {
         match format {
             Format::Line => Counted {
@@ -209,7 +209,7 @@ impl Reading {
     }
 }
 
-/// Parquet needs a build that knows it, and a file that can be read from its end.
+/// Parquet needs a build with that feature and a seekable file.
 fn check_parquet(path: &Path) -> Result<(), Failure> {
     if cfg!(not(feature = "parquet")) {
         return Err(super::without_parquet(&format!("{} cannot be read", path.display())));
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_by_name_and_head() {
+    fn formats_are_detected_by_name_and_head() {
         for (name, format) in [
             ("a.csv.gz", Some(Format::Csv)),
             ("A.JSONL", Some(Format::Jsonl)),

@@ -1,20 +1,20 @@
 //! A batch as the body of `POST /api/v1/import`: the frames that a connection of the native protocol would carry.
 //!
-//! HELLO names the session, DICT the series, DATA holds the records and its number: so a body that is sent again is
-//! stored once, and every kind of value passes bit for bit (`docs/format/wire.md`).
+//! HELLO names the session, DICT the series, DATA holds the records and its number: so a repeated body is stored once, and
+//! every kind of value is kept bit for bit (`docs/format/wire.md`).
 
 use std::sync::Arc;
 
 use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, Hello, VERSION};
 use tacho_model::{Batch, EntrySeries, Labels, SampleSeries};
 
-/// What a piece weighs at most; a value and its time are counted as 20 bytes, so that a frame stays below 4 MiB.
+/// Size limit of a piece; a value and its time count as 20 bytes, so that a frame stays below 4 MiB.
 const PIECE_BYTES_MAX: usize = 2 << 20;
 const SAMPLE_BYTES: usize = 20;
-/// For a series beside its labels, and for an entry beside its body.
+/// Overhead of a series in addition to its labels, and of an entry in addition to its body.
 const RECORD_BYTES: usize = 32;
 
-/// Cuts a batch into pieces that fit into one frame each: the same batch always into the same ones.
+/// Cuts a batch into pieces of at most one frame each; deterministic.
 pub fn pieces(batch: Batch) -> Vec<Batch> {
     let mut out = Pieces::default();
     for series in batch.samples {
@@ -58,7 +58,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Ends the piece where `bytes` more do not fit.
+    /// Ends the piece if `bytes` more do not fit.
     fn make_room(&mut self, bytes: usize) {
         if self.bytes + bytes > PIECE_BYTES_MAX && !self.piece.is_empty() {
             self.done.push(std::mem::take(&mut self.piece));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_and_every_frame_is_small_enough() {
+    fn no_record_is_lost_and_every_frame_fits() {
         let samples = |n: i64| (0..n).map(|at| Sample { at, value: Value::I64(i64::MIN) }).collect();
         let many = (0..80_000).map(|n| SampleSeries { labels: labels(&n.to_string()), samples: samples(1) });
         let long = SampleSeries { labels: labels("long"), samples: samples(300_000) };

@@ -1,4 +1,4 @@
-//! What was sent, series by series: what the store will be asked for at the end.
+//! The ledger of an import: what was sent per series, compared with the store at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use tacho_model::{Batch, Kind, Labels, SeriesId, TimeRange, Timestamp};
 
 use tacho_api::tally::{Tally, sample_hash};
 
-/// All of one series.
+/// Totals of one series.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub labels: Arc<Labels>,
     pub tally: Tally,
     pub range: TimeRange,
-    /// Samples that were not after all before them: their times may have come twice, and the last one wins.
+    /// Samples that are not later than all before them: their times may repeat, and the last sample of a time wins.
     pub late: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Ledger {
     pub entries: Tally,
 }
 
-/// An account as it is written down.
+/// An account in serialized form.
 #[derive(Serialize, Deserialize)]
 pub struct Entry {
     labels: Vec<(String, String)>,
@@ -39,7 +39,7 @@ pub struct Entry {
 }
 
 impl Ledger {
-    /// To be written down.
+    /// The accounts in serialized form.
     pub fn entries(&self) -> Vec<Entry> {
         let entry = |((kind, _), account): (&(Kind, SeriesId), &Account)| Entry {
             labels: account.labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -52,7 +52,7 @@ impl Ledger {
         self.accounts.iter().map(entry).collect()
     }
 
-    /// From what was written down; entries that say nothing are left out.
+    /// Restores a ledger; invalid entries are skipped.
     pub fn of(entries: &[Entry]) -> Self {
         let mut out = Self::default();
         for entry in entries {
@@ -120,7 +120,7 @@ mod tests {
     use tacho_model::{NAME, Sample, SampleSeries, Value};
 
     #[test]
-    fn ranges_and_late_samples_are_noted() {
+    fn ranges_and_late_samples_are_counted() {
         let labels = Arc::new(Labels::new([(NAME, "a")]).unwrap());
         let batch = |times: &[i64]| {
             let samples = times.iter().map(|at| Sample { at: *at, value: Value::F64(1.0) }).collect();

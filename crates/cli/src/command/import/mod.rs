@@ -1,4 +1,4 @@
-//! `tacho import`: files of records into a store, wherever it is; broken off and taken up again; verified at the end.
+//! `tacho import`: imports files of records into a server or a data directory; resumable; verified at the end.
 //!
 //! ```text
 //!   source.rs, table.rs ── blocks.rs ──▶ ledger.rs ── pieces ──▶ target.rs ──▶ server or directory
@@ -6,8 +6,8 @@
 //!                                            │              how far                │
 //!                                            └────────────── verify.rs ◀───────────┘
 //! ```
-//! `feed.rs` does the first half on a thread of its own, `run.rs` sends what it makes; `findings.rs` collects what is noticed
-//! in the files, `early.rs` whether times were read in the wrong unit; `report.rs` prints the outcome.
+//! `feed.rs` runs the first half on its own thread, `run.rs` sends the pieces; `findings.rs` collects findings about the
+//! files, `early.rs` detects times read in the wrong unit; `report.rs` prints the outcome.
 
 mod blocks;
 mod checkpoint;

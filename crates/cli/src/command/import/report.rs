@@ -9,7 +9,7 @@ use super::state::Refused;
 use super::verify::Verdict;
 use crate::failure::Failure;
 
-/// Fails when not everything in the files is in the store.
+/// Fails when records of the files are missing in the store.
 pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     if refused.records > 0 {
         let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
@@ -33,16 +33,16 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     }
 }
 
-/// What came of an import.
+/// The result of an import.
 pub struct Summary<'a> {
     pub samples: Tally,
     pub entries: Tally,
     pub series: usize,
-    /// Records that an earlier run had sent.
+    /// Records sent by an earlier run.
     pub earlier: u64,
     pub seconds: f64,
     pub refused: &'a Refused,
-    /// `None` when the store was not asked.
+    /// `None` when verification was skipped.
     pub verdict: Option<&'a Verdict>,
 }
 
@@ -77,7 +77,7 @@ impl Summary<'_> {
             println!("{kept} kept, {refused} refused:");
         }
         for (nth, reason) in self.refused.reasons.iter().enumerate() {
-            // A state that an older program wrote has no series.
+            // A state written by an older version has no series.
             let series = self
                 .refused
                 .series

@@ -1,4 +1,4 @@
-//! Sends what the feed makes; notes how far it came; asks at the end whether it is all there.
+//! Sends the pieces of the feed, saves the progress, and verifies the store at the end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,11 +28,11 @@ use crate::failure::Failure;
 use crate::signal;
 use crate::terminal::progress;
 
-/// Pieces that are made ahead of the one that is being sent.
+/// Pieces that are prepared ahead of the one being sent.
 const AHEAD: usize = 3;
-/// How often the state is written while all goes well.
+/// Interval at which the state is written during normal progress.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
-/// Records that a dry run shows.
+/// Records that a dry run prints.
 const SHOWN: usize = 3;
 
 pub async fn import(command: &Import) -> Result<(), Failure> {
@@ -98,7 +98,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     }
 }
 
-/// Says from where, and gives what reading goes on from.
+/// Prints where the import resumes, and returns the checkpoint to resume from.
 fn go_on(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
     let checkpoint = keeper.checkpoint();
     let checkpoint =
@@ -152,7 +152,7 @@ async fn send(
     };
     let drained = drain(feed, target, keeper, bar, from).await;
     interrupted.abort();
-    // It ends by itself: the channel is closed.
+    // The thread ends because the channel is closed.
     let outcome = thread.await.map_err(|e| Failure::new(format!("reading ended: {e}")))?;
     drained?;
     outcome
@@ -198,7 +198,7 @@ async fn drain(
     Ok(())
 }
 
-/// What failed at the store can be tried again.
+/// Adds the hint that a failed import can be resumed.
 fn can_go_on(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
@@ -211,7 +211,7 @@ fn can_go_on(failure: Failure, keeper: &Keeper) -> Failure {
     }
 }
 
-/// Ctrl-C ends the import after the piece that is under way.
+/// Ctrl-C ends the import after the current piece.
 fn watch_signals(stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Failure> {
     let signal = signal::stop().map_err(Failure::new)?;
     Ok(tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! A file, unpacked where it is packed, in blocks of whole rows.
+//! A file, decompressed if needed, in blocks of whole rows.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,13 +12,13 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::failure::Failure;
 
-/// Bytes of a block. The same file is always cut into the same blocks, however it is read.
+/// Bytes of a block. The same file is always cut into the same blocks.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Bytes of one row: what another program exports as one line may be long.
+/// Maximum bytes of one row: other programs export long lines.
 const ROW_BYTES_MAX: usize = 256 << 20;
-/// Bytes that are looked at to find out what a file is.
+/// Bytes used to detect the format.
 const HEAD_BYTES: usize = 1 << 20;
-/// Bytes at the head of a file, and before the place where reading goes on, that show whether it is still the same.
+/// Bytes at the head of a file and before the resume position that are checked for changes.
 pub const STRETCH_BYTES: usize = 4 << 10;
 /// RFC 1952.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -30,17 +30,17 @@ const STDIN: &str = "-";
 pub struct Source {
     path: PathBuf,
     input: Box<dyn Read + Send>,
-    /// The file, where its bytes are not packed.
+    /// The file, when it is not compressed.
     plain: Option<File>,
     read: Arc<AtomicU64>,
-    /// Checksum of its first bytes.
+    /// Checksum of the first bytes.
     head: u64,
-    /// The last bytes that were given out.
+    /// The last bytes that were returned.
     tail: Vec<u8>,
-    /// Read and not yet given out.
+    /// Bytes read and not yet returned.
     buffer: Vec<u8>,
     ended: bool,
-    /// Of the unpacked file, given out.
+    /// Position in the uncompressed file: bytes returned.
     pub offset: u64,
 }
 
@@ -62,7 +62,7 @@ pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == STDIN
 }
 
-/// Whether there is such a file, and it may be read.
+/// Checks that the file exists and is readable.
 pub fn check(path: &Path) -> Result<(), Failure> {
     let file = File::open(path).and_then(|file| file.metadata());
     match file.map_err(|e| cannot_read(path, &e).into_usage())?.is_dir() {
@@ -72,7 +72,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
 }
 
 impl Source {
-    /// `read` counts the bytes of the file as it lies on the disk.
+    /// `read` counts the bytes of the file before decompression.
     pub fn open(path: &Path, read: Arc<AtomicU64>) -> Result<Self, Failure> {
         let failed = |e: io::Error| cannot_read(path, &e);
         let mut plain = None;
@@ -99,12 +99,12 @@ impl Source {
         Ok(source)
     }
 
-    /// What shows that this is the same file, read up to the same place.
+    /// Checksum that detects a file that changed before the current position.
     pub fn check(&self) -> u64 {
         xxh3_64_with_seed(&self.tail, self.head)
     }
 
-    /// Goes on behind so many bytes of the unpacked file. They are skipped where the file can be, or else read.
+    /// Continues after this many bytes of the uncompressed file: seeks if possible, else reads and discards them.
     pub fn go_to(&mut self, offset: u64) -> Result<(), Failure> {
         let begin = offset.saturating_sub(STRETCH_BYTES as u64);
         if let Some(mut file) = self.plain.take()
@@ -142,20 +142,20 @@ impl Source {
         Ok(())
     }
 
-    /// The beginning of the file, which is not given out by this.
+    /// The beginning of the file; does not consume it.
     pub fn head(&mut self) -> Result<&[u8], Failure> {
         self.fill(HEAD_BYTES)?;
         Ok(&self.buffer[..self.buffer.len().min(HEAD_BYTES)])
     }
 
-    /// Steps over bytes of the head.
+    /// Skips bytes of the head.
     pub fn skip(&mut self, bytes: usize) {
         let gone: Vec<u8> = self.buffer.drain(..bytes).collect();
         self.remember(&gone);
         self.offset += bytes as u64;
     }
 
-    /// Keeps the last bytes that are given out.
+    /// Keeps the last bytes that are returned.
     fn remember(&mut self, bytes: &[u8]) {
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(STRETCH_BYTES)..]);
         self.tail.drain(..self.tail.len().saturating_sub(STRETCH_BYTES));
@@ -191,7 +191,7 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot read {}: {error}", path.display()))
 }
 
-/// Adds a hint where neither the file nor an argument names the series.
+/// Adds a hint when neither the file nor an argument names the series.
 pub fn nameless(failure: Failure, reason: &str) -> Failure {
     match reason.contains("no name is given") {
         true => failure.hint("give --name, or --wide where columns of numbers are series"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_or_not_the_blocks_are_the_same_and_hold_whole_rows() {
+    fn compressed_and_plain_files_have_the_same_blocks_of_whole_rows() {
         let row = [&[b'x'; 99][..], b"\n"].concat();
         let text = row.repeat(30_000);
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

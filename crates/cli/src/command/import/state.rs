@@ -1,8 +1,8 @@
-//! How far an import has come, in a file: what makes the same command go on where it was broken off.
+//! The state file of an import: the progress, from which the same command resumes after an interruption.
 //!
-//! Pieces are numbered, and the same files are always cut into the same pieces. So it is enough to know the number of
-//! the last piece that the store has; the store itself remembers it too, and takes none twice. A checkpoint beside it
-//! (`checkpoint.rs`) saves reading the part before it again.
+//! Pieces are numbered, and the same files are always cut into the same pieces. So the number of the last stored piece is
+//! enough; the store remembers it too, and stores no piece twice. A checkpoint (`checkpoint.rs`) saves reading the part before
+//! it again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
@@ -22,39 +22,39 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     version: u32,
-    /// Checksum of files, settings and target: another import has another one.
+    /// Checksum of files, settings and target; differs between imports.
     pub job: String,
-    /// The sender's name to the store, 32 hexadecimal digits.
+    /// The session id, 32 hexadecimal digits.
     pub session: String,
     /// The time of records without one, ns.
     pub now: Timestamp,
-    /// The last piece that is stored; 0 for none.
+    /// Number of the last stored piece; 0 for none.
     pub seq: u64,
-    /// Where that piece ends: the file, and the byte of its unpacked content.
+    /// End of that piece: the file and the byte of its uncompressed content.
     pub file: PathBuf,
     pub offset: u64,
-    /// Of all pieces up to that one.
+    /// Tally of all pieces up to that one.
     pub samples: Tally,
     pub entries: Tally,
-    /// Records of these that the store did not take, and why.
+    /// Records of these that the store refused, and why.
     #[serde(default)]
     pub refused: Refused,
-    /// Everything is stored.
+    /// Whether everything is stored.
     pub done: bool,
 }
 
-/// What the store did not take.
+/// Records that the store refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
     pub records: u64,
-    /// Each way of refusing once, without the series.
+    /// Distinct reasons, without the series.
     pub reasons: Vec<String>,
-    /// The first series of each.
+    /// The first series of each reason.
     #[serde(default)]
     pub series: Vec<String>,
 }
 
-/// Reasons that are kept.
+/// Limit on the reasons kept.
 const REASONS_MAX: usize = 10;
 
 impl Refused {
@@ -70,15 +70,15 @@ impl Refused {
     }
 }
 
-/// The state and where it is kept; nowhere for standard input, which cannot be read again.
+/// The state and its path; no path for standard input, which cannot be read again.
 pub struct Keeper {
     path: Option<PathBuf>,
-    /// It was made now, and nothing was sent: nobody misses it.
+    /// Created by this run, and nothing was sent yet: it can be deleted.
     idle: bool,
     pub state: State,
 }
 
-/// What this import is: changes with anything that changes the pieces or where they go.
+/// Identifies this import: changes with anything that changes the pieces or the target.
 pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
     let mut text = format!("{settings}\n{target}\n");
     for file in files {
@@ -90,7 +90,7 @@ pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
 }
 
 impl Keeper {
-    /// Goes on with the state that is kept, or begins anew.
+    /// Loads the saved state, or creates a new one.
     pub fn open(
         path: Option<&Path>,
         files: &[PathBuf],
@@ -129,15 +129,15 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Something is about to be sent, and may arrive although nobody hears of it.
+    /// Call before sending: the piece may arrive even if no response does.
     pub const fn sends(&mut self) {
         self.idle = false;
     }
 
-    /// Takes the file away that was made now, when nothing came of it.
+    /// Deletes the state file if this run created it and sent nothing.
     pub fn forget_if_idle(&self) {
         if let Some(path) = self.path.as_ref().filter(|_| self.idle) {
-            // Where it stays it does no harm.
+            // A file that cannot be deleted does no harm.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -152,7 +152,7 @@ impl Keeper {
         replace(path, text.as_bytes())
     }
 
-    /// Keeps a checkpoint; the state is written before, so that it is never behind.
+    /// Saves a checkpoint. Writes the state first, so that the checkpoint is never ahead of it.
     pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<(), Failure> {
         let Some(path) = self.checkpoint_path() else { return Ok(()) };
         self.save()?;
@@ -164,11 +164,11 @@ impl Keeper {
         std::fs::read(self.checkpoint_path()?).ok()
     }
 
-    /// Everything is stored and verified.
+    /// Called when everything is stored and verified.
     pub fn finish(&mut self) -> Result<(), Failure> {
         self.state.done = true;
         self.save()?;
-        // Nobody needs it any more; where it stays it does no harm.
+        // The checkpoint is not needed any more; one that cannot be deleted does no harm.
         let _ = self.checkpoint_path().map(std::fs::remove_file);
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Keeper {
         Some(path.into())
     }
 
-    /// Where it is kept, for people.
+    /// The path of the state, for messages.
     pub fn place(&self) -> String {
         self.path.as_ref().map_or_else(String::new, |path| path.display().to_string())
     }
@@ -213,7 +213,7 @@ fn read(path: &Path) -> Result<Option<State>, Failure> {
     }
 }
 
-/// Differs from process to process; nobody has to be kept from guessing it.
+/// Differs between processes; need not be unpredictable.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_kept_once() {
+    fn each_reason_is_kept_once() {
         let mut refused = Refused::default();
         let values = |new: &str| {
             format!("series a{{id={new:?}}}: label \"id\" has 4 values, at most 4 are allowed (new: {new:?})")
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_job_goes_on_and_another_begins_anew() {
+    fn the_same_job_resumes_and_another_starts_over() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.csv");
         std::fs::write(&file, "x").unwrap();

@@ -24,7 +24,7 @@ pub struct Table {
     rows: u64,
 }
 
-/// A file whose reading is counted.
+/// A file with a counter of the bytes read.
 struct Input {
     file: File,
     length: u64,
@@ -112,13 +112,13 @@ impl Length for Input {
 impl ChunkReader for Input {
     type T = BufReader<File>;
 
-    /// For the head of a page, which is short.
+    /// Reads the header of a page, which is short.
     fn get_read(&self, start: u64) -> ChunkResult<Self::T> {
         Ok(BufReader::with_capacity(256, self.at(start)?))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ChunkResult<Bytes> {
-        // Before there is memory for it.
+        // Checked before memory is allocated.
         if start.checked_add(length as u64).is_none_or(|end| end > self.length) {
             let text = format!("{length} bytes at byte {start} are beyond the file's end");
             return Err(ParquetError::EOF(text));

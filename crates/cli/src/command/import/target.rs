@@ -1,4 +1,4 @@
-//! Where pieces go: a server, or a data directory that is opened here.
+//! The target of an import: a server, or a data directory opened by this process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::client::{Client, Connection, Refusal};
 use crate::command::import::frames;
 use crate::failure::Failure;
 
-/// How long a full server is waited for.
+/// How long to wait for a server without room.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Series in one question for checksums.
+/// Limit on the series of one checksum request.
 const QUESTIONS: usize = 500;
 
 pub enum Target {
@@ -40,7 +40,7 @@ impl Target {
         Ok(Self::Directory { store, _lock: lock })
     }
 
-    /// Keeps a piece; how many of its records were refused, and why.
+    /// Stores a piece; returns how many of its records were refused, and why.
     pub async fn put(
         &mut self,
         batch: Batch,
@@ -84,7 +84,7 @@ impl Target {
         }
     }
 
-    /// What the store holds of each series in its range.
+    /// The tally of each series in its range, from the store.
     pub async fn tallies(&mut self, questions: &[Question]) -> Result<Vec<Held>, Failure> {
         let mut out = Vec::with_capacity(questions.len());
         match self {
@@ -108,7 +108,7 @@ impl Target {
                 for question in questions {
                     let Question { kind, labels, range } = question;
                     let series = Selected { kind: *kind, id: labels.id(), labels: Arc::clone(labels) };
-                    // No rules are known here: they are those of a server.
+                    // A directory is opened without the retention rules of a server.
                     let tally = reader::tally(store, series, *range).await.map_err(Failure::new)?;
                     out.push(Held { tally, retention: None });
                 }
@@ -117,7 +117,7 @@ impl Target {
         Ok(out)
     }
 
-    /// Puts everything into chunks, where that is for us to do.
+    /// Writes all records to chunks, for a data directory.
     pub async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Server(_) => Ok(()),

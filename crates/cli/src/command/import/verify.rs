@@ -1,8 +1,7 @@
-//! Does the store hold what was sent: as many records, with the same checksum, series by series?
+//! Compares the store with what was sent: number of records and checksum of each series.
 //!
-//! Samples of one series and time are one sample, the last one, and what is older than a rule of the store keeps is not
-//! there. Where times of a series do not rise, or some are too old, the files are read once more to find out what of it
-//! the store should hold.
+//! The store keeps one sample per series and time, the last one, and no records older than the retention. Where times of a
+//! series do not rise, or some are too old, the files are read a second time to compute what the store should hold.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -18,9 +17,9 @@ use super::ledger::{Account, Ledger};
 use super::target::{Question, Target};
 use crate::failure::Failure;
 
-/// Samples that a second reading keeps in memory, 16 bytes each.
+/// Limit on the samples that a second reading keeps in memory, 16 bytes each.
 const SECOND_SAMPLES_MAX: usize = 32_000_000;
-/// Series that are named when they differ.
+/// Limit on the series that are named when they differ.
 const NAMED_MAX: usize = 10;
 
 #[derive(Debug, Default)]
@@ -29,17 +28,17 @@ pub struct Verdict {
     pub sent: u64,
     pub samples: Tally,
     pub entries: Tally,
-    /// Samples sent whose time came again later.
+    /// Samples sent whose time was repeated by a later sample.
     pub replaced: u64,
     /// What differs: series, sent, stored.
     pub differing: Vec<(String, Tally, Tally)>,
-    /// Records that are older than the store keeps them, by how long that is, ns.
+    /// Records older than the retention, by retention, ns.
     pub expired: BTreeMap<u64, u64>,
     /// Series with times that do not rise or are too old, which could not be read a second time.
     pub unknown: u64,
 }
 
-/// A series that the files have to be read again for.
+/// A series for which the files must be read again.
 struct Open {
     stored: Tally,
     series: String,
@@ -61,7 +60,7 @@ impl Verdict {
         )
     }
 
-    /// Passes over series that are not in the store at all, when they are those that it refused.
+    /// Ignores series that are missing in the store when their number equals that of the refused ones.
     pub fn excuse(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();
@@ -129,7 +128,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Asks for all series. `again` can read the files a second time.
+/// Compares all series. `again` reads the files a second time if possible.
 pub async fn verify(target: &mut Target, ledger: &Ledger, again: Option<&Feed>) -> Result<Verdict, Failure> {
     let accounts: Vec<(&(Kind, SeriesId), &Account)> = ledger.accounts.iter().collect();
     let questions: Vec<Question> = accounts
@@ -203,7 +202,7 @@ fn compare_again(
     }
     for (id, mut list) in sent {
         let Some(Open { stored, series, retention }) = open.get(&id) else { continue };
-        // Stable: of equal times the last one stays last.
+        // Stable sort: of equal times the last one stays last.
         list.sort_by_key(|(at, _)| *at);
         let mut expect = Tally::default();
         for (nth, (at, hash)) in list.iter().enumerate() {

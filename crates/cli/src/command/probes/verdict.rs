@@ -1,4 +1,4 @@
-//! What is to be said about a new rule: does it do what was meant?
+//! Judges a new rule: reports when it does not do what was probably meant.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Verdict {
     }
 }
 
-/// A pattern that fits no method, or all of them, is seldom what was meant.
+/// A pattern that matches no method, or all of them, is probably a mistake.
 fn too_little_or_too_much(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn each_case_has_its_words() {
+    fn each_case_has_its_message() {
         let check = |agents: &[Value], warnings: &[&str], failure: &str| {
             let rule = json!({ "id": 7, "state": "off", "pattern": "a..*" });
             let verdict = Verdict::new(&rule, agents, &before(3, 0), Duration::from_secs(2));

@@ -1,4 +1,4 @@
-//! What is asked: PromQL queries at times drawn by seed.
+//! The query mix: PromQL queries at random times, drawn by seed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,11 +11,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::training::Training;
 use crate::failure::Failure;
 
-/// How often each query is asked, at another time each.
+/// Evaluations of each query, each at another time.
 const ASKED: u64 = 6;
-/// Steps of a graph.
+/// Steps of a range query.
 const STEPS: i64 = 144;
-/// Series of which the default mix asks.
+/// Metrics used by the default mix.
 const NAMES: usize = 4;
 
 /// Queries with their times.
@@ -28,7 +28,7 @@ pub struct Mix {
 /// A line of a mix.
 #[derive(Debug, PartialEq)]
 struct Line {
-    /// Of a graph, ns; `None` for one moment.
+    /// Span of a range query, ns; `None` for an instant query.
     span: Option<i64>,
     query: String,
 }
@@ -88,7 +88,7 @@ fn parse(text: &str) -> Result<Vec<Line>, String> {
         .collect()
 }
 
-/// Graphs of some metrics over a tenth of the data and over all of it, their rates, and aggregations over long windows.
+/// Range queries of some metrics over a tenth of the data and all of it, their rates, and aggregations over long windows.
 fn default_lines(training: &Training) -> Vec<Line> {
     let names: BTreeSet<&str> = training.labels.iter().flatten().map(|labels| labels.name()).collect();
     let stride = names.len().div_ceil(NAMES).max(1);
@@ -107,7 +107,7 @@ fn default_lines(training: &Training) -> Vec<Line> {
     out
 }
 
-/// The end lies anywhere in the data, but no graph begins before them.
+/// The end is anywhere in the data; no range begins before the data.
 fn params(line: &Line, training: &Training, seed: u64, nth: u64) -> Params {
     let range = training.range;
     let share = xxh3_64_with_seed(&nth.to_le_bytes(), seed) as f64 / u64::MAX as f64;
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_say_graph_or_moment() {
+    fn lines_are_range_or_instant_queries() {
         let line = |span, query: &str| Line { span, query: query.into() };
         let text = "# mix\nup\n\n[1h] rate(up[5m])\n";
         assert_eq!(parse(text).unwrap(), [line(None, "up"), line(Some(3_600_000_000_000), "rate(up[5m])")]);

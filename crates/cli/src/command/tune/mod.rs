@@ -1,8 +1,7 @@
-//! `tacho tune`: which settings suit these data and these questions? Tried on the user's own.
+//! `tacho tune`: recommends settings by trials on the user's own data and queries.
 //!
-//! `training.rs` gathers a sample of the series, `mix.rs` the questions, `trial.rs` measures one way of writing chunks
-//! after the other (`tacho_chunk::tune` encodes and chooses), `report.rs` draws and recommends, `section.rs` puts it
-//! into a file.
+//! `training.rs` samples the series, `mix.rs` makes the queries, `trial.rs` measures candidate settings one after the other
+//! (`tacho_chunk::tune` encodes and chooses), `report.rs` prints and recommends, `section.rs` writes the configuration file.
 
 mod mix;
 mod report;
@@ -94,7 +93,7 @@ pub struct Tune {
     reading: Reading,
 }
 
-/// Where training data are fewer, one day's habits would decide for years.
+/// With fewer values, a recommendation is not reliable.
 const VALUES_MIN: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -108,7 +107,7 @@ enum Favour {
 }
 
 impl Favour {
-    /// `None`: only space counts, which no clock measures.
+    /// `None`: only space counts, and no time is measured.
     const fn weights(self) -> Option<Weights> {
         match self {
             Self::Space => None,

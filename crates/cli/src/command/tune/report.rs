@@ -1,4 +1,4 @@
-//! What came of the trials: a table, a plot, a drawing, and a section for `tacho.toml`.
+//! The result of the trials: a table, a plot, an SVG, and a section for `tacho.toml`.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::svg::{Point, Scatter, Series};
 use crate::terminal::plot::{Line, plot};
 use crate::terminal::table::{Align, Table};
 
-/// A tolerance that saves less than this share of the space is not worth its errors.
+/// Minimum share of space that a tolerance must save to be recommended.
 const WORTH: f64 = 0.05;
 
 pub struct Report<'a> {
@@ -27,9 +27,9 @@ pub struct Report<'a> {
     pub training: &'a Training,
     pub mix: &'a Mix,
     pub trials: &'a Trials,
-    /// Position of the recommended trial; nothing is given up in it.
+    /// Position of the recommended trial, which is lossless.
     pub best: usize,
-    /// Where the section goes.
+    /// The configuration file for the section.
     pub file: Option<section::File>,
 }
 
@@ -62,7 +62,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// The line that says what the section is for.
+    /// The `match` line of the section.
     fn matches(&self) -> String {
         format!("match = {}", toml_text(&self.tune.selector))
     }
@@ -71,7 +71,7 @@ impl Report<'_> {
         self.trials.done.iter().map(|trial| trial.cost).collect()
     }
 
-    /// The lossy trial that is smaller than the best lossless one by enough.
+    /// The lossy trial that is smaller than the best lossless one by at least [`WORTH`].
     fn worthwhile(&self) -> Option<&Trial> {
         let best = self.trials.done[self.best].cost.bytes;
         let lossy = self.trials.done.iter().filter(|trial| !trial.candidate.semantic.is_lossless());
@@ -145,10 +145,10 @@ impl Report<'_> {
         table
     }
 
-    /// As `config/policy.rs` reads it.
+    /// The section in the syntax of `config/policy.rs`.
     fn section(&self) -> String {
         let best = &self.trials.done[self.best];
-        // Another set of codecs may lack those that make a lossy column small.
+        // Another codec set may lack those that make a lossy column small.
         let used = self.worthwhile().unwrap_or(best);
         let matches = self.matches();
         let mut out = format!(

@@ -1,4 +1,4 @@
-//! The configuration file that the recommendation is put into. What others wrote there stays.
+//! Puts the recommended section into a configuration file; keeps everything else in it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use tacho_store::policy::Policies;
 
 use crate::failure::Failure;
 
-/// What stands around a section that this command wrote. There is one for each selector.
+/// The marker line before a section of this command. There is one section per selector.
 const BEGIN: &str = "# begin of what tacho tune wrote";
 const END: &str = "# end of what tacho tune wrote";
 
-/// A configuration file that a server could read, or one that is not there yet.
+/// A valid configuration file, or one that does not exist yet.
 pub struct File {
     path: PathBuf,
     text: String,
@@ -34,8 +34,8 @@ impl File {
         Ok(Self { path: path.into(), text })
     }
 
-    /// Replaces what an earlier run wrote for the same selector, or appends. The file is the old one or the new one,
-    /// whatever happens. Returns the rules that hold from now on, and how many `[[chunks]]` stand before the new one.
+    /// Replaces the section of an earlier run for the same selector, or appends. The file is replaced atomically.
+    /// Returns the new rules, and the number of `[[chunks]]` before the new one.
     pub fn put(&self, section: &str, matches: &str) -> Result<(Policies, usize), Failure> {
         let (before, after) = around(&self.text, matches);
         let place = config::rules(&self.path, &before).map_err(Failure::new)?.chunks.len();
@@ -47,7 +47,7 @@ impl File {
     }
 }
 
-/// How many of these series are cut and written as another `[[chunks]]` says, of which `place` stand before the new one.
+/// How many of these series match one of the `place` `[[chunks]]` before the new one.
 pub fn decided_before<'a>(
     policies: &Policies,
     place: usize,
@@ -57,8 +57,8 @@ pub fn decided_before<'a>(
     series.filter(|labels| others.iter().any(|rule| rule.accepts(labels))).count()
 }
 
-/// What stands before and behind the section for a selector: where it stood before, or at the end. `matches` is its line
-/// that names the selector.
+/// The text before and after the section of a selector: at its present position, or at the end. `matches` is its `match`
+/// line.
 fn around(text: &str, matches: &str) -> (String, String) {
     let mut from = 0;
     while let Some(begin) = text[from..].find(BEGIN).map(|at| from + at) {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_takes_the_place_of_the_one_for_the_same_series_and_the_rest_stays() {
+    fn a_section_replaces_the_one_of_the_same_selector_and_keeps_the_rest() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tacho.toml");
         let put = |selector: &str, values: usize| {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_no_server_could_read_is_not_written_to() {
+    fn an_invalid_configuration_file_is_not_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tacho.toml");
         for (text, cause) in [("data =", "line 1"), (&*section("{", 128), "rule 1 of [[chunks]]: match")] {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_before_decides() {
+    fn an_earlier_section_takes_precedence() {
         let text = [section("{job=\"a\"}", 128), section("{job=~\".+\"}", 256)].concat();
         let policies = config::rules(Path::new("tacho.toml"), &text).unwrap();
         let labels = ["a", "b", "a"].map(|job| Labels::new([("__name__", "m"), ("job", job)]).unwrap());

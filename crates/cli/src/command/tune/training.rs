@@ -1,4 +1,4 @@
-//! Which series are tried: a sample by seed, whole groups of it, in memory.
+//! The training data: a sample of the series by seed, in whole groups, in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -31,10 +31,10 @@ use crate::terminal::progress;
 /// The sample.
 pub struct Training {
     pub groups: Vec<TrainingGroup>,
-    /// Of each group's columns.
+    /// Labels of each group's columns.
     pub labels: Vec<Vec<Arc<Labels>>>,
     pub range: TimeRange,
-    /// Series that there were to choose from.
+    /// Number of series before sampling.
     pub series_seen: usize,
 }
 
@@ -143,18 +143,18 @@ async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Re
     Ok(())
 }
 
-/// Series whose labels but the name are equal.
+/// Series whose labels are equal except for the name.
 type Together = HashMap<SeriesId, (Arc<Labels>, Vec<Sample>)>;
 
-/// Series so far. Those whose labels but the name are equal stand or fall together, as they do in a group.
+/// Series kept so far. Series with equal labels except for the name are kept or removed together, as they share a group.
 struct Gathered {
     values_max: usize,
     seed: u64,
     values: usize,
     seen: HashMap<SeriesId, u64>,
-    /// By rank: the greatest are let go first.
+    /// By rank; the highest ranks are removed first.
     kept: BTreeMap<u64, Together>,
-    /// Ranks from here on were let go.
+    /// Ranks from here on are removed.
     limit: u64,
 }
 
@@ -221,7 +221,7 @@ impl Gathered {
     }
 }
 
-/// Times that ascend and their values, of the type of the first one; of equal times the last sample.
+/// Ascending times and their values, of the type of the first one; of equal times the last sample is kept.
 fn columns(mut samples: Vec<Sample>, range: TimeRange) -> (Vec<Timestamp>, ValueColumn) {
     samples.retain(|sample| range.contains(sample.at));
     samples.sort_by_key(|sample| sample.at);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_hosts_are_kept_and_the_same_ones_for_the_same_seed() {
+    fn whole_hosts_are_kept_the_same_for_the_same_seed() {
         let sample = |seed| {
             let mut gathered = Gathered::new(100, seed);
             for host in 0..20 {

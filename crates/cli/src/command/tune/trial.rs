@@ -1,4 +1,4 @@
-//! What does a way of writing chunks cost? Encoded, and asked, with a clock in hand.
+//! Measures a candidate setting: encodes the data, runs the queries, takes the times.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,15 +14,15 @@ use super::training::Training;
 use crate::failure::Failure;
 use crate::terminal::progress;
 
-/// Values of a series in a chunk, up to what a configuration may say.
+/// Chunk sizes to try, values per series; at most the configurable maximum.
 const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
-/// Codecs that are quick to read.
+/// Codecs that decode fast.
 const QUICK: [&str; 5] = ["constant", "step", "varint", "integer", "dictionary"];
-/// The dearest codec to write and read; what it brings is worth knowing.
+/// The codec with the highest CPU cost, tried to show what it saves.
 const DEAREST: &str = "pco";
-/// Differences of bytes up to this share are none.
+/// Size differences up to this share count as equal.
 const NOISE: f64 = 0.001;
-/// Each read is measured so often, and the quickest counts: the others were disturbed.
+/// Repetitions of each read; the fastest counts, because the others were disturbed.
 const READS: usize = 3;
 
 /// What may be tried, and for how long.
@@ -42,7 +42,7 @@ impl Limits {
     }
 }
 
-/// One that was measured.
+/// A measured candidate.
 pub struct Trial {
     pub candidate: Candidate,
     /// Name of the codecs.
@@ -54,7 +54,7 @@ pub struct Trial {
 
 pub struct Trials {
     pub done: Vec<Trial>,
-    /// For which there was no time.
+    /// Number of candidates skipped for lack of time.
     pub left: usize,
 }
 
@@ -62,12 +62,12 @@ pub struct Trials {
 type Codecs = (&'static str, CodecSet);
 
 impl Trials {
-    /// Sizes and compressions first; then codecs and tolerances with the best of them.
+    /// Tries sizes and compressions first, then codecs and tolerances with the best of them.
     pub fn run(training: &Training, mix: &Mix, limits: &Limits) -> Result<Self, Failure> {
         let begun = Instant::now();
         let all = ("all", CodecSet::ALL);
         let longest = training.groups.iter().map(|group| group.at.len()).max().unwrap_or(0);
-        // A size that holds everything is the last that makes a difference.
+        // Sizes beyond one that holds everything make no difference.
         let enough = SIZES.iter().position(|size| *size >= longest).map_or(SIZES.len(), |at| at + 1);
         let first = SIZES[..enough].iter().flat_map(|values| {
             Compression::ALL.map(|compression| (candidate(*values, all.1, compression), all.0))
@@ -96,14 +96,13 @@ impl Trials {
         Ok(trials)
     }
 
-    /// Whether a trial writes chunks as a store does that nobody has set otherwise.
+    /// Whether the trial uses the default settings.
     pub fn is_default(&self, at: usize) -> bool {
         let usual = candidate(Options::default().chunk_values, CodecSet::ALL, Compression::Auto);
         self.done[at].candidate == usual
     }
 
-    /// Of trials that write the same bytes at the same size, the one that needs the fewest settings: what they differ in
-    /// is noise of the clock.
+    /// Of trials with the same bytes at the same size, the one with the fewest settings: their times differ only by noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {
@@ -145,7 +144,7 @@ fn candidate(values: usize, codecs: CodecSet, compression: Compression) -> Candi
     Candidate { values, encoding, semantic: Semantic::default() }
 }
 
-/// Compression and what is given up, for people.
+/// Compression and tolerance of a candidate, for the report.
 pub fn name(candidate: &Candidate) -> String {
     let lossy = if candidate.semantic.is_lossless() { "" } else { ", with tolerance" };
     format!("{}{lossy}", candidate.encoding.compression.name())
@@ -182,7 +181,7 @@ fn measure(
     Ok(Trial { candidate, codecs, cost, value_error_max, time_error_max })
 }
 
-/// Reads what the plan needs out of the chunks and evaluates it.
+/// Decodes the chunks that the plan needs and evaluates it.
 fn answer(plan: &Plan, training: &Training, encoded: &[EncodedGroup]) -> Result<(), Failure> {
     let data: Result<Vec<Vec<SeriesData>>, Failure> =
         plan.selectors().iter().map(|selection| select(selection, training, encoded)).collect();

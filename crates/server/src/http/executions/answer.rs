@@ -117,7 +117,7 @@ pub fn calltree(tree: &CallTree) -> Value {
     json!({ "service": tree.service, "root": node(&tree.root) })
 }
 
-/// The tree's depth is bounded where it is made.
+/// The depth of the tree is limited where it is built.
 fn node(n: &CallTreeNode) -> Value {
     json!({
         "operation": &*n.operation,

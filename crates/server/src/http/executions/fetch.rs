@@ -1,4 +1,4 @@
-//! Reads the execution blocks that a question is about.
+//! Reads the execution blocks that a query needs.
 //!
 //! Path of one record: before, `crates/store/src/read/series.rs` returns it; after, `crates/query/src/executions/` computes with
 //! it.
@@ -12,19 +12,19 @@ use tacho_store::{ErrorKind, Read, Store};
 
 use crate::http::error::ApiError;
 
-/// Memory for the blocks of one question, bytes: some 30 million calls.
+/// Memory limit for the blocks of one query, bytes: some 30 million calls.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
-/// Series that are read at the same time.
+/// Series read concurrently.
 const READS_AT_ONCE: usize = 4;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
-/// Which blocks.
+/// Selects blocks.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
-    /// Those of one service, or of all when it is not named.
+    /// Those of one service, or of all when it is `None`.
     Service(Option<&'a str>),
-    /// Those that hold a part of one trace, of whatever service.
+    /// Those that hold a part of one trace, of any service.
     Trace(TraceId),
     All,
 }
@@ -75,13 +75,13 @@ fn unreadable(error: tacho_store::Error) -> ApiError {
     error.into()
 }
 
-/// Where to look for a trace of unknown time: the last hour, the last day, everywhere.
+/// Ranges in which to search for a trace of unknown time: the last hour, the last day, all of time.
 pub fn widening(now: Timestamp) -> Vec<TimeRange> {
     let back = |hours: i64| TimeRange::new(now.saturating_sub(hours * HOUR_NS), i64::MAX);
     vec![back(1), back(24), TimeRange::ALL]
 }
 
-/// The range to read again when `found` begins so close to the start of `range` that a part may lie before it.
+/// The range to read again when `found` begins so close to the start of `range` that a part may be before it.
 pub fn around(found: &Trace, range: TimeRange) -> Option<TimeRange> {
     let start = found.start.saturating_sub(HOUR_NS);
     (start < range.start).then(|| TimeRange::new(start, range.end))

@@ -1,4 +1,4 @@
-//! Questions about executions: services, operations, traces, call trees, dependencies.
+//! Queries of executions: services, operations, traces, call trees, dependencies.
 //!
 //! `fetch.rs` reads blocks from the store, `tacho_query::executions` computes, `answer.rs` writes it down.
 
@@ -26,7 +26,7 @@ use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::Wanted;
 
-/// Traces in one answer: when nothing is said, and at most.
+/// Default and maximum number of traces in one response.
 const TRACES_DEFAULT: usize = 100;
 const TRACES_MAX: usize = 10_000;
 
@@ -139,7 +139,7 @@ async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, 
     analyse(&app, Wanted::All, range, compute).await
 }
 
-/// What cannot be read, as comments of Graphviz.
+/// Unreadable records, as comments for Graphviz.
 fn comments(damages: &Damages) -> String {
     let comment = |said: String| {
         let line: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -148,12 +148,12 @@ fn comments(damages: &Damages) -> String {
     sentences(damages).into_iter().map(comment).collect()
 }
 
-/// As JSON: with the computation, for tens of thousands of spans take long to write.
+/// Serializes on the computing thread: tens of thousands of spans take long.
 fn written(value: Value, damages: &Damages) -> Response {
     Json(damage::warn(value, damages)).into_response()
 }
 
-/// Reads the blocks and computes away from the threads that serve other requests, as long as the client waits.
+/// Reads the blocks and computes on a blocking thread; stops when the client disconnects.
 async fn analyse<T: Send + 'static>(
     app: &App,
     wanted: Wanted<'_>,
@@ -161,7 +161,7 @@ async fn analyse<T: Send + 'static>(
     compute: impl FnOnce(&[SourceBlock], &Damages, &Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = turn(&app.analyses).await?;
-    // Dropped with this future when the client leaves, or the time for a request is up.
+    // Dropped with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     let read = fetch::blocks(&app.store, wanted, range).await;

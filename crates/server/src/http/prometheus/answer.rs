@@ -1,6 +1,6 @@
-//! The answer to a query in Prometheus' JSON, written by hand into bytes: millions of points pass here.
+//! Query responses in Prometheus' JSON, serialized by hand for speed: responses have up to millions of points.
 //!
-//! A large answer is written in parts, several at a time and while the client takes those before; a small one at once.
+//! A large response is written in parts, several concurrently, while the client reads; a small one at once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use super::TRUNCATED;
 use super::stats::Stats;
 use crate::http::error::ApiError;
 
-/// Points of one answer: some 150 MB of JSON, more than any reader shows.
+/// Limit on the points of one response: some 150 MB of JSON.
 const POINTS_MAX: usize = 5_000_000;
-/// Points of one part: half a MB, a millisecond's work.
+/// Points of one part: half a MB, about a millisecond of work.
 const PART_POINTS: usize = 16_384;
-/// Parts that are written at the same time.
+/// Parts written concurrently.
 const PARTS_AT_ONCE: usize = 4;
-/// Bytes that a point takes, roughly.
+/// Approximate bytes per point.
 const POINT_BYTES: usize = 32;
 
 pub struct Answer {
@@ -32,9 +32,9 @@ pub struct Answer {
     /// Series beyond this number are cut off.
     limit: usize,
     pub stats: Option<Stats>,
-    /// What is wrong with the answer, beside what the limit cut off.
+    /// Warnings, other than about the limit.
     pub warnings: Vec<String>,
-    /// What is right and may surprise.
+    /// Notes about correct but possibly unexpected results.
     pub infos: Vec<String>,
 }
 
@@ -44,11 +44,11 @@ struct Part {
     points: Range<usize>,
 }
 
-/// Bytes of the labels of one answer: in memory series share them, an answer writes each out.
+/// Limit on the label bytes of one response: series share them in memory, a response repeats them.
 const LABELS_BYTES_MAX: usize = 128 << 20;
 
 /// # Errors
-/// When they are too many to be written out.
+/// When they exceed the limit.
 pub(super) fn check_labels<'a>(series: impl Iterator<Item = &'a Labels>) -> Result<(), ApiError> {
     let bytes: usize = series.map(Labels::canonical_bytes).sum();
     if bytes <= LABELS_BYTES_MAX {
@@ -86,7 +86,7 @@ impl Answer {
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     }
 
-    /// Series of a matrix that go into the answer.
+    /// Series of a matrix after the limit.
     fn series(&self) -> &[Series] {
         match &self.output {
             Output::Matrix(series) => &series[..series.len().min(self.limit)],
@@ -94,7 +94,7 @@ impl Answer {
         }
     }
 
-    /// What is written together: many short series, or a part of a long one.
+    /// Units of work: many short series, or a part of a long one.
     fn parts(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<Vec<Part>> = Vec::new();
         let mut room = 0;
@@ -239,7 +239,7 @@ fn write_point(out: &mut Vec<u8>, point: &Point, values: &mut ValueWriter) {
     out.extend_from_slice(b"\"]");
 }
 
-/// Texts and numbers: nothing that JSON has no form for, and memory takes every byte.
+/// Serializes texts and numbers: neither JSON nor the buffer can fail.
 fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "{written:?}");
@@ -270,7 +270,7 @@ mod tests {
         serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&bytes)))
     }
 
-    /// Series of such lengths, cut at `limit`, against the same by `serde_json`.
+    /// Compares series of these lengths, cut at `limit`, with the output of `serde_json`.
     async fn check(lengths: &[usize], limit: Option<usize>) {
         let series = lengths.iter().enumerate().map(|(number, length)| {
             let point = |i: usize| Point { at: i as i64 * 1_500_000_000, value: i as f64 / 4.0 };
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn parts_make_a_whole() {
+    async fn parts_join_to_the_whole_response() {
         for lengths in
             [&[][..], &[1], &[3, 1, 2], &[PART_POINTS], &[PART_POINTS + 1, 1], &[100_000, 1, 5, 40_000]]
         {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_types() {
+    async fn scalars_strings_and_vectors_are_written() {
         let point = |value| Point { at: 4_000_000_000, value };
         let check = async |output: Output, expect: Value| {
             let got = body(Answer::new(output, None).unwrap()).await;

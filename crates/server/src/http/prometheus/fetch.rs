@@ -1,6 +1,6 @@
-//! Reads the samples that a query's plan asks for.
+//! Reads the samples that a query's plan needs.
 //!
-//! Path of one record: before, `crates/store/src/read/samples.rs` hands it over; after, `crates/query/src/promql/`
+//! Path of one record: before, `crates/store/src/read/samples.rs` returns it; after, `crates/query/src/promql/`
 //! computes with it.
 
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use tacho_store::{Damages, ErrorKind, ReadReport, Store};
 
 use crate::http::error::ApiError;
 
-/// One list of series for each selection, in its order, and what it took to read them.
+/// The series of each selection, in order, and the cost of reading them.
 #[derive(Default)]
 pub struct Fetched {
     pub data: Vec<Vec<SeriesData>>,
     pub report: ReadReport,
-    /// What should be among them and could not be read.
+    /// What could not be read.
     pub damages: Damages,
 }
 
-/// Series that a selection means.
+/// Series of a selection.
 pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
-/// The series of each selection. A large index takes long: as long as somebody waits.
+/// The series of each selection. A large index takes long: stops when the client disconnects.
 pub fn find(
     store: &Store,
     selections: &[Selection],

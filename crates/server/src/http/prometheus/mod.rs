@@ -1,7 +1,7 @@
-//! The query API of Prometheus, as Grafana and `promtool` speak it: GET, and POST with a form.
+//! The query API of Prometheus, as Grafana and `promtool` use it: GET, and POST with a form.
 //!
-//! `fetch.rs` reads what a query needs, `tacho_query` computes, `answer.rs` writes it down; `series.rs` answers
-//! questions about labels.
+//! `fetch.rs` reads what a query needs, `tacho_query` computes, `answer.rs` serializes; `series.rs` handles queries of
+//! labels.
 
 mod answer;
 mod fetch;
@@ -26,10 +26,10 @@ use crate::read::damage::sentences;
 use fetch::Fetched;
 use stats::Watch;
 
-/// Samples and points that are computed on the thread that read them, some 200 us: waking another would take a large part of it.
+/// Samples and points computed on the reading thread, some 200 us: waking another thread would take a large part of that.
 const WORK_INLINE_MAX: usize = 1 << 16;
 
-/// A query's text that is parsed there, bytes, and series of an index that is searched there.
+/// Bytes of a query parsed on that thread, and series of an index searched on it.
 const TEXT_INLINE_MAX: usize = 2_048;
 const SERIES_INLINE_MAX: usize = 1 << 16;
 
@@ -73,13 +73,13 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
     let turn = turn(&app.queries).await?;
     watch.queued();
-    // Dropped with this future when the client leaves, or the time for a request is up.
+    // Dropped with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     at.cancel = asked.cancel.clone();
     let limits = at.limits.clone();
     let is_light = is_light(app, &text);
-    // By now its patterns are compiled and its series found: only `label_replace` compiles more.
+    // Patterns are compiled and series found by now: only `label_replace` compiles more.
     let is_short = text.len() <= TEXT_INLINE_MAX && !text.contains(LABEL_REPLACE);
     let store = app.store.clone();
     let prepare = move || {
@@ -87,7 +87,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
         let found = fetch::find(&store, plan.selectors(), &limits, &at.cancel)?;
         Ok::<_, ApiError>((plan, found, limits))
     };
-    // Compiling patterns and walking a large index take long; others go on meanwhile.
+    // Compiling patterns and walking a large index take long: run on a blocking thread.
     let (prepared, turn, running) =
         if is_light { (prepare(), turn, running) } else { away(move || (prepare(), turn, running)).await? };
     let (plan, found, limits) = match prepared {
@@ -123,8 +123,8 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     answer
 }
 
-/// Whether parsing the query, finding its series and evaluating it takes microseconds but for its samples: no pattern takes long
-/// to compile, and the index is small.
+/// Whether parsing the query, finding its series and evaluating it takes microseconds apart from its samples: no pattern takes
+/// long to compile, and the index is small.
 fn is_light(app: &App, text: &str) -> bool {
     text.len() <= TEXT_INLINE_MAX
         && !has_costly_pattern(text)
@@ -133,7 +133,7 @@ fn is_light(app: &App, text: &str) -> bool {
 
 const LABEL_REPLACE: &str = "label_replace";
 
-/// Whether a pattern may take long to compile: any but names with bars between them, as dashboards ask for.
+/// Whether a pattern may take long to compile: any except alternations of names, as dashboards use.
 fn has_costly_pattern(text: &str) -> bool {
     let any = |operator: &str| text.split(operator).skip(1).any(|behind| !begins_with_names(behind));
     text.contains(LABEL_REPLACE) || any("=~") || any("!~")
@@ -147,12 +147,12 @@ fn begins_with_names(text: &str) -> bool {
     quoted.is_some_and(|(pattern, _)| pattern.bytes().all(is_plain))
 }
 
-/// As Prometheus marks what is right and may surprise.
+/// The info text, with Prometheus' prefix.
 fn info(thinned: Thinned) -> String {
     format!("PromQL info: older samples of these series are {thinned}, and not what was recorded")
 }
 
-/// Prometheus' envelope.
+/// Prometheus' response envelope.
 #[derive(serde::Serialize)]
 struct Success<T> {
     status: &'static str,
@@ -161,19 +161,19 @@ struct Success<T> {
     warnings: Vec<String>,
 }
 
-/// Said where `limit` cut something off.
+/// Text of the warning when `limit` cut something off.
 const TRUNCATED: &str = "results truncated due to limit";
 
 fn success<T>(data: T, warnings: Vec<String>) -> Json<Success<T>> {
     Json(Success { status: "success", data, warnings })
 }
 
-/// Nothing is known about metrics beyond their names: no protocol that is spoken here keeps help and type.
+/// Always empty: no supported protocol stores help and type of metrics.
 async fn metadata() -> Response {
     success(json!({}), Vec::new()).into_response()
 }
 
-/// `version` is that of the Prometheus API that is followed; clients choose what they call by it.
+/// `version` is that of the Prometheus API that is implemented; clients select features by it.
 async fn build_info() -> Response {
     let data = json!({
         "version": "3.0.0",
@@ -192,7 +192,7 @@ mod tests {
     use super::has_costly_pattern;
 
     #[test]
-    fn only_names_between_bars_are_compiled_at_once() {
+    fn only_alternations_of_names_are_compiled_inline() {
         for (text, is_costly) in [
             ("up", false),
             (r#"max(max_over_time(cpu_user{hostname=~"host_1|host_2"}[1m])) by (__name__)"#, false),

@@ -1,6 +1,6 @@
-//! Which series, label names and label values are there?
+//! Lists series, label names and label values.
 //!
-//! `start` and `end` are checked and do not narrow the answer: the index knows labels, not times.
+//! `start` and `end` are validated but do not narrow the response: the index knows labels, not times.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::http::params::Params;
 use crate::http::turn::{Asked, Running, turn, watched};
 use crate::read::damage::sentences;
 
-/// Selectors in one question: each walks the index, and Grafana sends a handful.
+/// Limit on the selectors of one request: each walks the index, and Grafana sends a few.
 const SELECTORS_MAX: usize = 64;
 
 type Selectors = [Vec<Matcher>];
 
-/// Does anybody still wait for the answer?
+/// Returns whether the client is still connected.
 type Waits<'a> = &'a dyn Fn() -> bool;
 
 pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -63,8 +63,8 @@ pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, param
     select(&app, &params, list).await
 }
 
-/// Answers with what `list` finds out about the series that any of the `match[]` selects; about all when there is none. Nothing
-/// is found out when nobody waits any more. Compiles patterns and walks the index in turn with queries.
+/// Responds with what `list` returns for the series that any of the `match[]` selects, or for all series when there is none. Stops
+/// when the client disconnects. Compiles patterns and walks the index with a query permit.
 async fn select(
     app: &App,
     params: &Params,
@@ -81,7 +81,7 @@ async fn select(
     selecting(app, work).await
 }
 
-/// Runs `work`, which selects series, in turn with queries, as long as its client waits.
+/// Runs `work`, which selects series, with a query permit; stops when the client disconnects.
 pub(in crate::http) async fn selecting<T: Send + 'static>(
     app: &App,
     work: impl FnOnce(&Cancel) -> Result<T, ApiError> + Send + 'static,
@@ -92,7 +92,7 @@ pub(in crate::http) async fn selecting<T: Send + 'static>(
     watched(asked, (turn, running), work).await
 }
 
-/// The selectors as they were sent; none when none is given.
+/// The selectors as sent; empty when there are none.
 pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
     let texts: Vec<String> = params.all("match[]").map(str::to_owned).collect();
     if texts.len() > SELECTORS_MAX {
@@ -109,7 +109,7 @@ pub(in crate::http) fn parse(texts: &[String]) -> Result<Vec<Vec<Matcher>>, ApiE
     texts.iter().map(|text| Ok(promql::parse_selector_within(text, &mut budget)?)).collect()
 }
 
-/// Says what is cut off by the limit, and what is not known.
+/// Reports what the limit cut off and what is not known.
 fn answer<T: Serialize>(store: &Store, list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
     let mut warnings = sentences(&store.lacks(Kind::Sample));
     warnings.extend((list.len() > limit).then(|| TRUNCATED.to_owned()));

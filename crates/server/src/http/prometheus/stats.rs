@@ -1,4 +1,4 @@
-//! What did a query cost? Prometheus' `stats`, and what was read for it.
+//! The cost of a query: Prometheus' `stats`, and what was read.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use tacho_store::ReadReport;
 use tacho_api::export::Thinned;
 use tacho_api::json::float;
 
-/// The shape is Prometheus' for `timings` and `samples`; the rest is ours. Times in seconds.
+/// `timings` and `samples` are as in Prometheus; the other fields are our own. Times in seconds.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
@@ -17,13 +17,13 @@ pub struct Stats {
     chunks: Chunks,
     values_decoded: u64,
     bytes_read: u64,
-    /// By how much a time may differ from the one that was recorded, ns.
+    /// Maximum difference of a time from the recorded one, ns.
     time_error_max: u64,
-    /// By how much a value may differ from the one that was recorded, in its own unit; of values that stand for many, from what
-    /// they say of these.
+    /// Maximum difference of a value from the recorded one, in its own unit; for downsampled values, from the aggregate that they
+    /// represent.
     #[serde(with = "float")]
     value_error_max: f64,
-    /// Where values stand for many.
+    /// Present if there are downsampled values.
     #[serde(skip_serializing_if = "Option::is_none")]
     thinned: Option<Thinned>,
 }
@@ -41,7 +41,7 @@ struct Timings {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Samples {
-    /// Read for the query, those in summaries left out.
+    /// Values read for the query, without those answered by summaries.
     total_queryable_samples: usize,
 }
 
@@ -53,10 +53,10 @@ struct Chunks {
     decoded: u64,
 }
 
-/// Takes the time of each step of a query.
+/// Measures the time of each step of a query.
 pub struct Watch {
     started: Instant,
-    /// When its turn came, when its samples were there, when it was computed.
+    /// When the permit was granted, the samples were read, the result was computed.
     queued: Instant,
     read: Instant,
 }
@@ -75,7 +75,7 @@ impl Watch {
         self.read = Instant::now();
     }
 
-    /// When it has been computed.
+    /// The stats after evaluation.
     pub fn stats(&self, samples: usize, report: &ReadReport) -> Stats {
         let now = Instant::now();
         let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();

@@ -1,4 +1,4 @@
-//! An import that is taken up anywhere ends as one that was never broken off.
+//! An import that is interrupted and resumed at any position gives the same result as an uninterrupted one.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::command::import::Import;
 use crate::command::import::ledger::Account;
 use crate::command::import::state::Keeper;
 
-/// The command line, as far as it says how files are read.
+/// The part of the command line that says how files are read.
 #[derive(Parser)]
 struct Line {
     #[command(flatten)]
@@ -23,7 +23,7 @@ struct Place {
     args: Vec<String>,
 }
 
-/// All that came of a run.
+/// The full result of a run.
 struct Ended {
     pieces: Vec<Piece>,
     outcome: Outcome,
@@ -79,7 +79,7 @@ fn accounts(outcome: &Outcome) -> Vec<(&(Kind, SeriesId), &Account)> {
     list
 }
 
-/// At least so many checkpoints, and each leads to the same end.
+/// Checks that there are at least this many checkpoints and that a run resumed from each gives the same result.
 fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     let place = Place::new(files, args);
     let state = place.state();
@@ -105,7 +105,7 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     assert!(checkpoints >= checkpoints_min, "{checkpoints} checkpoints of {} pieces", whole.pieces.len());
 }
 
-/// Rows with a broken one now and then.
+/// Rows with a broken one every few rows.
 fn rows(n: usize, good: impl Fn(usize) -> String, broken: &str) -> Vec<u8> {
     let row = |nth: usize| if nth % 50_001 == 50_000 { broken.to_owned() } else { good(nth) };
     (0..n).map(row).collect::<String>().into_bytes()
@@ -123,7 +123,7 @@ fn csv(n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn rows_go_on_anywhere() {
+fn row_files_resume_at_any_checkpoint() {
     let csv = csv(250_000);
     check(&[("a.csv", &csv)], &[], 3);
     check(&[("a.csv.gz", &gzip(&csv))], &[], 3);
@@ -132,10 +132,10 @@ fn rows_go_on_anywhere() {
     check(&[("a.jsonl", &rows(60_000, jsonl, "{\n"))], &[], 2);
     let line = |at: usize| format!("m,l={} v={at},t=\"two\nlines\" {at}\n", at % 5);
     check(&[("a.lp", &rows(60_000, line, "m v=x 1\n"))], &["--precision", "s"], 2);
-    // Types stand before their samples: such files are read from their beginning, and are stepped over as a whole.
+    // Types precede their samples: such files are read from the beginning, and finished files are skipped as a whole.
     let om = format!("# TYPE r counter\n{}# EOF\n", "r_total 1 1\n".repeat(200_000));
     check(&[("a.om", om.as_bytes()), ("b.csv", b"time,x\n1,1\n"), ("c.om", om.as_bytes())], &[], 1);
-    // What the first file teaches about numbers holds for the second, which leaves a choice.
+    // The number format detected in the first file applies to the second, which is ambiguous.
     let unclear = rows(300_000, |at| format!("{at};1,234\n"), "\n");
     let unclear = [b"time;a\n".as_slice(), &unclear].concat();
     check(&[("a.csv", b"time;a\n1;1,5\n2;2,25\n"), ("b.csv", &unclear)], &[], 3);
@@ -143,7 +143,7 @@ fn rows_go_on_anywhere() {
 
 #[cfg(feature = "parquet")]
 #[test]
-fn parquet_goes_on_anywhere() {
+fn parquet_files_resume_at_any_checkpoint() {
     use tacho_ingest::parquet::Writer;
     use tacho_model::{Labels, NAME, Sample, Value};
     let mut writer = Writer::new(Vec::new(), ["nth".to_owned()], Kind::Sample).unwrap();
@@ -158,7 +158,7 @@ fn parquet_goes_on_anywhere() {
 }
 
 #[test]
-fn another_file_is_not_gone_on_with() {
+fn a_changed_file_is_not_resumed() {
     let csv = csv(120_000);
     for (changed, expect) in [(0, false), (csv.len() / 2, true), (1_048_000, false)] {
         let place = Place::new(&[("a.csv", &csv)], &[]);
@@ -176,7 +176,7 @@ fn another_file_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_checkpoint_that_does_not_fit_is_none() {
+fn a_checkpoint_that_does_not_match_is_ignored() {
     let place = Place::new(&[("a.csv", &csv(100_000))], &[]);
     let state = place.state();
     let whole = place.run(&state, None).unwrap();
