@@ -97,6 +97,8 @@ impl RecordSpace {
         if self.reserve_bytes == 0 {
             return Ok(());
         }
-        self.space.check(self.generations.read().journal_bytes())
+        // A statement of its own: the lock is not held while the file system answers.
+        let journal_bytes = self.generations.read().journal_bytes();
+        self.space.check(journal_bytes)
     }
 }

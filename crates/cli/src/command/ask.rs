@@ -171,15 +171,15 @@ const SERVICES_NAMED_MAX: usize = 20;
 /// For an answer that is empty: fails when no call of `service` is recorded in the range, and names the services that are.
 pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Result<(), Failure> {
     let Some(service) = service else { return Ok(()) };
-    let answer = server.get("/api/services", range.params().map(|(name, value)| (name, Some(value))))?;
-    let known: Vec<&str> = list(&answer, "services").iter().map(|one| text(one, "service")).collect();
-    match known.contains(&service) {
-        true => Ok(()),
-        false => {
-            let none = "there is none at all: is an agent running? --last 7d looks further back";
-            Err(unknown_service(service, &range.to_string(), &known, none))
-        }
+    let in_range = || range.params().map(|(name, value)| (name, Some(value)));
+    let own = in_range().into_iter().chain([("service", Some(service.to_owned()))]);
+    if !list(&server.get("/api/services", own)?, "services").is_empty() {
+        return Ok(());
     }
+    let answer = server.get("/api/services", in_range())?;
+    let known: Vec<&str> = list(&answer, "services").iter().map(|one| text(one, "service")).collect();
+    let none = "there is none at all: is an agent running? --last 7d looks further back";
+    Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
 /// `place`: where the service is missing, as `from ... to ...`. `none`: the hint where no service is known.

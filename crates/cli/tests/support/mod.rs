@@ -244,6 +244,7 @@ pub fn run(args: &[&str]) -> (Option<i32>, String, String) {
 pub fn run_with_input(args: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(tacho())
         .args(args)
+        .env_remove("TACHO_URL")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

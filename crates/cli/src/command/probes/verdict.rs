@@ -37,7 +37,8 @@ impl Verdict {
             warnings.push("no matching agent is connected; applies to later ones".to_owned());
         }
         if !deaf.is_empty() {
-            warnings.push(format!("{} take no rules: {}", agents_of(deaf.len()), names(&deaf)));
+            let verb = if deaf.len() == 1 { "takes" } else { "take" };
+            warnings.push(format!("{} {verb} no rules: {}", agents_of(deaf.len()), names(&deaf)));
         }
         warnings.extend(too_little_or_too_much(rule, &answered, before));
         let faulty: Vec<&Value> = answered.into_iter().filter(|agent| !fault(agent).is_empty()).collect();
@@ -182,7 +183,7 @@ mod tests {
         check(&[agent("shop", "follows", 3, 10, ""), agent("cart", "follows", 0, 10, "")], &[], "");
         check(&[agent("shop", "follows", 0, 10, ""), agent("cart", "follows", 0, 0, "")], &[nothing], "");
         check(&[agent("shop", "follows", 1_002, 1_000, "")], &[all], "");
-        check(&[agent("shop", "none", 0, 0, "")], &["1 agent take no rules: shop on h1"], "");
+        check(&[agent("shop", "none", 0, 0, "")], &["1 agent takes no rules: shop on h1"], "");
         let late = [
             agent("shop", "follows", 1, 9, ""),
             agent("b", "waiting", 0, 0, ""),
