@@ -102,7 +102,10 @@ fn parquet_files_of_others_are_read_and_their_broken_rows_kept() {
     ok(&["import", &rejects, "--data", &data]);
     let (_, stderr) = ok(&["import", &path("wide.parquet"), "--data", &data, "--dry-run"]);
     assert!(stderr.contains("one series per column of numbers (3); labels \"host\""), "{stderr}");
-    assert!(stderr.contains("warning") && stderr.contains("ignored columns: \"tags.list.element\""), "{stderr}");
+    assert!(
+        stderr.contains("warning") && stderr.contains("ignored columns: \"tags.list.element\""),
+        "{stderr}"
+    );
 
     let whole = std::fs::read(&long).unwrap();
     let cases: [(&[u8], &[&str], i32, &str); 4] = [

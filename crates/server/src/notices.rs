@@ -53,7 +53,7 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
 #[derive(Default)]
 struct Refused {
     told: u64,
-    /// Number at the previous check. By the next check the index includes the series accepted at the same time, so the limit shows.
+    /// Number at the previous check. By the next check the index includes the series accepted at the same time: the limit shows.
     seen: u64,
     last: Option<Instant>,
 }

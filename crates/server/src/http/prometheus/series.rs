@@ -63,7 +63,7 @@ pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, param
     select(&app, &params, list).await
 }
 
-/// Responds with what `list` returns for the series that any of the `match[]` selects, or for all series when there is none. Stops
+/// Responds with what `list` returns for the series that any `match[]` selects, or for all series if there is none. Stops
 /// when the client disconnects. Compiles patterns and walks the index with a query permit.
 async fn select(
     app: &App,
