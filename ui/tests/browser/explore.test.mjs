@@ -104,7 +104,7 @@ test('an error in a query is shown with its position, and the other query still 
 
 test('a query without a result shows an empty state', async () => {
   const { page, faults, close } = await open(browser, '#/explore?q=up&from=1000000000&to=1000003600');
-  await page.getByText('No series').waitFor();
+  await page.getByRole('heading', { name: 'No series' }).waitFor();
   await page.getByText('No data for this query').waitFor();
   assert.deepEqual(faults, []);
   await close();

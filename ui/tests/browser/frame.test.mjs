@@ -162,7 +162,7 @@ test('an unreachable server is reported, and Try again repeats the request', asy
   const prepare = (page) => page.route('**/api/services*', (route) => (broken ? route.abort() : route.continue()));
   const { page, close } = await open(browser, '#/services?range=15m', { prepare });
   await page.getByRole('alert').waitFor();
-  assert.match(await page.getByRole('alert').textContent(), /does not answer/);
+  assert.match(await page.getByRole('alert').textContent(), /no response from the server/);
   await picture(page, 'unreachable');
   broken = false;
   await page.getByRole('button', { name: 'Try again' }).click();
