@@ -1,30 +1,30 @@
 package io.tachograph.bootstrap;
 
 /**
- * Advice that threw. The program does not notice; here it is counted by place, with the exception
- * that came last, until the sender takes it.
+ * Exceptions thrown by advice: counted by place, with the latest exception of each place, until the
+ * sender takes it. They do not reach the program.
  *
- * <p>The handler that is compiled into the advice writes the two arrays itself, without a call and
- * without an allocation: what ended the advice may have been the end of the stack, and an exception
- * out of the handler would be the program's. So it counts without a lock, too: of several that fail
- * at the same instant at the same place one may count for all.
+ * <p>The handler compiled into the advice writes both arrays without a call or an allocation,
+ * because the advice may have failed with a stack overflow, and an exception from the handler would
+ * reach the program. It also takes no lock, so failures at the same place and instant may be
+ * counted once.
  *
  * <p>Before: the handler, {@code io.tachograph.core.instrument.FaultHandler}. After: {@code
  * io.tachograph.core.send.FaultLog}.
  */
 public final class AdviceFaults {
-    /** There are some thirty; what is past the bound is counted at the first place. */
+    /** About thirty places exist; places past this bound are counted under the first one. */
     public static final int PLACES_MAX = 128;
 
-    /** The place of what {@link Recorder} does in constructors. */
+    /** The place of the code of {@link Recorder} that runs in constructors. */
     static final int CONSTRUCTORS = 1;
 
     // Public: inlined into classes of the program.
 
-    /** How many failed since the start, by place. */
+    /** Failures since the start, by place. */
     public static final long[] COUNTS = new long[PLACES_MAX];
 
-    /** What was thrown last and has not been taken yet, by place. */
+    /** Latest exception of each place that the sender has not taken yet. */
     public static final Throwable[] LATEST = new Throwable[PLACES_MAX];
 
     private static final Place[] PLACES = new Place[PLACES_MAX];
@@ -37,7 +37,7 @@ public final class AdviceFaults {
 
     private AdviceFaults() {}
 
-    /** Where advice is. */
+    /** Location of advice: probe and advice class. */
     public static final class Place {
         public final String probe;
         public final String advice;
@@ -79,7 +79,7 @@ public final class AdviceFaults {
         return COUNTS[number];
     }
 
-    /** What was thrown last; it is forgotten here, so that no object of the program is held. */
+    /** Returns the latest exception and clears it, so that no object of the program is retained. */
     public static Throwable take(int number) {
         Throwable thrown = LATEST[number];
         LATEST[number] = null;

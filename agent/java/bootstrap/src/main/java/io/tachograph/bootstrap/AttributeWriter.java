@@ -1,15 +1,15 @@
 package io.tachograph.bootstrap;
 
 /**
- * What is said about the calls of one thread: texts, numbers, exceptions. An attribute without room
- * is left out, and counted; its call is not.
+ * Attributes of one thread's calls: texts, numbers, exceptions. An attribute without room is
+ * dropped and counted; its call is kept.
  */
 final class AttributeWriter {
     private final ThreadBuffer buffer;
 
     /**
-     * Identity of the exception that was said last, 0 for none. Not the exception itself: an
-     * outermost call may run for as long as the program, and would keep its class loader.
+     * Identity hash of the last recorded exception, 0 for none. A reference would retain the
+     * exception's class loader, since an outermost call may run as long as the program.
      */
     private int lastThrown;
 
@@ -19,16 +19,16 @@ final class AttributeWriter {
         this.buffer = buffer;
     }
 
-    /** Of the innermost open call. */
+    /** Adds a text to the innermost open call. */
     void text(String key, String value) {
         if (buffer.wordsFit(1) && buffer.objectsFit(2)) {
             buffer.publish(Word.escape(Word.ATTRIBUTE_TEXT), key, value);
         } else {
-            dropped = dropped + 1; // one writer only
+            dropped = dropped + 1; // single writer
         }
     }
 
-    /** Of the innermost open call. */
+    /** Adds a number to the innermost open call. */
     void number(String key, long value) {
         if (buffer.wordsFit(2) && buffer.objectsFit(1)) {
             buffer.publishPair(Word.escape(Word.ATTRIBUTE_INTEGER), value, key);
@@ -38,8 +38,8 @@ final class AttributeWriter {
     }
 
     /**
-     * Says an exception where it first appears and where it leaves the outermost call, not at each
-     * level between.
+     * Records an exception where it first appears and where it leaves the outermost call, but not
+     * at the levels between.
      */
     void exception(Throwable thrown, int call) {
         if (thrown == null) {
@@ -57,17 +57,17 @@ final class AttributeWriter {
         }
     }
 
-    /** Something else that could not be said. */
+    /** Counts an attribute that another class could not record. */
     void drop() {
         dropped = dropped + 1;
     }
 
-    /** The outermost call is over. */
+    /** Clears the state when the outermost call ends. */
     void end() {
         lastThrown = 0;
     }
 
-    /** Attributes left out for want of room, since the buffer exists. */
+    /** Attributes dropped because the ring was full, since the buffer exists. */
     long dropped() {
         return dropped;
     }

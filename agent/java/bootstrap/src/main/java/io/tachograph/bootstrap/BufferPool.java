@@ -6,11 +6,11 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 
 /**
- * A bounded number of buffers, made when first needed. Free ones are bits in a few words, so taking
- * and giving back neither allocates nor locks, and no list of nodes can suffer from reuse (ABA).
+ * A bounded pool of buffers, created on demand. Free buffers are bits in a few words, so taking and
+ * returning one neither allocates nor locks, and there is no linked list with an ABA problem.
  */
 final class BufferPool {
-    /** After a buffer for which there was no memory, so long none is made. */
+    /** Pause after an out-of-memory error before another buffer is created. */
     private static final long SHORT_NANOS = 1_000_000_000;
 
     private final Buffers home;
@@ -19,10 +19,12 @@ final class BufferPool {
     private final AtomicLongArray free;
     private final AtomicReferenceArray<ThreadBuffer> buffers;
 
-    /** Buffers at this position and above were never made. */
+    /** Number of buffers created; higher positions are empty. */
     private final AtomicInteger made = new AtomicInteger();
 
-    /** {@code System.nanoTime()} until which no more are made, never 0; 0 for no such time. */
+    /**
+     * {@code System.nanoTime()} until which no buffer is created, never 0; 0 if there is no pause.
+     */
     private volatile long shortUntil;
 
     BufferPool(Buffers home, int countMax, int words, boolean borrowed) {
@@ -37,7 +39,7 @@ final class BufferPool {
         }
     }
 
-    /** A buffer nobody has, null if there is none, or no memory for one more. */
+    /** A free buffer; null if the pool is exhausted or memory is short. */
     ThreadBuffer take() {
         for (int row = 0; row < free.length(); row++) {
             long bits = free.get(row);
@@ -59,19 +61,21 @@ final class BufferPool {
                 ThreadBuffer fresh = new ThreadBuffer(home, slot, words, borrowed);
                 made.accumulateAndGet(slot + 1, Math::max);
                 buffers.set(slot, fresh);
-                buffer = fresh; // last: nothing can fail any more
+                buffer = fresh; // last: nothing can fail after this
             }
         } catch (OutOfMemoryError e) {
             shortUntil = System.nanoTime() + SHORT_NANOS | 1;
         } finally {
             if (buffer == null) {
-                put(slot); // also where the stack ended
+                put(slot); // also after a stack overflow
             }
         }
         return buffer;
     }
 
-    /** Each try without memory is a full collection, for which the program waits. */
+    /**
+     * True during the pause: each failed allocation costs a full collection that stops the program.
+     */
     private boolean isShort() {
         long until = shortUntil;
         return until != 0 && System.nanoTime() - until < 0;

@@ -1,22 +1,21 @@
 package io.tachograph.bootstrap;
 
 /**
- * What is known of a thread that has no buffer: one that has recorded nothing, a virtual one
- * between its outermost calls, or one for which there was no room. Made when there is something to
- * know, and kept for as long as the thread lives, so that no call allocates it again. Only its own
- * thread looks at it.
+ * State of a thread without a buffer: one that has not recorded a call, a virtual thread between
+ * its outermost calls, or one for which no buffer was free. Created on first use and kept for the
+ * life of the thread, so that no call allocates it again. Only its own thread accesses it.
  */
 final class Bufferless {
     private Context attached;
     private boolean isAttached;
 
-    /** Calls that are open and left out, because there is no buffer for them. */
+    /** Open calls that are dropped because the thread has no buffer. */
     int leftOut;
 
-    /** It was looked for a buffer of the thread's, and it has none. */
+    /** The thread was looked up and has no buffer. */
     boolean hasNone;
 
-    /** What causes the calls of {@code thread} that have no caller; null for nobody. */
+    /** The parent of the outermost calls of {@code thread}; null if there is none. */
     Context cause(Thread thread) {
         return isAttached ? attached : Inheritance.of(thread);
     }
@@ -26,7 +25,7 @@ final class Bufferless {
         isAttached = true;
     }
 
-    /** Its thread got a buffer for life, which knows all that from now on. */
+    /** Clears the state: the thread now has a permanent buffer, which holds it. */
     void forget() {
         attached = null;
         isAttached = false;

@@ -11,23 +11,25 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /**
- * Which buffer belongs to which thread. A platform thread gets one with its first call and keeps it
- * for life; a virtual thread, of which there may be millions, borrows one while an outermost call
- * is open. A thread that only hands work on, or is handed some, needs none. All are bounded in number;
- * a thread that gets none has its calls left out and counted, which allocates nothing.
+ * Assigns buffers to threads. A platform thread gets one with its first call and keeps it for life;
+ * a virtual thread, of which there may be millions, borrows one while an outermost call is open. A
+ * thread that only submits or receives tasks needs none. All are bounded in number; calls of a
+ * thread without a buffer are dropped and counted, which allocates nothing.
  */
 public final class Buffers {
-    /** Threads that begin a call without staying in it, at one moment ({@link HandedCall#begin}). */
+    /** Buffers lent at one moment to threads that only begin a call ({@link HandedCall#begin}). */
     private static final int LENT_MAX = 256;
 
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
 
-    /** Set to null, not removed, where a buffer is given back: the next one allocates no entry. */
+    /**
+     * Set to null, not removed, when a buffer is returned, so that the next one allocates no entry.
+     */
     private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
 
     private final ThreadLocal<Bufferless> bufferless = new ThreadLocal<>();
 
-    /** Of all threads that got none. */
+    /** Shared by all threads without a buffer. */
     private final ThreadBuffer nobodys;
 
     private final Session session;
@@ -36,7 +38,7 @@ public final class Buffers {
     private final long blockNanos;
     private final CallPairs pairs = new CallPairs(Operations.shared());
 
-    /** Null where all traces are kept. */
+    /** Null if all traces are recorded. */
     private final Traces traces;
 
     private final AtomicLong segments = new AtomicLong(1);
@@ -46,24 +48,24 @@ public final class Buffers {
     private final AtomicReference<HandedCall> ended = new AtomicReference<>();
     private volatile Thread sleeper;
 
-    /** Sizes and policy. All are fixed before the first call is recorded. */
+    /** Sizes and overflow policy, fixed before the first call is recorded. */
     public static final class Options {
         /** Words a platform thread's ring holds; rounded up to a power of two. */
         public int words = 32_768;
 
-        /** Platform threads that can be recorded at once. */
+        /** Maximum number of platform threads that are recorded at once. */
         public int threadsMax = 1_024;
 
         /** Words of a ring lent to a virtual thread. */
         public int virtualWords = 2_048;
 
-        /** Virtual threads that can be inside an outermost call at once. */
+        /** Maximum number of virtual threads inside an outermost call at once. */
         public int virtualMax = 1_024;
 
-        /** Longest wait for room, ns; 0: never wait, leave out. */
+        /** Longest wait for room, ns; 0: never wait, drop the call. */
         public long blockNanos;
 
-        /** Traces kept a second over all threads; 0: all. */
+        /** Traces recorded per second over all threads; 0: all. */
         public long tracesMax;
     }
 
@@ -86,12 +88,12 @@ public final class Buffers {
     private ThreadBuffer take(Thread thread) {
         boolean isVirtual = isVirtual(thread);
         Bufferless mine = bufferless.get();
-        // Some pools wipe the thread locals of their threads between tasks.
+        // Some pools clear the thread locals of their threads between tasks.
         boolean mayHaveOne = !isVirtual && (mine == null || !mine.hasNone);
         ThreadBuffer own = mayHaveOne ? platform.ownedBy(thread) : null;
         ThreadBuffer buffer = own != null ? own : (isVirtual ? virtual : platform).take();
         if (buffer == null) {
-            // Until the outermost call is over: there may be room then.
+            // Until the outermost call ends: a buffer may be free after that.
             bufferless().hasNone = true;
             local.set(nobodys);
             return nobodys;
@@ -105,7 +107,7 @@ public final class Buffers {
                 mine.forget();
             }
         } catch (Throwable e) {
-            // Out of stack or memory: or it would be a buffer that nobody has and nobody can take.
+            // Stack overflow or out of memory: without this, the slot would leak.
             if (own == null) {
                 putBack(buffer);
             }
@@ -114,7 +116,10 @@ public final class Buffers {
         return buffer;
     }
 
-    /** The innermost open call of this thread, or what causes those to come; null for nobody. */
+    /**
+     * The innermost open call of this thread, or else the parent of its next outermost call; null
+     * if there is none.
+     */
     Context context() {
         ThreadBuffer buffer = local.get();
         if (buffer != null && buffer != nobodys) {
@@ -126,8 +131,8 @@ public final class Buffers {
     }
 
     /**
-     * Makes {@code context} the parent of this thread's outermost calls to come. @return what it
-     * was before, may be null
+     * Makes {@code context} the parent of this thread's next outermost calls. @return the previous
+     * parent, may be null
      */
     Context attach(Context context) {
         ThreadBuffer buffer = local.get();
@@ -152,15 +157,15 @@ public final class Buffers {
         return mine;
     }
 
-    // ---- calls of threads that got no buffer ----
+    // ---- calls of threads without a buffer ----
 
-    /** A call is left out. @return its token */
+    /** Drops a call. @return its token */
     int leaveOut() {
         droppedWithoutBuffer.increment();
         return - ++bufferless().leftOut;
     }
 
-    /** A call that was left out is over. @param call its token; others are ignored */
+    /** Ends a dropped call. @param call its token; other tokens are ignored */
     void leftOutEnds(int call) {
         Bufferless mine = bufferless();
         if (call < 0 && -call <= mine.leftOut) {
@@ -171,17 +176,17 @@ public final class Buffers {
         }
     }
 
-    /** Calls of this thread that are open and left out. */
+    /** Open calls of this thread that are dropped. */
     int leftOut() {
         return bufferless().leftOut;
     }
 
-    /** A record of a declared type is left out. */
+    /** Drops a record of a declared type. */
     void leaveOutRecord() {
         recordsDroppedWithoutBuffer.increment();
     }
 
-    // ---- buffers that are borrowed ----
+    // ---- borrowed buffers ----
 
     /**
      * A buffer for a call that does not stay on this thread; {@link #takeBack} must follow, on any
@@ -204,7 +209,7 @@ public final class Buffers {
         putBack(buffer);
     }
 
-    /** The outermost call of a borrowed buffer is over. */
+    /** Returns a borrowed buffer after its outermost call. */
     void giveBack(ThreadBuffer buffer) {
         if (buffer == nobodys) {
             if (leftOut() == 0) {
@@ -226,7 +231,7 @@ public final class Buffers {
         (buffer.isBorrowed() ? virtual : platform).put(buffer);
     }
 
-    /** A call is over that its thread has left. The calls themselves are the list. */
+    /** Queues a call that ended after its thread left it. The calls form the linked list. */
     void ended(HandedCall call) {
         HandedCall last;
         do {
@@ -237,26 +242,26 @@ public final class Buffers {
 
     // ---- for the sender ----
 
-    /** Takes the calls that have ended since it was asked last; null for none. */
+    /** Takes the calls that ended since the last call of this method; null for none. */
     public HandedCall takeEnded() {
         return ended.get() == null ? null : ended.getAndSet(null);
     }
 
-    /** Which traces are kept; null where all are. */
+    /** The selection of traces; null if all are recorded. */
     public Traces traces() {
         return traces;
     }
 
-    /** Hands every buffer that may hold events to {@code reader}. */
+    /** Passes every buffer that may hold events to {@code reader}. */
     public void forEach(Consumer<ThreadBuffer> reader) {
         platform.forEach(reader);
         virtual.forEach(reader);
     }
 
     /**
-     * Takes back the buffer of a thread that has ended, once everything in it was read.
+     * Reclaims the buffer of a thread that has ended, once all its events are read.
      *
-     * @return false if it is still somebody's, or there is something in it yet
+     * @return false if the buffer has an owner or unread events
      */
     public boolean reclaim(ThreadBuffer buffer) {
         if (!buffer.hasLostOwner() || buffer.published() != buffer.consumed()) {
@@ -267,24 +272,24 @@ public final class Buffers {
         return true;
     }
 
-    /** Calls left out because their thread got no buffer. */
+    /** Calls dropped because their thread has no buffer. */
     public long callsDroppedWithoutBuffer() {
         return droppedWithoutBuffer.sum();
     }
 
-    /** Records of declared types left out because their thread got no buffer. */
+    /** Records of declared types dropped because their thread has no buffer. */
     public long recordsDroppedWithoutBuffer() {
         return recordsDroppedWithoutBuffer.sum();
     }
 
-    /** Bytes of all rings that exist. */
+    /** Bytes of all existing rings. */
     public long bytes() {
         return platform.bytes() + virtual.bytes();
     }
 
     /**
-     * The sender sleeps until the time is up or a ring is half full. A wake-up just before it is
-     * lost; the writer repeats it after the next quarter of its ring.
+     * The sender sleeps until the time is up or a ring is half full. A wake-up just before the
+     * sleep is lost; the writer repeats it after the next quarter of its ring.
      */
     public void sleep(long nanos) {
         sleeper = Thread.currentThread();
@@ -292,7 +297,7 @@ public final class Buffers {
         sleeper = null;
     }
 
-    /** Ends the sender's sleep, if it sleeps. */
+    /** Wakes the sender if it sleeps. */
     public void wake() {
         Thread thread = sleeper;
         if (thread != null) {
@@ -335,7 +340,7 @@ public final class Buffers {
         }
     }
 
-    /** {@code Thread.isVirtual} is there from JDK 21 on. */
+    /** {@code Thread.isVirtual} exists since JDK 21. */
     private static MethodHandle findIsVirtual() {
         try {
             return MethodHandles.publicLookup()

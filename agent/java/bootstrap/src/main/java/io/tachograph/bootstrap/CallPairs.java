@@ -4,19 +4,19 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * Which pairs of operation and caller are counted by themselves. Each becomes some twenty series,
- * so their number is bounded: past {@link #OWN_MAX} new pairs are one for each operation, past
- * {@link #PAIRS_MAX} one for all. Nothing is lost: the sums hold. Asked once for each pair and
- * thread.
+ * Selects the pairs of operation and caller that are counted separately. Each pair becomes some
+ * twenty series, so their number is bounded: past {@link #OWN_MAX} a new pair is counted with the
+ * caller {@code (other)}, past {@link #PAIRS_MAX} under one common pair. The sums stay complete.
+ * Called once for each pair and thread.
  */
 final class CallPairs {
-    /** Pairs in all, but for that of the rest. */
+    /** Maximum number of pairs, not counting {@link #REST}. */
     static final int PAIRS_MAX = 512;
 
-    /** Pairs with their own caller; the others are kept for operations not seen yet. */
+    /** Pairs with their own caller; the remaining pairs are reserved for new operations. */
     static final int OWN_MAX = 384;
 
-    /** The operation is {@code (other)}, and so is the caller. */
+    /** Operation and caller are both {@code (other)}. */
     static final long REST = -1;
 
     private final Set<Long> known = new HashSet<>();
@@ -27,7 +27,7 @@ final class CallPairs {
     }
 
     /**
-     * The pair under which to count.
+     * The pair under which calls are counted.
      *
      * @param pair operation in the upper half, caller in the lower
      * @return {@code pair} itself, the same operation called by {@code (other)}, or {@link #REST}

@@ -1,15 +1,15 @@
 package io.tachograph.bootstrap;
 
 /**
- * A clock that is read at the price of a field, for what may be some 100 ms out: the sender sets it
- * each time it wakes up.
+ * A clock that costs one field read and may be some 100 ms late: the sender sets it each time it
+ * wakes up.
  */
 public final class CoarseClock {
     private static volatile long nanos;
 
     private CoarseClock() {}
 
-    /** As {@code System.nanoTime()}, late. */
+    /** {@code System.nanoTime()} at the last update. */
     public static long nanos() {
         return nanos;
     }

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * One call as seen from elsewhere: from another thread of this process or from another process.
- * Immutable. It is the parent of what is recorded there.
+ * A reference to a call from another thread of this process or from another process: the parent of
+ * the calls recorded there. Immutable.
  */
 public final class Context {
     /** {@link #segment} of a context that came from another process. */
@@ -17,15 +17,15 @@ public final class Context {
     private final long segment;
     private final Origin origin;
 
-    /** Who decided whether the trace is kept, and how. */
+    /** Origin and result of the sampling decision. */
     private enum Origin {
-        /** This process: it is recorded. */
+        /** This process records the trace. */
         KEPT,
-        /** This process: nothing of it is recorded ({@link Traces}). */
+        /** This process does not record the trace ({@link Traces}). */
         LEFT_OUT,
-        /** Another process, whose header says that it records. */
+        /** Another process; its header has the sampled flag. */
         HEADER,
-        /** Another process, whose header says that it does not. */
+        /** Another process; its header lacks the sampled flag. */
         HEADER_UNSAMPLED
     }
 
@@ -33,9 +33,8 @@ public final class Context {
      * @param traceHigh first half of the trace id
      * @param traceLow second half
      * @param span id of the call
-     * @param segment number of the segment of this session with which the trace began, {@link
-     *     #REMOTE} if it did not begin here; it lets the sender write a short number instead of 16
-     *     bytes
+     * @param segment number of this session's segment that began the trace, {@link #REMOTE} if the
+     *     trace began elsewhere; it lets the sender write a short number instead of 16 bytes
      */
     private Context(long traceHigh, long traceLow, long span, long segment, Origin origin) {
         this.traceHigh = traceHigh;
@@ -47,23 +46,23 @@ public final class Context {
 
     /**
      * A call of this session, in a trace that began with {@code segment}, or, for {@link #REMOTE},
-     * elsewhere.
+     * in another process.
      */
     public static Context local(long traceHigh, long traceLow, long span, long segment) {
         return new Context(traceHigh, traceLow, span, segment, Origin.KEPT);
     }
 
-    /** A call that is not recorded, in a trace that is left out. */
+    /** A call of a trace that is not recorded. */
     static Context leftOut(long traceHigh, long traceLow, long span) {
         return new Context(traceHigh, traceLow, span, REMOTE, Origin.LEFT_OUT);
     }
 
-    /** It came in a header: what is recorded under it enters this process here. */
+    /** True if read from a header: calls under it are entry points of this process. */
     public boolean isFromHeader() {
         return origin == Origin.HEADER || origin == Origin.HEADER_UNSAMPLED;
     }
 
-    /** Is the trace recorded, as far as who decided about it says? */
+    /** True if the trace is recorded according to its origin. */
     public boolean isSampled() {
         return origin == Origin.KEPT || origin == Origin.HEADER;
     }
@@ -87,8 +86,8 @@ public final class Context {
     /**
      * Reads a {@code traceparent} header (W3C Trace Context, level 1).
      *
-     * @param header {@code 00-<32 hex>-<16 hex>-<2 hex>}; a later version may have more behind it
-     * @return null for null and for anything the recommendation calls invalid
+     * @param header {@code 00-<32 hex>-<16 hex>-<2 hex>}; later versions may append fields
+     * @return null for null and for a header that the recommendation calls invalid
      */
     public static Context parse(String header) {
         if (header == null || header.length() < TRACEPARENT_LENGTH) {
@@ -116,8 +115,9 @@ public final class Context {
     }
 
     /**
-     * The header to send: {@code 00-<trace>-<span>-01}. Sampled, whatever a header that came in
-     * said, unless this process leaves the trace out: then it ends with {@code 00}.
+     * The header to send: {@code 00-<trace>-<span>-01}. The sampled flag is set whatever an
+     * incoming header said, unless this process does not record the trace: then it ends with {@code
+     * 00}.
      */
     public String traceparent() {
         char[] text = new char[TRACEPARENT_LENGTH];

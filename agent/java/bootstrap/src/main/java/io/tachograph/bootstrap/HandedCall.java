@@ -3,12 +3,12 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A call that ends elsewhere than it began, and holds no buffer meanwhile, however long it takes:
- * an outermost one that its thread leaves, such as a request that is answered later ({@link
- * Recorder#leave}), or one that its thread only begins, such as a request whose answer comes as a
- * promise ({@link Recorder#begin}). What is known by then is its segment, and whoever ends it, on
- * any thread, has the last part written. One that is never ended costs nothing but this object,
- * which goes with the promise or request that holds it.
+ * A call that ends on another thread than it began, and holds no buffer in between: an outermost
+ * call that its thread leaves, such as a request that is answered later ({@link Recorder#leave}),
+ * or a call that its thread only begins, such as a request whose answer is a promise ({@link
+ * Recorder#begin}). Its segment is known by then; ending it, on any thread, makes the sender write
+ * the last part. A call that never ends costs only this object, which is collected with the promise
+ * or request that refers to it.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.HandedCalls}.
  */
@@ -17,10 +17,10 @@ public final class HandedCall {
     private static final int LEFT = 1;
     private static final int ENDED = 2;
 
-    /** Keys and values. */
+    /** Capacity of {@link #facts}: keys and values. */
     private static final int FACTS_MAX = 16;
 
-    /** What a call that is only begun may take in a ring, with a thread's name and a parent. */
+    /** Words of a ring needed by a call that is only begun, with thread name and parent. */
     private static final int WORDS = 16;
 
     private static final int OBJECTS = 8;
@@ -30,7 +30,7 @@ public final class HandedCall {
     private final AtomicInteger state = new AtomicInteger(OPEN);
     private volatile Context context;
 
-    // Written before the end by who ends it.
+    // Written before the end, by the thread that ends the call.
     private Object[] facts = new Object[4];
     private int factCount;
     private boolean isEnded;
@@ -39,12 +39,15 @@ public final class HandedCall {
     private Throwable thrown;
     private long end;
 
-    // Of the sender.
+    // Used by the sender.
 
-    /** What its ring's reader knows of it; null until it has come to the place where it was left. */
+    /**
+     * State of the ring's reader for this call; null until the reader reaches the position where
+     * the call was left.
+     */
     public Object rest;
 
-    /** The next one in the list of those that have ended. */
+    /** Next in the list of ended calls. */
     public HandedCall next;
 
     public HandedCall(Buffers home) {
@@ -52,8 +55,8 @@ public final class HandedCall {
     }
 
     /**
-     * A call begins in a buffer that is lent for this moment: child of {@code parent}, with a fact.
-     * It is recorded, or left out and counted, as any other.
+     * Begins a call in a buffer lent for this moment: child of {@code parent}, with one attribute.
+     * Like any other call it is recorded, or dropped and counted.
      */
     static HandedCall begin(
             Buffers home, int operation, Context parent, String key, String value) {
@@ -70,7 +73,7 @@ public final class HandedCall {
             buffer.attribute(token, key, value);
             call.known(buffer.context());
             if (!buffer.leave(token, call)) {
-                buffer.exit(token); // left out
+                buffer.exit(token); // not recorded
             }
         } finally {
             home.takeBack(buffer);
@@ -78,7 +81,10 @@ public final class HandedCall {
         return call;
     }
 
-    /** The sender may be late with the first one, which all threads take in turn. */
+    /**
+     * Tries several buffers: all threads take the first one in turn, and the sender may be late
+     * with it.
+     */
     private static ThreadBuffer withRoom(Buffers home, int tries) {
         ThreadBuffer buffer = home.lend(Thread.currentThread());
         if (tries == 0 || hasRoom(buffer)) {
@@ -92,30 +98,30 @@ public final class HandedCall {
     }
 
     private static boolean hasRoom(ThreadBuffer buffer) {
-        // One without a slot leaves out what it gets, and counts it.
+        // A buffer without a slot drops and counts the call.
         return buffer.slot < 0 || buffer.wordsFit(WORDS) && buffer.objectsFit(OBJECTS);
     }
 
-    // ---- on the thread that began it ----
+    // ---- on the thread that began the call ----
 
-    /** @param context the call as a parent; null if it is left out and has no parent itself */
+    /** @param context the call as a parent; null if it is not recorded and has no parent itself */
     void known(Context context) {
         this.context = context;
     }
 
-    /** @return false if it has ended, so that the thread itself must end it */
+    /** @return false if the call has ended already, so that the thread itself must end it */
     boolean leave() {
         return state.compareAndSet(OPEN, LEFT);
     }
 
     // ---- on any thread ----
 
-    /** The call as a parent for others, once its thread has left it. */
+    /** The call as a parent of others, once its thread has left it. */
     public Context context() {
         return context;
     }
 
-    /** A fact about the call, before its end. */
+    /** Adds an attribute before the end of the call. */
     public synchronized void attribute(String key, Object value) {
         if (value == null) {
             return;
@@ -132,10 +138,10 @@ public final class HandedCall {
     }
 
     /**
-     * It is over. Only the first end counts.
+     * Ends the call. Only the first end counts.
      *
-     * @param operation what it turned out to be; 0 for what it began as
-     * @param thrown may be null when only the failure is known
+     * @param operation the final operation; 0 to keep the one at the begin
+     * @param thrown may be null if only the failure is known
      */
     public void end(int operation, boolean failed, Throwable thrown) {
         synchronized (this) {
@@ -153,7 +159,7 @@ public final class HandedCall {
         }
     }
 
-    // ---- for the sender, and for the thread that must end it itself ----
+    // ---- for the sender, and for a thread that must end the call itself ----
 
     public synchronized int operation() {
         return operation;
@@ -167,12 +173,12 @@ public final class HandedCall {
         return thrown;
     }
 
-    /** {@code System.nanoTime()} of its end. */
+    /** {@code System.nanoTime()} at the end. */
     public synchronized long end() {
         return end;
     }
 
-    /** Keys and values in turn: texts, or {@code Long}. */
+    /** Keys and values alternately: texts, or {@code Long}. */
     public synchronized Object[] facts() {
         return java.util.Arrays.copyOf(facts, factCount);
     }

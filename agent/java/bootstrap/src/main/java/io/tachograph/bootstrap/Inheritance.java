@@ -1,15 +1,15 @@
 package io.tachograph.bootstrap;
 
 /**
- * Who started a thread: asked once when a thread gets its buffer, so that a thread that records
- * nothing costs nothing. A probe knows the answer; without one nobody did.
+ * The call that started a thread. Looked up once, when a thread gets its buffer, so that threads
+ * without records cost nothing. A probe provides the answer; without a probe there is none.
  */
 public abstract class Inheritance {
     private static volatile Inheritance source;
 
     protected Inheritance() {}
 
-    /** From now on {@code source} is asked. */
+    /** Registers the provider. */
     public static void use(Inheritance source) {
         Inheritance.source = source;
     }
@@ -20,7 +20,7 @@ public abstract class Inheritance {
     }
 
     /**
-     * The call in which {@code thread} was started; null when it was none or should not count. Must
+     * The call in which {@code thread} was started; null if there is none or it is excluded. Must
      * not throw.
      */
     protected abstract Context originOf(Thread thread);

@@ -3,8 +3,8 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * What could not be recorded for another reason than a full ring, counted where it happens: seldom,
- * so one number each is enough.
+ * Losses with another cause than a full ring, counted where they happen: rare, so one shared
+ * counter each is enough.
  *
  * <p>After: {@code io.tachograph.core.sample.AgentSampler}, {@code core.send.Sender}.
  */
@@ -15,7 +15,10 @@ public final class Losses {
 
     private Losses() {}
 
-    /** A task runs without the parent that its hand-over had: no room to keep it, or in doubt. */
+    /**
+     * A task runs without the parent that was submitted with it: the parent was not stored, or is
+     * ambiguous.
+     */
     public static void parent() {
         PARENTS.incrementAndGet();
     }
@@ -24,7 +27,7 @@ public final class Losses {
         return PARENTS.get();
     }
 
-    /** A call that its thread only begins found no room in several rings. */
+    /** A call that its thread only begins found no room in any of the rings tried. */
     static void call() {
         CALLS.incrementAndGet();
     }
@@ -33,7 +36,7 @@ public final class Losses {
         return CALLS.get();
     }
 
-    /** A fact of a call that ends elsewhere found no room. */
+    /** No room for an attribute of a call that ends on another thread. */
     static void attribute() {
         ATTRIBUTES.incrementAndGet();
     }

@@ -3,10 +3,10 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The operations that were seen, by id. Ids count from 1 and are never reused; a name is turned
- * into an id once, when a class is instrumented, or by a look-up that does not allocate for names
- * known only at run time (a route, a statement). Bounded: past the bounds everything is the one
- * operation {@code (other)} of its kind.
+ * The known operations, by id. Ids count from 1 and are never reused. A name becomes an id once,
+ * when a class is instrumented, or by a look-up without allocation for names known only at run time
+ * (a route, a statement). Bounded: past the bounds every name of a kind is the operation {@code
+ * (other)}.
  */
 public final class Operations {
     /** Kinds, as on the wire ({@code docs/format/wire.md}, DICT). */
@@ -18,13 +18,13 @@ public final class Operations {
     public static final int CONNECTION_WAIT = 5;
     public static final int TASK = 6;
 
-    /** Names of all kinds together; a large program instrumented whole has fewer methods. */
+    /** Names of all kinds together; a large, fully instrumented program has fewer methods. */
     public static final int COUNT_MAX = 262_144;
 
-    /** Names of each kind but method: those come from data, so they have no natural bound. */
+    /** Names of each kind except method: they come from data, so they have no natural bound. */
     public static final int DYNAMIC_MAX = 8_192;
 
-    /** What all operations past a bound are called. */
+    /** Name of the operation that replaces names past a bound. */
     public static final String OTHER = "(other)";
 
     private static final int KINDS = 6;
@@ -37,10 +37,10 @@ public final class Operations {
     private final int[] other = new int[KINDS + 1];
     private volatile Entry[] entries = new Entry[1_024];
 
-    /** Written under the lock. It only grows, so an old value elsewhere is no harm. */
+    /** Written under the lock. It only grows, so a stale value is harmless. */
     private int count;
 
-    /** What is known of an id. */
+    /** Kind and name of an id. */
     public static final class Entry {
         public final int kind;
         public final String name;
@@ -68,10 +68,10 @@ public final class Operations {
     }
 
     /**
-     * The id of an operation; a new one if it was not known and there is room, else that of {@code
-     * (other)}.
+     * The id of an operation: the existing one, or a new one while there is room, else that of
+     * {@code (other)}.
      *
-     * @param kind one of the constants; anything else counts as {@link #METHOD}
+     * @param kind one of the constants; other values count as {@link #METHOD}
      * @param name never null; cut to 8,192 bytes when it is sent
      */
     public int id(int kind, String name) {
@@ -83,7 +83,9 @@ public final class Operations {
         return isFull(known) ? other[known] : create(known, name);
     }
 
-    /** Also asked without the lock: past the bound, names do not stop coming, and none may wait. */
+    /**
+     * Also read without the lock: past the bound, new names keep arriving, and no thread may wait.
+     */
     private boolean isFull(int kind) {
         return count >= countMax || kind != METHOD && ids[kind].size() >= dynamicMax;
     }
@@ -116,7 +118,7 @@ public final class Operations {
         return other[kind];
     }
 
-    /** What an id means, null for one that was never given out. */
+    /** Kind and name of an id; null for an id that was never assigned. */
     public Entry entry(int id) {
         Entry[] table = entries;
         return id > 0 && id < table.length ? table[id] : null;

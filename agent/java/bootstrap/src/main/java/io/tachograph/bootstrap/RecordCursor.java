@@ -3,12 +3,12 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Writes records of declared types into a thread's ring, between the events of its calls: a word
- * with type and time, a word for each number, an object in the side ring for everything else.
+ * Writes records of declared types into a thread's ring, between the events of its calls: one word
+ * with type and time, one word for each number, an object in the side ring for each other value.
  *
- * <p><b>No half record is seen</b>: values are laid down past the end of what is published, and one
- * release store publishes them all; whatever fails before it leaves nothing. A record never takes
- * the room that exits of open calls need. One without room is left out whole, and counted.
+ * <p><b>Readers never see a partial record</b>: values are written past the published end, and one
+ * release store publishes them all; a failure before it leaves nothing. A record never takes the
+ * room that exits of open calls need. A record without room is dropped whole and counted.
  *
  * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@code
  * io.tachograph.core.send.RingReader}.
@@ -18,7 +18,7 @@ public final class RecordCursor {
 
     private final ThreadBuffer buffer;
 
-    /** Where the next word and the next object go. */
+    /** Position of the next word and of the next object. */
     private long head;
 
     private long objectsHead;
@@ -29,7 +29,7 @@ public final class RecordCursor {
         this.buffer = buffer;
     }
 
-    /** Where the calling thread writes. */
+    /** The cursor of the calling thread. */
     public static RecordCursor current() {
         return Recorder.buffer().records();
     }
@@ -38,16 +38,16 @@ public final class RecordCursor {
      * Begins a record; its values follow in the order of the type's fields, then {@link #end}.
      *
      * @param type id from {@link RecordTypes}
-     * @param words numbers and truth values of the type
-     * @param objects its other values
-     * @return false if it is left out
+     * @param words number of numeric and boolean values of the type
+     * @param objects number of its other values
+     * @return false if the record is dropped
      */
     public boolean begin(int type, int words, int objects) {
         if (type == 0 || !fit(words + 1, objects) && !block(words + 1, objects)) {
             if (buffer.slot == ThreadBuffer.NOBODYS) {
                 buffer.home.leaveOutRecord();
             } else {
-                dropped = dropped + 1; // one writer only
+                dropped = dropped + 1; // single writer
             }
             buffer.settle();
             return false;
@@ -64,7 +64,7 @@ public final class RecordCursor {
         head++;
     }
 
-    /** The object must not change after this, and must be of a class of the JDK's. */
+    /** The object must not change after this, and its class must belong to the JDK. */
     public void put(Object object) {
         buffer.objects[(int) objectsHead & buffer.objects.length - 1] = object;
         objectsHead++;
@@ -73,13 +73,13 @@ public final class RecordCursor {
     /** Publishes the record. */
     public void end() {
         buffer.publishTo(head);
-        // Only the writer looks at it, so it may come after; a failure between the two is not
-        // possible: nothing is called.
+        // Only the writer reads it, so it may be stored afterwards; no call stands between the two
+        // stores, so nothing can fail between them.
         buffer.objectsHead = objectsHead;
         buffer.settle();
     }
 
-    /** The record that was to come, or was begun, does not: nothing of it was published. */
+    /** Discards the record that was begun or about to begin; nothing of it was published. */
     public void fail() {
         buffer.settle();
     }
@@ -94,7 +94,7 @@ public final class RecordCursor {
                 && (objects == 0 || buffer.objectsFit(objects));
     }
 
-    /** The policy {@code block}, as for calls: one wait for one shortage. */
+    /** The policy {@code block}, as for calls: one wait per shortage. */
     private boolean block(int words, int objects) {
         long nanos = buffer.home.blockNanos();
         if (nanos <= 0 || blockedInVain || words >= buffer.ring.length - Ring.MARGIN) {
@@ -111,7 +111,7 @@ public final class RecordCursor {
         return false;
     }
 
-    /** Records left out, since the buffer exists. */
+    /** Records dropped since the buffer exists. */
     public long dropped() {
         return dropped;
     }

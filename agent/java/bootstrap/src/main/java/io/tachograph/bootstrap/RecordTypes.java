@@ -6,15 +6,15 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The record types that the program has declared, by id. Ids count from 1; the same declaration,
- * also of another class loader, has the same id, so nothing here holds on to a class. Bounded: past
- * the bounds a type has id 0, and its records are left out and counted.
+ * The record types that the program has declared, by id. Ids count from 1. The same declaration
+ * from another class loader has the same id, so nothing here retains a class. Bounded: past the
+ * bounds a type has id 0, and its records are dropped and counted.
  *
  * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@link
  * RecordCursor} writes records, the sender reads them by {@link #entry}.
  */
 public final class RecordTypes {
-    /** Kinds of field. The first four are a word of the ring each, the others an object each. */
+    /** Kinds of field. The first four take one word of the ring each, the others an object each. */
     public static final char BOOL = 'Z';
 
     public static final char INTEGER = 'J';
@@ -22,7 +22,7 @@ public final class RecordTypes {
     public static final char FLOAT = 'F';
     public static final char TEXT = 'S';
 
-    /** The name of an enum's constant. */
+    /** The name of an enum constant. */
     public static final char NAME = 'E';
 
     public static final char UUID = 'U';
@@ -32,7 +32,7 @@ public final class RecordTypes {
     private static final String WORDS = "ZJDF";
     private static final String KINDS = WORDS + "SEUTN";
 
-    /** Types of one process: a program has some dozens. */
+    /** Types of one process; a program usually has some dozens. */
     public static final int COUNT_MAX = 4_096;
 
     /** Fields of one type; as on the wire ({@code docs/format/wire.md}). */
@@ -50,12 +50,12 @@ public final class RecordTypes {
     private int count;
     private int chars;
 
-    /** By a type's name, what was thrown first where a value of it was to be read. */
+    /** First exception from reading a value, by type name. */
     private final Map<String, String> faults = new ConcurrentHashMap<>();
 
     private final AtomicLong failed = new AtomicLong();
 
-    /** What is known of an id. */
+    /** Declaration of an id. */
     public static final class Entry {
         public final int id;
         public final String name;
@@ -63,7 +63,7 @@ public final class RecordTypes {
         /** One of the constants for each field. */
         public final String kinds;
 
-        /** Name and unit of each field, in turn. */
+        /** Name and unit of each field, alternately. */
         final String[] fields;
 
         public final int words;
@@ -109,8 +109,8 @@ public final class RecordTypes {
      * The id of a type.
      *
      * @param kinds a constant for each field
-     * @param fields name and unit of each field, in turn
-     * @return 0 if there is no room, or the arguments do not fit together
+     * @param fields name and unit of each field, alternately
+     * @return 0 if there is no room, or the arguments are inconsistent
      */
     public synchronized int id(String name, String kinds, String... fields) {
         if (!isSound(name, kinds, fields)) {
@@ -153,8 +153,8 @@ public final class RecordTypes {
     }
 
     /**
-     * A record of the type could not be made. Counted, and kept of each type once, without holding
-     * on to a class.
+     * A record of the type could not be created. Counted; the first exception of each type is kept
+     * as text, which retains no class.
      */
     public void failed(String name, Throwable thrown) {
         try {
@@ -162,7 +162,7 @@ public final class RecordTypes {
                 faults.put(name, thrown.getClass().getName());
             }
         } finally {
-            failed.incrementAndGet(); // last: who sees it rise finds the fault
+            failed.incrementAndGet(); // last: a reader that sees the new count finds the fault
         }
     }
 
@@ -171,12 +171,12 @@ public final class RecordTypes {
         return failed.get();
     }
 
-    /** Class of what was thrown, by the name of each type of which a record failed. */
+    /** Class of the exception, by name of each type with a failed record. */
     public Map<String, String> faults() {
         return faults;
     }
 
-    /** What an id means, null for one that was never given out. */
+    /** Declaration of an id; null for an id that was never assigned. */
     public Entry entry(int id) {
         Entry[] table = entries;
         return id > 0 && id < table.length ? table[id] : null;

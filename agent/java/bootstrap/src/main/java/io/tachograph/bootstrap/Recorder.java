@@ -1,9 +1,9 @@
 package io.tachograph.bootstrap;
 
 /**
- * What a probe says about the calls of the current thread. All methods are static, so that inlined
- * advice needs nothing but a constant, and none of them throws, blocks (but for the policy {@code
- * block}), locks or does I/O.
+ * The API of probes for calls of the current thread. All methods are static, so that inlined advice
+ * needs only a constant. None of them throws, locks or does I/O, and only the policy {@code block}
+ * waits.
  *
  * <pre>{@code
  * int call = Recorder.enter(operation);        // operation: an id from Recorder.operation(kind, name)
@@ -12,12 +12,12 @@ package io.tachograph.bootstrap;
  * }</pre>
  *
  * A token belongs to the thread that got it. Every {@code enter} needs its exit on the same thread;
- * a missing one is made up for, as failed, when a caller of it exits.
+ * a missing exit is added, as failed, when one of its callers exits.
  *
  * <p>Before: the advice of a probe. After: {@link ThreadBuffer}.
  */
 public final class Recorder {
-    // Replaced once, before the first class is instrumented; read by inlined advice, hence not
+    // Replaced once, before the first class is instrumented. Inlined advice reads it, so it is not
     // behind a method call.
     private static volatile Buffers starting;
 
@@ -34,7 +34,7 @@ public final class Recorder {
     }
 
     /**
-     * Fixes sizes and policy. Only the first call counts, and only before anything was recorded.
+     * Sets sizes and policy. Only the first call has an effect, and only before the first record.
      */
     public static synchronized Buffers start(Buffers.Options options) {
         if (starting == null) {
@@ -43,39 +43,38 @@ public final class Recorder {
         return Started.BUFFERS;
     }
 
-    /** An agent records here: {@link #start} was called. */
+    /** True once {@link #start} was called: an agent records here. */
     public static boolean isStarted() {
         return starting != null;
     }
 
     /**
-     * The id of an operation; see {@link Operations#id}. Does not allocate for a name that is
-     * known.
+     * The id of an operation; see {@link Operations#id}. Does not allocate for a known name.
      */
     public static int operation(int kind, String name) {
         return Operations.shared().id(kind, name);
     }
 
     /**
-     * The calling thread's buffer: advice that keeps it saves the look-up at the exit. Never null.
+     * The calling thread's buffer; never null. Advice that keeps it saves the look-up at the exit.
      */
     public static ThreadBuffer buffer() {
         return Started.BUFFERS.current();
     }
 
-    /** A call begins. @return its token */
+    /** Begins a call. @return its token */
     public static int enter(int operation) {
         return buffer().enter(operation);
     }
 
-    /** A call returned. */
+    /** Ends a call that returned. */
     public static void exit(int call) {
         if (call != 0) {
             buffer().exit(call);
         }
     }
 
-    /** A call ended with an exception. @param thrown may be null */
+    /** Ends a call that threw. @param thrown may be null */
     public static void exitFailed(int call, Throwable thrown) {
         if (call != 0) {
             buffer().exitFailed(call, thrown);
@@ -83,8 +82,8 @@ public final class Recorder {
     }
 
     /**
-     * A fact about a call; ignored unless it is the innermost open one. Cut to 4,096 bytes when it
-     * is sent.
+     * Adds a text attribute; ignored unless the call is the innermost open one. Cut to 4,096 bytes
+     * when it is sent.
      */
     public static void attribute(int call, String key, String value) {
         if (call > 0) {
@@ -92,7 +91,7 @@ public final class Recorder {
         }
     }
 
-    /** A number about a call; ignored unless it is the innermost open one. */
+    /** Adds a numeric attribute; ignored unless the call is the innermost open one. */
     public static void attribute(int call, String key, long value) {
         if (call > 0) {
             buffer().attribute(call, key, value);
@@ -100,8 +99,8 @@ public final class Recorder {
     }
 
     /**
-     * An open call of this thread turned out to be one of another operation: the route of a request
-     * is known when it was matched.
+     * Changes the operation of an open call of this thread: the route of a request is known only
+     * after matching.
      */
     public static void rename(int call, int operation) {
         if (call > 0) {
@@ -109,16 +108,18 @@ public final class Recorder {
         }
     }
 
-    /** For an outermost call of this thread that may end elsewhere; see {@link #leave}. */
+    /**
+     * A handle for the outermost call of this thread, which may end elsewhere; see {@link #leave}.
+     */
     public static HandedCall handed() {
         return new HandedCall(Started.BUFFERS);
     }
 
     /**
-     * This thread leaves its outermost call, which goes on until {@link HandedCall#end}.
+     * This thread leaves its outermost call, which stays open until {@link HandedCall#end}.
      *
      * @param call its token
-     * @return false if this thread must end it: it is left out, or not the outermost one, or it has
+     * @return false if this thread must end it: it is not recorded, or not the outermost one, or has
      *     ended already
      */
     public static boolean leave(int call, HandedCall handed) {
@@ -127,54 +128,54 @@ public final class Recorder {
     }
 
     /**
-     * A call begins that may end on another thread, such as a request whose answer comes as a
-     * promise; child of the innermost call that is open here. Its fact is known in any case, also
-     * if {@link HandedCall#end} never comes.
+     * Begins a call that may end on another thread, such as a request whose answer is a promise;
+     * child of the innermost call that is open here. Its attribute is recorded even if {@link
+     * HandedCall#end} is never called.
      */
     public static HandedCall begin(int operation, String key, String value) {
         return HandedCall.begin(Started.BUFFERS, operation, context(), key, value);
     }
 
     /**
-     * The innermost open call, to be handed to another thread or process; null when none is open.
-     * A thread that has no buffer gets none.
+     * The innermost open call, as a parent for another thread or process; null if none is open.
+     * Assigns no buffer to a thread without one.
      */
     public static Context context() {
         return Started.BUFFERS.context();
     }
 
     /**
-     * The calls of this thread that have no caller were caused by {@code context} from now on,
-     * until {@link #detach}. A thread that records none of them needs no buffer.
+     * Makes {@code context} the parent of this thread's outermost calls until {@link #detach}. A
+     * thread that records none of them needs no buffer.
      *
-     * @param context null: by nobody
-     * @return what to hand to {@link #detach}
+     * @param context null: no parent
+     * @return the value for {@link #detach}
      */
     public static Context attach(Context context) {
         return Started.BUFFERS.attach(context);
     }
 
-    /** Ends {@link #attach}, on the same thread. @param before what {@code attach} answered */
+    /** Ends {@link #attach}, on the same thread. @param before the result of {@code attach} */
     public static void detach(Context before) {
         Started.BUFFERS.attach(before);
     }
 
     /**
-     * A constructor's own code begins (after {@code super(...)}): its byte code has no place for a
+     * Begins a constructor's own code (after {@code super(...)}): its byte code has no place for a
      * token.
      */
     public static void constructorEnter(int operation) {
         try {
             buffer().enter(operation);
         } catch (Throwable e) {
-            // Out of stack: the call is not recorded. Here, since code added to a constructor
-            // cannot catch it. Nothing is called, as in the handlers of advice.
+            // Stack overflow: the call is not recorded. Caught here, since code added to a
+            // constructor cannot catch it. Nothing is called, as in the handlers of advice.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
-    /** As {@link #constructorEnter}, for a call that is counted. */
+    /** As {@link #constructorEnter}, for a counted call. */
     public static void constructorEnterCounted(int operation) {
         try {
             buffer().enterCounted(operation);
@@ -185,12 +186,12 @@ public final class Recorder {
         }
     }
 
-    /** A constructor whose calls are counted returned. */
+    /** A counted constructor returned. */
     public static void constructorExitCounted(int operation) {
         constructorEndCounted(operation, false);
     }
 
-    /** The code of a constructor whose calls are counted threw. */
+    /** The code of a counted constructor threw. */
     public static void constructorFailedCounted(Throwable thrown, int operation) {
         constructorEndCounted(operation, true);
     }
@@ -212,7 +213,7 @@ public final class Recorder {
             ThreadBuffer buffer = buffer();
             buffer.exit(buffer.innermost(operation));
         } catch (Throwable e) {
-            // Out of stack: the caller's exit makes up for it.
+            // Stack overflow: the caller's exit adds the missing one.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }

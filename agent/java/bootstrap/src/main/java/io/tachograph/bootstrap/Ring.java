@@ -4,20 +4,20 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Words, and objects that some of them speak of, on their way from one writer, the thread that
- * holds the buffer, to one reader, the sender. What is written, and whether there is room for it,
- * is the business of {@link ThreadBuffer}; the layout of a word is in {@link Word}.
+ * Words, and the objects that some of them refer to, between one writer, the thread that holds the
+ * buffer, and one reader, the sender. {@link ThreadBuffer} decides what is written and checks for
+ * room; {@link Word} has the layout of a word.
  *
- * <p><b>No half event is seen</b>: what may run out of stack (any method call) comes before the
- * release store that publishes a word, and what comes after it are plain stores.
+ * <p><b>Readers never see a partial event</b>: code that may overflow the stack (any method call)
+ * runs before the release store that publishes a word; only plain stores follow it.
  */
 public abstract class Ring {
-    /** Words kept free beside the exits: what may go before an outermost enter, and the enter. */
+    /** Words reserved besides the exits: escapes before an outermost enter, and the enter. */
     static final int MARGIN = 8;
 
     /**
-     * A watched request says some eight objects (parent, keys, values): room for 500 requests while
-     * the reader sleeps. Half of that ends its sleep.
+     * A recorded request has some eight objects (parent, keys, values): room for 500 requests while
+     * the reader sleeps. A half-full ring wakes the reader.
      */
     private static final int OBJECTS = 4_096;
 
@@ -48,12 +48,12 @@ public abstract class Ring {
     Object[] objects = NO_OBJECTS;
     long objectsHead;
 
-    // Written by the sender, once for thousands of words.
+    // Written by the sender, once per thousands of words.
     private long tail;
     private long objectsTail;
 
     /**
-     * @param words size, a power of two; 0 makes a ring that has no room
+     * @param words size, a power of two; 0 creates a ring without room
      */
     Ring(Buffers home, int words) {
         this.home = home;
@@ -81,7 +81,7 @@ public abstract class Ring {
         HEAD.setRelease(this, position);
     }
 
-    /** All words before this position have been read. */
+    /** Position up to which all words have been read. */
     final long freed() {
         return (long) TAIL.getAcquire(this);
     }
@@ -97,7 +97,7 @@ public abstract class Ring {
         return objectsHead + count <= freed + objects.length;
     }
 
-    /** With the object that the word speaks of. */
+    /** Publishes a word and the object that it refers to. */
     final void publish(long word, Object object) {
         stage(0, object);
         publish(word);
@@ -117,24 +117,27 @@ public abstract class Ring {
         objectsHead += 1;
     }
 
-    /** It counts when its word is there: without stack for that, the next one takes its place. */
+    /**
+     * Stores an object; it is valid once its word is published. If that fails, the next object
+     * overwrites it.
+     */
     private void stage(int ahead, Object object) {
         objects[(int) (objectsHead + ahead) & objects.length - 1] = object;
     }
 
     // ---- the reader's side: one thread, the sender ----
 
-    /** Words that the ring has room for. */
+    /** Capacity in words. */
     public final int capacity() {
         return ring.length;
     }
 
-    /** All words before this position are complete. */
+    /** Position up to which all words are complete. */
     public final long published() {
         return (long) HEAD.getAcquire(this);
     }
 
-    /** Where the reader goes on. */
+    /** Position of the next word to read. */
     public final long consumed() {
         return tail;
     }
@@ -144,7 +147,7 @@ public abstract class Ring {
         return ring[(int) position & mask];
     }
 
-    /** The next object that a word spoke of; objects come in the order of their words. */
+    /** The next object of the side ring; objects are in the order of their words. */
     public final Object takeObject() {
         long at = objectsTail;
         Object[] all = objects;

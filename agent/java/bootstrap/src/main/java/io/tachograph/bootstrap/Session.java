@@ -6,12 +6,12 @@ import java.io.InputStream;
 import java.security.SecureRandom;
 
 /**
- * The identity of this process' life: 16 bytes from which all trace and span ids follow (wire.md,
- * DATA, segment), so that none of them has to be stored or drawn. They follow from a secret
- * themselves (wire.md, HELLO): ids are public, and who knows them must not send in our name.
+ * The identity of one run of this process: 16 bytes from which all trace and span ids are derived
+ * (wire.md, DATA, segment), so that no id is stored or drawn. The bytes are derived from a secret
+ * (wire.md, HELLO): ids are public, and knowing them must not allow sending as this process.
  */
 public final class Session {
-    /** Sessions that follow from a secret begin with this, "tach". */
+    /** Prefix of sessions that are derived from a secret, "tach". */
     private static final int MARK = 0x74616368;
 
     private static final Session SHARED = draw();
@@ -34,7 +34,7 @@ public final class Session {
         this.secret = secret;
     }
 
-    /** The session that follows from a secret of 16 bytes. */
+    /** The session derived from a secret of 16 bytes. */
     public static Session of(byte[] secret) {
         int[] hash = SingleBlockHash.sha256("tachograph session", secret);
         long high = (long) MARK << 32 | Integer.toUnsignedLong(hash[0]);
@@ -47,7 +47,7 @@ public final class Session {
         return SHARED;
     }
 
-    /** What the session follows from, for HELLO and nothing else; empty where it is made up. */
+    /** The secret of the session, used only in HELLO; empty if the session has none. */
     public byte[] secret() {
         return secret.clone();
     }
@@ -87,7 +87,8 @@ public final class Session {
 
     private static Session draw() {
         byte[] bytes = new byte[16];
-        // The security providers cost 50 ms of start-up time; the device gives the same bytes.
+        // The security providers cost 50 ms of start-up time; the device provides the same
+        // randomness.
         try (InputStream random = new FileInputStream("/dev/urandom")) {
             if (random.readNBytes(bytes, 0, bytes.length) < bytes.length) {
                 new SecureRandom().nextBytes(bytes);

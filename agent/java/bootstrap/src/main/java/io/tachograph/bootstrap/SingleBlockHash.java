@@ -4,11 +4,11 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * SHA-256 of something short. The platform's own costs the loading of all security providers, 50 ms
- * of start-up time.
+ * SHA-256 of a short input. The JDK's implementation loads all security providers, 50 ms of
+ * start-up time.
  */
 final class SingleBlockHash {
-    /** What fits into one block beside a one bit and the length. */
+    /** Input bytes that fit into one block with the terminating bit and the length. */
     private static final int BYTES_MAX = 55;
 
     /** The fractional parts of the cube roots of the first 64 primes (FIPS 180-4). */
@@ -29,12 +29,12 @@ final class SingleBlockHash {
 
     private SingleBlockHash() {}
 
-    /** The hash of a text and the bytes behind it, as eight words. */
+    /** The hash of a text followed by bytes, as eight words. */
     static int[] sha256(String text, byte[] rest) {
         byte[] first = text.getBytes(StandardCharsets.US_ASCII);
         int length = first.length + rest.length;
         if (length > BYTES_MAX) {
-            throw new IllegalArgumentException(length + " bytes are no single block");
+            throw new IllegalArgumentException(length + " bytes do not fit into one block");
         }
         ByteBuffer block = ByteBuffer.allocate(64).put(first).put(rest).put((byte) 0x80);
         block.putInt(60, 8 * length);

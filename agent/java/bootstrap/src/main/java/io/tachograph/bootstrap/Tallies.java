@@ -3,13 +3,13 @@ package io.tachograph.bootstrap;
 import java.util.Arrays;
 
 /**
- * The calls of one thread that are counted instead of recorded: those that are open, and the {@link
- * Tally} of each pair of operation and caller. One writer, the thread that holds the buffer; the
- * sender reads the tallies. The table is never emptied: who gets the buffer next goes on counting.
+ * The counted calls of one thread: the open ones, and the {@link Tally} of each pair of operation
+ * and caller. One writer, the thread that holds the buffer; the sender reads the tallies. The table
+ * is never cleared: the next owner of the buffer continues the counts.
  */
 public final class Tallies {
     /**
-     * Pairs that one thread remembers; past that the rest of its pairs is one. Far above {@link
+     * Pairs that one thread remembers; further pairs share one entry. Far above {@link
      * CallPairs#PAIRS_MAX}: many pairs share the tally of {@code (other)}.
      */
     private static final int KEYS_MAX = 4_096;
@@ -19,8 +19,9 @@ public final class Tallies {
     private static final int[] NO_INTS = new int[0];
     private static final long MIX = 0x9e3779b97f4a7c15L;
 
-    // The table: open addressing, at most half full. Values are positions in the list: a reference
-    // that is stored costs a barrier of the garbage collector, which is more than all the rest.
+    // The table: open addressing, at most half full. Values are positions in the list: storing a
+    // reference would need a garbage collector barrier, which costs more than the rest of the
+    // method.
     private long[] keys = NO_LONGS;
     private int[] found = NO_INTS;
     private int shift;
@@ -29,7 +30,7 @@ public final class Tallies {
     private int count;
     private int rest = -1;
 
-    // Open calls: how many recorded calls were open (upper half) and position of the tally; begin.
+    // Open calls: number of open recorded calls (upper half) and position of the tally; begin time.
     private long[] open = NO_LONGS;
     private long[] begins = NO_LONGS;
     private int openCount;
@@ -47,7 +48,7 @@ public final class Tallies {
      * A call begins.
      *
      * @param depth how many recorded calls are open
-     * @param recorded operation of the innermost of those, 0 for none
+     * @param recorded operation of the innermost recorded call, 0 for none
      * @return its token, from 1
      */
     int enter(int operation, int depth, int recorded) {
@@ -71,7 +72,7 @@ public final class Tallies {
         return at + 1;
     }
 
-    /** Exits were missed: the recorded calls that those calls were in are over. */
+    /** Handles missed exits: the recorded calls around those counted calls have ended. */
     private int enterAfterMissed(int operation, int depth, int recorded) {
         while (openCount > 0 && (int) (open[openCount - 1] >>> 32) > depth) {
             openCount--;
@@ -79,10 +80,10 @@ public final class Tallies {
         return enter(operation, depth, recorded);
     }
 
-    /** A call ends. @param token what {@link #enter} answered */
+    /** Ends a call. @param token the result of {@link #enter} */
     void exit(int token, long now, boolean failed) {
         if (token > 0 && token <= openCount) {
-            openCount = token - 1; // exits that were missed are over, too
+            openCount = token - 1; // missed exits end, too
             list[(int) open[token - 1]].add(now - begins[token - 1], failed);
         }
     }
@@ -91,7 +92,7 @@ public final class Tallies {
         return openCount > 0;
     }
 
-    /** Forgets the open calls: their thread has ended. */
+    /** Discards the open calls: their thread has ended. */
     void close() {
         openCount = 0;
     }
@@ -109,7 +110,7 @@ public final class Tallies {
     private void grow() {
         int length = Math.max(16, open.length * 2);
         begins = Arrays.copyOf(begins, length);
-        open = Arrays.copyOf(open, length); // last: its length is what is asked
+        open = Arrays.copyOf(open, length); // last: its length is the one that is checked
     }
 
     // ---- the table ----
@@ -149,7 +150,7 @@ public final class Tallies {
         return position;
     }
 
-    /** The tally under which several pairs are counted, -1 if it is not there yet. */
+    /** The tally that several pairs share; -1 if it does not exist yet. */
     private int shared(long admitted, long key) {
         for (int at = 0; at < count && admitted != key; at++) {
             if (key(list[at].operation(), list[at].caller()) == admitted) {
@@ -211,7 +212,7 @@ public final class Tallies {
 
     // ---- the sender's side ----
 
-    /** What was counted so far, by pair. Not to be changed. */
+    /** The counts so far, by pair. Must not be modified. */
     public Tally[] all() {
         return all;
     }

@@ -4,9 +4,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * What one thread counted of the calls of one operation by one caller: how many, how long together,
- * the longest, and a histogram. Written by the thread that holds the buffer, read by the sender at
- * any time; nothing is ever taken away, so the sums over all threads only grow.
+ * Counts of one thread for one pair of operation and caller: calls, total duration, longest call,
+ * and a histogram. Written by the thread that holds the buffer, read by the sender at any time.
+ * Counts never decrease, so the sums over all threads only grow.
  *
  * <pre>
  *   0     1                    2                    3        4 ... 21
@@ -16,7 +16,7 @@ import java.lang.invoke.VarHandle;
  *           interval | longest   (22 and 42 bits)
  * </pre>
  *
- * The number of calls is the sum of the buckets, so the two cannot disagree.
+ * The number of calls is the sum of the buckets, so the two cannot differ.
  */
 public final class Tally {
     /** Upper bounds of the buckets, ns, inclusive; one more bucket has no bound. */
@@ -31,14 +31,14 @@ public final class Tally {
     private static final long LONGEST_MAX = (1L << LONGEST_BITS) - 1;
     private static final int INTERVAL_MASK = (1 << 22) - 1;
 
-    /** For a duration of at most 2^k ns, where in the cells its bucket is. */
+    /** For a duration of at most 2^k ns: the cell of its bucket. */
     private static final byte[] CELL_OF_BITS = cellOfBits();
 
     private static final VarHandle CELLS = MethodHandles.arrayElementVarHandle(long[].class);
 
     /**
-     * Which interval of the sender this is: the longest call is told for each anew. Two intervals
-     * take turns, so that one can be read while the next one is written.
+     * Number of the sender's interval: the longest call is reported for each interval separately.
+     * Two cells alternate, so that one can be read while the other is written.
      */
     private static volatile int interval;
 
@@ -51,7 +51,7 @@ public final class Tally {
         this.caller = caller;
     }
 
-    /** Factor 2 where tiny methods are, up to 16 us, then factor 4 up to 1 s. */
+    /** Factor 2 up to 16 us, the range of tiny methods, then factor 4 up to 1 s. */
     private static long[] bounds() {
         long[] bounds = new long[17];
         for (int at = 0; at < bounds.length; at++) {
@@ -72,13 +72,13 @@ public final class Tally {
         return cells;
     }
 
-    /** A call is over. Called by the thread that holds the buffer. */
+    /** Adds a finished call. Called by the thread that holds the buffer. */
     void add(long nanos, boolean hasFailed) {
         long[] all = cells;
         int bits = 64 - Long.numberOfLeadingZeros(nanos > 0 ? nanos - 1 : 0);
         int cell = CELL_OF_BITS[bits];
-        // What may run out of stack comes first; the rest are plain stores, which the next call's
-        // release makes visible at the latest.
+        // The call that may overflow the stack comes first; the rest are plain stores, which the
+        // release store of the next call makes visible at the latest.
         CELLS.setRelease(all, cell, all[cell] + 1);
         all[SUM] += nanos;
         int now = interval;
@@ -119,23 +119,29 @@ public final class Tally {
         return cells[FAILED];
     }
 
-    /** The longest call that ended in an interval, the last one that is over; 0 if none did. */
+    /**
+     * The longest call that ended in an interval, which must be the latest finished one; 0 for
+     * none.
+     */
     public long longestNanos(int ofInterval) {
         long longest = cells[LONGEST + (ofInterval & 1)];
         return longest >>> LONGEST_BITS == ofInterval ? longest & LONGEST_MAX : 0;
     }
 
-    /** Calls whose duration fell between the bound of {@code bucket} and the one below. */
+    /**
+     * Number of calls with a duration above the bound of the previous bucket, up to that of {@code
+     * bucket}.
+     */
     public long bucket(int bucket) {
         return (long) CELLS.getAcquire(cells, BUCKETS + bucket);
     }
 
-    /** How many buckets there are, the one without a bound included. */
+    /** Number of buckets, including the unbounded one. */
     public static int buckets() {
         return BOUNDS.length + 1;
     }
 
-    /** Upper bound, ns, of a bucket but the last. */
+    /** Upper bound, ns, of any bucket but the last. */
     public static long boundNanos(int bucket) {
         return BOUNDS[bucket];
     }

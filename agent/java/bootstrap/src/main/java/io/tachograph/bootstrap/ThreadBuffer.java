@@ -5,25 +5,25 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * The calls of one thread, on their way to the sender. <b>The stream is always a forest</b>: a call
- * is only entered if its exit, and those of all open calls, fit too; if they do not, the call and
- * everything it calls is left out and counted, and recording goes on with its caller.
+ * is entered only if its exit, and those of all open calls, fit too; otherwise the call and all its
+ * callees are dropped and counted, and recording continues with its caller.
  *
- * <p>Calls are named by a <i>token</i>: the depth at which they were entered, from 1; negative for
- * a call that was left out; 0 for one that was never seen. A token that is not the innermost open
- * call tells that exits were missed (an exit can run out of stack); they are made up for as failed.
+ * <p>A call is identified by a <i>token</i>: the depth at which it was entered, from 1; negative
+ * for a call that is not recorded; 0 for an unknown one. A token that is not the innermost open
+ * call means that exits were missed (an exit can overflow the stack); they are added as failed.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.RingReader}.
  */
 public final class ThreadBuffer extends Ring {
     /**
-     * Segment numbers are taken from the shared counter in blocks, so that threads seldom meet
-     * there.
+     * Segment numbers are taken from the shared counter in blocks, so that threads rarely contend
+     * for it.
      */
     private static final int SEGMENT_BLOCK = 1_024;
 
     /**
-     * A call's number must stay a positive int, also between two looks for room; past this calls
-     * are left out.
+     * A call's number must stay a positive int, also between two checks for room; past this, calls
+     * are dropped.
      */
     private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
 
@@ -31,10 +31,13 @@ public final class ThreadBuffer extends Ring {
 
     private static final long BLOCK_STEP_NANOS = 100_000;
 
-    /** Slot of the buffer of all threads that got none: it has no state, {@link Bufferless} has. */
+    /**
+     * Slot of the buffer shared by all threads without one: it has no state, {@link Bufferless} has
+     * it.
+     */
     static final int NOBODYS = -1;
 
-    /** Slot of what stands for a buffer that could not be lent to a call without a thread. */
+    /** Slot of the placeholder used when no buffer could be lent to a call without a thread. */
     static final int NOT_LENT = -2;
 
     private final boolean borrowed;
@@ -46,8 +49,8 @@ public final class ThreadBuffer extends Ring {
     // Written by the thread that holds the buffer.
 
     /**
-     * If head + depth reaches this, room must be looked for again. Lowest value while calls are
-     * being left out.
+     * If head + depth reaches this, {@link #admit} checks for room. Lowest value while calls are
+     * not recorded.
      */
     private long look;
 
@@ -60,22 +63,25 @@ public final class ThreadBuffer extends Ring {
     private long segment;
     private long segmentEnd;
 
-    /** Calls that are open but left out, and the depth at which that began. */
+    /** Open calls that are not recorded, and the depth at which that began. */
     private int skipped;
 
     private int skippedAt;
 
-    /** Rises with each call whose callers are not left out, but it is. */
+    /** Increases with each call that is not recorded although its callers are. */
     private int leftOutNumber;
 
-    /** Number of such a call that is not to leave out anything more. Written by the sender. */
+    /**
+     * Number of such a call that was given up: it no longer suppresses calls. Written by the
+     * sender.
+     */
     private volatile int givenUp;
 
     private boolean blockedInVain;
     private Context attached;
     private Context parent;
 
-    /** To a call without a thread: it does not give itself back. */
+    /** Lent to a call without a thread: the buffer does not return itself. */
     private boolean isLent;
 
     private String nameWritten;
@@ -83,10 +89,10 @@ public final class ThreadBuffer extends Ring {
     private final AttributeWriter attributes = new AttributeWriter(this);
     private final Tallies tallies;
 
-    /** Decides which traces are kept; null where all are. */
+    /** Selects the traces to record; null if all are. */
     private final TraceGate gate;
 
-    /** What is being left out is a whole trace, which the gate has decided about. */
+    /** The unrecorded part is a whole trace, by decision of the gate. */
     private boolean leavesTraceOut;
 
     // Read by the sender at any time.
@@ -94,10 +100,10 @@ public final class ThreadBuffer extends Ring {
     private volatile long callsDropped;
 
     /**
-     * @param home where it came from
+     * @param home the owning set
      * @param slot position there, or {@link #NOBODYS}, {@link #NOT_LENT}
-     * @param words size of the ring, a power of two; 0 makes a buffer that leaves everything out
-     * @param borrowed it is given back at the end of each outermost call (virtual threads)
+     * @param words size of the ring, a power of two; 0 creates a buffer that drops everything
+     * @param borrowed returned at the end of each outermost call (virtual threads)
      */
     ThreadBuffer(Buffers home, int slot, int words, boolean borrowed) {
         super(home, words);
@@ -138,7 +144,7 @@ public final class ThreadBuffer extends Ring {
         return at + 1;
     }
 
-    /** Records that a call returned. @param call what {@link #enter} answered */
+    /** Records that a call returned. @param call the result of {@link #enter} */
     public void exit(int call) {
         if (call != depth || call == 0) {
             exitOdd(call, Word.EXIT, null);
@@ -152,11 +158,11 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Records that a call ended with an exception. Nothing of the exception is run here: the sender
+     * Records that a call ended with an exception. No code of the exception runs here: the sender
      * reads its class and message.
      *
-     * @param call what {@link #enter} answered
-     * @param thrown may be null when only the failure is known
+     * @param call the result of {@link #enter}
+     * @param thrown may be null if only the failure is known
      */
     public void exitFailed(int call, Throwable thrown) {
         if (call != depth || call == 0) {
@@ -173,21 +179,21 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Counts a call instead of recording it: no word goes into the ring. The recorded calls that it
-     * makes are children of the recorded call that it is in.
+     * Counts a call instead of recording it: no word is written to the ring. The recorded calls
+     * inside it are children of the enclosing recorded call.
      *
      * @param operation id from {@link Operations}
      * @return the token to hand to {@link #exitCounted}
      */
     public int enterCounted(int operation) {
         if (slot < 0) {
-            return skip(operation); // nobody would read the count
+            return skip(operation); // the count would never be read
         }
         int at = leavesTraceOut ? skipped : depth;
         return tallies.enter(operation, at, at == 0 ? 0 : (int) open[at - 1]);
     }
 
-    /** The end of a call that is counted. @param call what {@link #enterCounted} answered */
+    /** Ends a counted call. @param call the result of {@link #enterCounted} */
     public void exitCounted(int call, boolean failed) {
         long now = System.nanoTime();
         if (call < 0) {
@@ -200,10 +206,10 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    // ---- calls: what happens seldom ----
+    // ---- calls: the rare paths ----
 
     /**
-     * Is there room for one more call, its exit, and the exits of all open calls? Looks at the
+     * True if there is room for one more call, its exit, and the exits of all open calls. Reads the
      * reader's position.
      */
     private boolean admit() {
@@ -213,7 +219,8 @@ public final class ThreadBuffer extends Ring {
         if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
-        // The caller of what was left out is gone, or it was given up: over, also without its exit.
+        // The caller of the unrecorded calls has ended, or was given up: they are over, even
+        // without their exits.
         skipped = 0;
         endTraceLeftOut();
         if (room()) {
@@ -235,8 +242,8 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The policy {@code block}: waits for room, but never longer than the setting, and only once
-     * for one shortage.
+     * The policy {@code block}: waits for room, at most as long as the setting, and once per
+     * shortage.
      */
     private boolean block() {
         long until = System.nanoTime() + home.blockNanos();
@@ -264,23 +271,23 @@ public final class ThreadBuffer extends Ring {
             if (at == open.length) {
                 open = Arrays.copyOf(open, at * 2);
             }
-            open[at] = operation; // the caller of what is counted inside
+            open[at] = operation; // the caller of the counted calls inside
             gate.countCall();
         } else {
-            callsDropped = callsDropped + 1; // one writer only
+            callsDropped = callsDropped + 1; // single writer
         }
         return - ++skipped;
     }
 
     /**
-     * What must be said before an outermost call. False if there is no room to say it, or nothing
-     * is to be said of this trace.
+     * Writes the escapes that precede an outermost call. False if there is no room, or the trace is
+     * not recorded.
      */
     private boolean begin(int operation) {
         String name = borrowed ? owner.getName() : null;
         boolean isRenamed = name != null && name != nameWritten && !name.equals(nameWritten);
         int needed = (isRenamed ? 1 : 0) + (attached != null ? 1 : 0);
-        // Room first: what finds none is dropped, and the gate has not decided about it.
+        // Room first: a call without room is dropped before the gate decides about it.
         if (needed > 0 && !objectsFit(needed)) {
             return false;
         }
@@ -307,7 +314,7 @@ public final class ThreadBuffer extends Ring {
         return true;
     }
 
-    /** After the exit of an outermost call. */
+    /** Runs after the exit of an outermost call. */
     private void end() {
         segment++;
         calls = 0;
@@ -316,7 +323,7 @@ public final class ThreadBuffer extends Ring {
         giveBack();
     }
 
-    /** A borrowed buffer that was only looked at goes back at once. */
+    /** Returns a borrowed buffer that was only inspected. */
     void settle() {
         if (depth == 0 && skipped == 0) {
             giveBack();
@@ -329,7 +336,7 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    /** An exit that is not that of the innermost open call. */
+    /** Handles an exit of a call that is not the innermost open one. */
     private void exitOdd(int call, int kind, Throwable thrown) {
         if (slot == NOBODYS) {
             home.leftOutEnds(call);
@@ -372,7 +379,7 @@ public final class ThreadBuffer extends Ring {
     /**
      * The token of the innermost open call, for byte code that cannot keep one (constructors).
      *
-     * @param operation what the call must be
+     * @param operation the expected operation of that call
      * @return 0 if there is no such call
      */
     int innermost(int operation) {
@@ -390,7 +397,7 @@ public final class ThreadBuffer extends Ring {
         return 0;
     }
 
-    /** As {@link #innermost}, among the calls that are counted. */
+    /** As {@link #innermost}, for counted calls. */
     int innermostCounted(int operation) {
         return slot < 0 ? innermost(operation) : tallies.innermost(operation);
     }
@@ -411,7 +418,7 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    /** An open call turned out to be one of another operation. */
+    /** Changes the operation of an open call. */
     public void rename(int call, int operation) {
         if (call <= 0 || call > depth || (int) open[call - 1] == operation) {
             return;
@@ -425,9 +432,9 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The outermost call goes on without this thread.
+     * The outermost call continues without this thread.
      *
-     * @return false if it cannot, or has ended meanwhile: it is open as before
+     * @return false if it cannot, or has already ended: the call stays open here
      */
     public boolean leave(int call, HandedCall handed) {
         boolean isLeft =
@@ -445,8 +452,8 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The innermost recorded open call of this thread, or the trace that is being left out, or what
-     * was attached, or null.
+     * The innermost recorded open call of this thread, else the trace that is not recorded, else
+     * the attached context, else null.
      */
     public Context context() {
         if (depth == 0) {
@@ -461,7 +468,7 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Makes {@code context} the parent of the outermost calls to come. @return what it was before,
+     * Makes {@code context} the parent of the next outermost calls. @return the previous parent,
      * may be null
      */
     Context attach(Context context) {
@@ -475,20 +482,23 @@ public final class ThreadBuffer extends Ring {
         return skipped == 0 && head + depth + words < full;
     }
 
-    // ---- life of a buffer ----
+    // ---- life cycle of a buffer ----
 
     /**
-     * A thread takes the buffer; all of its earlier content was complete calls.
+     * Assigns the buffer to a thread; its earlier content consists of complete calls.
      *
      * @param isLent for a call that may end without it
      */
     void own(Thread thread, boolean isLent) {
-        this.isLent = isLent; // first: who sees the owner knows it
+        this.isLent = isLent; // first: a reader that sees the owner sees this too
         attached = null;
         owner = thread;
     }
 
-    /** The thread ended, perhaps with calls open; the reader has closed them on its side. */
+    /**
+     * Resets the buffer after its thread ended, perhaps with calls open; the reader has closed them
+     * on its side.
+     */
     void reset() {
         depth = 0;
         calls = 0;
@@ -518,9 +528,9 @@ public final class ThreadBuffer extends Ring {
     // ---- for the sender ----
 
     /**
-     * Number of the outermost call of the thread, if it is being left out and was not given up,
-     * else 0. May be a moment old. Always 0 of a borrowed buffer: who gave up the call that holds
-     * it would have it given back while that call still has its exit to come.
+     * Number of the thread's outermost call if it is not recorded and was not given up, else 0. The
+     * value may be slightly stale. Always 0 for a borrowed buffer: giving up its call would return
+     * the buffer while the exit of that call is still to come.
      */
     public int outermostLeftOut() {
         int number = leftOutNumber;
@@ -528,42 +538,43 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * An outermost call has been left out for so long that its exit may have been lost, and with it
-     * everything that the thread will ever do: the next call is an outermost one. Called by the
-     * sender, without a lock; without effect where the call has ended meanwhile.
+     * Gives up an outermost call that has been unrecorded for so long that its exit may be lost;
+     * without this, the thread would never record again. The next call is an outermost one. Called
+     * by the sender, without a lock; no effect if the call has ended in the meantime.
      *
-     * @param number what {@link #outermostLeftOut} answered
+     * @param number the result of {@link #outermostLeftOut}
      */
     public void endLeftOut(int number) {
         givenUp = number;
     }
 
-    /** What was counted here since the buffer exists. */
+    /** Counted calls since the buffer exists. */
     public Tallies tallies() {
         return tallies;
     }
 
-    /** Which traces were kept here; null where all are. */
+    /** The counts of traces; null if all are recorded. */
     public TraceGate gate() {
         return gate;
     }
 
     /**
-     * Its thread has ended without giving it back. Of a borrowed one the exit of the outermost call
-     * was lost.
+     * The thread has ended without returning the buffer. For a borrowed buffer, the exit of the
+     * outermost call was lost.
      */
     public boolean hasLostOwner() {
         Thread before = owner;
-        // Asked again: it may have been given back, and taken by another, before its thread ended.
+        // Checked again: the buffer may have been returned, and taken by another thread, before its
+        // thread ended.
         return before != null && !before.isAlive() && owner == before && !isLent;
     }
 
-    /** The thread that writes here now; null when nobody does. */
+    /** The thread that writes here now; null if there is none. */
     public Thread owner() {
         return owner;
     }
 
-    /** Calls left out for want of room, since the buffer exists. */
+    /** Calls dropped because the ring was full, since the buffer exists. */
     public long callsDropped() {
         return callsDropped;
     }
@@ -572,7 +583,7 @@ public final class ThreadBuffer extends Ring {
         return records;
     }
 
-    /** Attributes left out for want of room, since the buffer exists. */
+    /** Attributes dropped because the ring was full, since the buffer exists. */
     public long attributesDropped() {
         return attributes.dropped();
     }

@@ -3,12 +3,12 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * One entry operation and its share of the traces that are kept: a chance, so that those kept are
- * spread over the second, and a number of permits, so that their rate holds also when there are
- * suddenly more. The first trace of an operation is always kept.
+ * One entry operation and its share of the recorded traces: a probability, which spreads them over
+ * the second, and a number of permits, which limits their rate during bursts. The first trace of an
+ * operation is always recorded.
  */
 public final class TraceEntry {
-    /** Random numbers are below this. */
+    /** Upper bound of random numbers, exclusive. */
     static final long CHANCES = 1L << 31;
 
     private final Traces traces;
@@ -17,8 +17,8 @@ public final class TraceEntry {
     private final AtomicInteger permits = new AtomicInteger(1);
 
     /**
-     * Random numbers below this have no chance. 0 at first, which is what a thread sees, too, that
-     * found this object without a lock, and perhaps nothing but its final fields ({@link Traces}).
+     * Random numbers below this are rejected. Initially 0, which is also the value for a thread
+     * that found this object without a lock and sees only its final fields ({@link Traces}).
      */
     private volatile long from;
 
@@ -29,7 +29,7 @@ public final class TraceEntry {
     }
 
     /**
-     * Is this trace kept? Where it has no chance, nothing that threads share is written.
+     * Decides whether a trace is recorded. A rejection by probability writes no shared field.
      *
      * @param random from 0, below {@link #CHANCES}
      */
@@ -42,22 +42,22 @@ public final class TraceEntry {
         return index;
     }
 
-    // ---- for the one who sets the shares: one thread ----
+    // ---- for the thread that sets the shares ----
 
     public int operation() {
         return operation;
     }
 
-    /** Traces that may still be kept; below 0 for some moments where threads meet. */
+    /** Remaining permits; may be negative briefly when threads race. */
     public int permits() {
         return permits.get();
     }
 
     /**
-     * The share for the second that begins now.
+     * Sets the share for the next second.
      *
      * @param chance from 0 to 1
-     * @param more permits beside those that are left; may be negative
+     * @param more permits to add to the remaining ones; may be negative
      */
     public void give(double chance, int more) {
         from = CHANCES - (long) (chance * CHANCES);

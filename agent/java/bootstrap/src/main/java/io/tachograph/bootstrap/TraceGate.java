@@ -5,17 +5,18 @@ import java.lang.invoke.VarHandle;
 import java.util.Arrays;
 
 /**
- * Where the traces of one thread are kept or left out, and counted. One writer, the thread that
- * holds the buffer; anybody reads the counts, which only grow: who gets the buffer next goes on.
+ * Decides for one thread which traces are recorded, and counts them. One writer, the thread that
+ * holds the buffer; any thread may read the counts, which only grow: the next owner of the buffer
+ * continues them.
  *
  * <pre>
- *   0                1      2          3              4
- *   +----------------+------+----------+--------------+------------------+------
- *   | calls left out | kept | left out | follows, kept | follows, left out | ...   four for each
- *   +----------------+------+----------+--------------+------------------+------   entry operation
+ *   0                1      2          3               4
+ *   +----------------+------+----------+---------------+-------------------+------
+ *   | calls excluded | kept | excluded | follows, kept | follows, excluded | ...   four for each
+ *   +----------------+------+----------+---------------+-------------------+-----   entry operation
  * </pre>
  *
- * A trace <i>follows</i> if the process it came from has decided.
+ * A trace <i>follows</i> if the process that it came from has decided.
  */
 public final class TraceGate {
     private static final int CALLS = 0;
@@ -39,7 +40,8 @@ public final class TraceGate {
     private volatile long[] counts = new long[FIRST + CELLS * ENTRIES_FIRST];
 
     /**
-     * Of the trace that is being left out: who caused it, or what is handed on; null for nobody.
+     * Context of the trace that is not recorded: its parent, or the context for callees; null for
+     * none.
      */
     private Context context;
 
@@ -54,9 +56,9 @@ public final class TraceGate {
     /**
      * An outermost call begins.
      *
-     * @param operation its operation
-     * @param cause the call elsewhere that caused it, null for none
-     * @return whether it is recorded with all that it calls; if not, {@link #close} must follow
+     * @param operation the operation of the outermost call
+     * @param cause the call in another thread or process that caused it, null for none
+     * @return true if it is recorded with all its callees; if false, {@link #close} must follow
      */
     boolean isKept(int operation, Context cause) {
         boolean isKept;
@@ -76,7 +78,7 @@ public final class TraceGate {
         return isKept;
     }
 
-    /** A call is left out with its trace. */
+    /** Counts a call of a trace that is not recorded. */
     void countCall() {
         long[] cells = counts;
         COUNTS.setRelease(cells, CALLS, cells[CALLS] + 1);
@@ -92,8 +94,8 @@ public final class TraceGate {
     }
 
     /**
-     * The trace that is being left out, for other threads and processes: they must leave it out,
-     * too. Its ids are those that it would have.
+     * Context of the trace that is not recorded, for other threads and processes: they must not
+     * record it either. Its ids are those that it would have had.
      */
     Context context() {
         if (context == null) {
@@ -107,34 +109,34 @@ public final class TraceGate {
         return context;
     }
 
-    /** The outermost call of a trace that was left out is over. */
+    /** Ends the outermost call of a trace that is not recorded. */
     void close() {
         context = null;
     }
 
-    // ---- for others ----
+    // ---- for other threads ----
 
-    /** Calls of all traces that were left out. */
+    /** Calls of all traces that were not recorded. */
     public long callsLeftOut() {
         return cell(CALLS);
     }
 
-    /** Traces that began here and were kept. @param index of the entry operation */
+    /** Recorded traces that began here. @param index of the entry operation */
     public long kept(int index) {
         return cell(FIRST + CELLS * index + KEPT);
     }
 
-    /** Those that began here and were left out. */
+    /** Unrecorded traces that began here. */
     public long leftOut(int index) {
         return cell(FIRST + CELLS * index + LEFT_OUT);
     }
 
-    /** Traces that came from another process, which keeps them. */
+    /** Traces from another process that records them. */
     public long followsKept(int index) {
         return cell(FIRST + CELLS * index + FOLLOWS_KEPT);
     }
 
-    /** Those that the other process does not keep. */
+    /** Traces from another process that does not record them. */
     public long followsLeftOut(int index) {
         return cell(FIRST + CELLS * index + FOLLOWS_LEFT_OUT);
     }

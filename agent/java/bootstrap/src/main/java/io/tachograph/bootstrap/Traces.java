@@ -4,34 +4,34 @@ import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Which traces are kept, where the setting {@code traces_max} does not let all of them be. Made
- * only then. A trace is kept or left out whole: decided once, where it begins ({@link TraceGate}),
- * and everything that it does elsewhere follows.
+ * Selects the recorded traces when the setting {@code traces_max} limits them; created only then. A
+ * trace is recorded whole or not at all: decided once, where it begins ({@link TraceGate}); its
+ * calls on other threads follow the decision.
  *
- * <p>Each operation with which traces begin, the <i>entry operation</i>, has a share of its own
- * ({@link TraceEntry}). Shares are set anew every second by what was seen in the one before: the
- * method of Jaeger's adaptive sampling (Shkuro, Mastering Distributed Tracing, 2019, ch. 8), which
- * has a probability for each operation and a rate below which nothing is left out; what is adapted
- * is the number of traces in a time, as in Dapper (Sigelman et al., 2010, sec. 4.4).
+ * <p>Each operation with which traces begin, the <i>entry operation</i>, has its own share ({@link
+ * TraceEntry}). Shares are recomputed every second from the second before, by the method of
+ * Jaeger's adaptive sampling (Shkuro, Mastering Distributed Tracing, 2019, ch. 8): a probability
+ * for each operation and a rate up to which every trace is recorded. The number of traces per time
+ * is adapted as in Dapper (Sigelman et al., 2010, sec. 4.4).
  *
  * <p>After: {@code io.tachograph.core.cost.TraceKeeper}, which sets the shares.
  */
 public final class Traces {
-    /** Entry operations with a share of their own; the others have one together. */
+    /** Entry operations with their own share; the others have one in common. */
     static final int ENTRIES_MAX = 512;
 
     private static final int TABLE_FIRST = 1_024;
 
     private final long perSecondMax;
 
-    /** What no entry operation has a claim to, in this second: first come, first served. */
+    /** Traces of this second that belong to no share: first come, first served. */
     private final AtomicInteger spare;
 
     private final TraceEntry others;
 
     /**
-     * By operation. Read without the lock: an entry that is missed is looked for again with it, one
-     * that is found is complete, since what it begins with is in final fields, or zero.
+     * By operation. Read without the lock: a missed entry is looked up again under it; a found
+     * entry is usable, since its initial state is in final fields, or zero.
      */
     private volatile TraceEntry[] table = new TraceEntry[TABLE_FIRST];
 
@@ -54,10 +54,10 @@ public final class Traces {
     }
 
     /**
-     * With a lock on a thread of the program, as in {@link Operations} and {@link CallPairs}: when
-     * an operation begins a trace for the first time, by the threads that do so at this moment, so
-     * no more often than there are operations and threads, for some hundred ns. Nothing is waited
-     * for inside of it.
+     * Takes a lock on a thread of the program, as {@link Operations} and {@link CallPairs} do: only
+     * when an operation begins a trace for the first time, by the threads that do so at that
+     * moment, so at most once per operation and thread, for some hundred ns. The lock is never held
+     * while waiting.
      */
     private synchronized TraceEntry add(int operation) {
         TraceEntry[] known = table;
@@ -81,24 +81,24 @@ public final class Traces {
         return entry;
     }
 
-    /** One trace more than the shares allow; no shared write where there is nothing left. */
+    /** Takes one trace beyond the shares; writes no shared field when none is left. */
     boolean takeSpare() {
         return spare.get() > 0 && spare.getAndDecrement() > 0;
     }
 
-    // ---- for the one who sets the shares: one thread ----
+    // ---- for the thread that sets the shares ----
 
-    /** The setting. */
+    /** Value of {@code traces_max}. */
     public long perSecondMax() {
         return perSecondMax;
     }
 
-    /** Entry operations seen so far, by index; not to be changed. */
+    /** Known entry operations, by index; must not be modified. */
     public TraceEntry[] entries() {
         return all;
     }
 
-    /** Traces beyond the shares, for the second that begins now. */
+    /** Sets the number of traces beyond the shares for the next second. */
     public void spare(int count) {
         spare.set(count);
     }

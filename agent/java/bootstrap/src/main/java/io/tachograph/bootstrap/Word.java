@@ -1,7 +1,7 @@
 package io.tachograph.bootstrap;
 
 /**
- * How one event is packed into one {@code long} of a thread's ring.
+ * Layout of one event in a {@code long} of a thread's ring.
  *
  * <pre>
  *  63                                    22 21                  2 1  0
@@ -10,9 +10,9 @@ package io.tachograph.bootstrap;
  *  +---------------------------------------+---------------------+----+
  * </pre>
  *
- * The time is not a difference, so the writer needs no memory of the event before. It repeats after
- * 2^42 ns (73 minutes); the reader adds the upper bits from its own clock, which works as long as
- * no word waits that long. The sender empties the rings some ten times a second.
+ * The time is absolute, so the writer needs no state of the previous event. It wraps after 2^42 ns
+ * (73 minutes); the reader adds the upper bits from its own clock, which is correct as long as no
+ * word waits longer. The sender empties the rings about ten times a second.
  */
 public final class Word {
     /** The innermost open call returned. */
@@ -25,14 +25,14 @@ public final class Word {
     public static final int EXIT_FAILED = 2;
 
     /**
-     * Not an event: the middle field says what, see the constants below. The time field is not
-     * used.
+     * Not an event: the middle field has the type of escape, see the constants below. The time
+     * field is unused.
      */
     public static final int ESCAPE = 3;
 
     /**
-     * Escape: the next word is the number of the next segment of this ring; later ones count up
-     * from it.
+     * Escape: the next word is the number of the next segment of this ring; the following segments
+     * count up from it.
      */
     public static final int SEGMENT_NUMBER = 1;
 
@@ -54,20 +54,20 @@ public final class Word {
     public static final int THREAD = 6;
 
     /**
-     * Escape: an open call turned out to be one of another operation; the next word is its token
-     * (upper half) and the operation's id.
+     * Escape: the operation of an open call changed; the next word is its token (upper half) and
+     * the new operation's id.
      */
     public static final int OPERATION = 7;
 
     /**
-     * Escape: the outermost call, and no other one is open, goes on without this thread; one
-     * object, a {@link HandedCall}.
+     * Escape: the outermost call, the only open one, continues without this thread; one object, a
+     * {@link HandedCall}.
      */
     public static final int HANDED = 8;
 
     /**
-     * Escape, from here on: a record of the declared type with the id by which it is higher. Its
-     * time field is used. A word for each number follows; everything else is an object.
+     * Escape, this value and above: a record of a declared type, whose id is the difference. Its
+     * time field is used. A word for each number follows; other values are objects.
      */
     public static final int RECORD = 16;
 
@@ -103,7 +103,7 @@ public final class Word {
         return (int) word & 3;
     }
 
-    /** The operation of an {@link #ENTER}, the sort of an {@link #ESCAPE}. */
+    /** The operation of an {@link #ENTER}, the type of an {@link #ESCAPE}. */
     public static int middle(long word) {
         return (int) (word >>> MIDDLE_SHIFT) & OPERATION_MAX;
     }
@@ -112,7 +112,7 @@ public final class Word {
      * The full time of an event.
      *
      * @param word the event
-     * @param now a {@code System.nanoTime()} read after the word became visible, so at or after the
+     * @param now a {@code System.nanoTime()} read after the word became visible, so not before the
      *     event
      */
     public static long time(long word, long now) {
