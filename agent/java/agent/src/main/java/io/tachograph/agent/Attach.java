@@ -10,14 +10,14 @@ import java.io.IOException;
 import java.net.URISyntaxException;
 
 /**
- * {@code java -jar tachograph-agent.jar PID [agent.toml]}: loads the agent into a program that is
- * running already. Its settings are those of that program's environment, and of the file.
+ * {@code java -jar tachograph-agent.jar PID [agent.toml]}: loads the agent into a running program.
+ * Its settings come from the environment of that program and from the file.
  */
 public final class Attach {
     private static final String USAGE =
             "usage: java -jar tachograph-agent.jar PID [agent.toml]\n"
-                    + "  PID         process of a running Java program; jps -l lists them\n"
-                    + "  agent.toml  settings; TACHO_ variables of that program's environment win";
+                    + "  PID         process id of a running Java program; jps -l lists them\n"
+                    + "  agent.toml  settings; that program's TACHO_ variables take precedence";
 
     private Attach() {}
 
@@ -32,11 +32,11 @@ public final class Attach {
             attach(pid, file);
             System.err.println("the agent is in process " + pid);
         } catch (NoClassDefFoundError e) {
-            fail("this Java cannot attach to others, a JDK is needed (module jdk.attach)");
+            fail("this Java runtime cannot attach: a JDK is needed (module jdk.attach)");
         } catch (AttachNotSupportedException | IOException e) {
             fail("cannot attach to process " + pid + ": " + e.getMessage());
         } catch (AgentLoadException | AgentInitializationException e) {
-            fail("process " + pid + " does not take the agent: " + e.getMessage());
+            fail("process " + pid + " rejected the agent: " + e.getMessage());
         }
     }
 

@@ -13,9 +13,9 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Loads the agent's own classes, Byte Buddy among them, from {@code inst/} in the agent's jar. Its
- * parent is the platform loader: it does not see the program's classes, nor the program these, so
- * neither can have the wrong version.
+ * Loads the agent's own classes, including Byte Buddy, from {@code inst/} in the agent's jar. Its
+ * parent is the platform loader: the program's classes and the agent's are invisible to each other,
+ * so their versions cannot conflict.
  */
 final class InsideClassLoader extends ClassLoader {
     static {
@@ -49,7 +49,7 @@ final class InsideClassLoader extends ClassLoader {
         return defineClass(name, bytes, 0, bytes.length, domain);
     }
 
-    /** Byte Buddy reads the byte code of advice this way. */
+    /** Byte Buddy reads the byte code of advice through this method. */
     @Override
     public InputStream getResourceAsStream(String name) {
         try {

@@ -6,8 +6,8 @@ import java.net.URI;
 import java.util.jar.JarFile;
 
 /**
- * Where the JVM enters the agent, before {@code main} ({@code -javaagent}) or later ({@code
- * agentmain}). Whatever goes wrong here, the program starts as if there were no agent.
+ * Entry point of the agent, before {@code main} ({@code -javaagent}) or later ({@code agentmain}).
+ * If the agent fails here, the program starts without it.
  */
 public final class Premain {
     private static final String STARTUP = "io.tachograph.agent.inside.Startup";
@@ -26,7 +26,7 @@ public final class Premain {
     private static synchronized void start(String arguments, Instrumentation instrumentation) {
         if (started) {
             System.err.println(
-                    "tachograph: the agent is there already, the second one does nothing");
+                    "tachograph: agent already loaded; ignoring this one");
             return;
         }
         started = true;
@@ -41,7 +41,7 @@ public final class Premain {
         } catch (Throwable e) {
             Throwable cause = e.getCause() != null ? e.getCause() : e;
             System.err.println(
-                    "tachograph: the agent could not start, nothing is recorded: " + cause);
+                    "tachograph: the agent failed to start, nothing is recorded: " + cause);
         }
     }
 }

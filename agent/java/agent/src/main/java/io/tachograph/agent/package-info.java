@@ -1,4 +1,2 @@
-/**
- * How the agent gets into a JVM: the entry point and the class loader that hides everything else.
- */
+/** Loading the agent into a JVM: the entry point, and the class loader that isolates the rest. */
 package io.tachograph.agent;

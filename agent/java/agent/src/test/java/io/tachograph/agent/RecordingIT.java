@@ -309,7 +309,7 @@ class RecordingIT {
             assertEquals("attached", server.hello.get("service"));
             program.attach("");
             program.terminate();
-            assertTrue(program.errors().contains("the agent is there already"));
+            assertTrue(program.errors().contains("agent already loaded"));
             assertNull(server.fault);
             assertTrue(
                     server.decoder().roots.stream()

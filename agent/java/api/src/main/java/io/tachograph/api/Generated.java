@@ -5,7 +5,7 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
-/** On classes that were made of a {@link Record}: the agent does not watch their methods. */
+/** Marks classes generated from a {@link Record}: the agent does not record their methods. */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.TYPE)
 public @interface Generated {}

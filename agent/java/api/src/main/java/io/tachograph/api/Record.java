@@ -23,18 +23,18 @@ import java.lang.annotation.Target;
  * CartEmptiedRecord.write(17, Reason.GIVEN_UP);                             // generated
  * }</pre>
  *
- * On an interface each abstract method is a record type, its parameters are the fields; on a Java
- * record the components are. A field is a {@code boolean}, a {@code byte}, {@code short}, {@code
- * int}, {@code long}, {@code float} or {@code double}, a {@link String}, a {@link CharSequence}, an
- * enum, a {@link java.util.UUID}, an {@link java.time.Instant} or a {@link java.time.Duration}
- * (in ns); at most 64 of them.
+ * On an interface, each abstract method declares a record type, and its parameters are the fields;
+ * on a Java record, the components are the fields. A field is a {@code boolean}, a {@code byte},
+ * {@code short}, {@code int}, {@code long}, {@code float} or {@code double}, a {@link String}, a
+ * {@link CharSequence}, an enum, a {@link java.util.UUID}, an {@link java.time.Instant} or a {@link
+ * java.time.Duration} (in ns); at most 64 fields.
  */
 @Retention(RetentionPolicy.SOURCE)
 @Target({ElementType.TYPE, ElementType.METHOD})
 public @interface Record {
     /**
-     * On an interface what the names of its types begin with, on a method or a Java record the
-     * type's name. Else the names in the source, in snake case.
+     * On an interface, the prefix of its type names; on a method or a Java record, the type name.
+     * By default names are those of the source, in snake case.
      */
     String value() default "";
 }

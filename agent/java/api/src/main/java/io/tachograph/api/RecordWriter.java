@@ -4,8 +4,8 @@ import io.tachograph.bootstrap.RecordCursor;
 import io.tachograph.bootstrap.RecordTypes;
 
 /**
- * What generated code calls where {@link Records#on} says that there is an agent; nothing else
- * should. A record is {@link #begin}, the values in the order of the fields, {@link #end}.
+ * The interface between generated code and an agent, used if {@link Records#on} is true; not for
+ * other callers. A record is {@link #begin}, the values in the order of the fields, {@link #end}.
  */
 public final class RecordWriter {
     private RecordWriter() {}
@@ -14,14 +14,14 @@ public final class RecordWriter {
      * The id of a type.
      *
      * @param kinds a constant of {@link RecordTypes} for each field
-     * @param fields name and unit of each field, in turn
+     * @param fields name and unit of each field, alternately
      */
     public static int type(String name, String kinds, String... fields) {
         return RecordTypes.shared().id(name, kinds, fields);
     }
 
     /**
-     * @return where the values go; null if the record is left out
+     * @return the target of the values; null if the record is dropped
      */
     public static Object begin(int type, int words, int objects) {
         RecordCursor cursor = RecordCursor.current();
@@ -44,19 +44,20 @@ public final class RecordWriter {
         ((RecordCursor) to).put((long) Float.floatToRawIntBits(value));
     }
 
-    /** A value that may be null; of a class of the JDK's, and immutable. */
+    /** A value that may be null; immutable, of a class of the JDK. */
     public static void object(Object to, Object value) {
         ((RecordCursor) to).put(value);
     }
 
     /**
-     * A record is not there.
+     * Counts a record that could not be created.
      *
-     * @param type its name
-     * @param thrown what a value's own code threw, or what there was not enough of
+     * @param type name of the type
+     * @param thrown exception from the program's code of a value, or an out-of-memory or stack
+     *     overflow error
      */
     public static void failed(String type, Throwable thrown) {
-        RecordCursor.current().fail(); // first: a borrowed buffer goes back, whatever comes
+        RecordCursor.current().fail(); // first: returns a borrowed buffer in any case
         RecordTypes.shared().failed(type, thrown);
     }
 

@@ -5,9 +5,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MutableCallSite;
 
 /**
- * Is there an agent? Generated code asks before each record. The answer is a constant to the JIT
- * compiler, so that a record costs nothing where there is none, and it changes once, when an agent
- * is attached to a program that runs.
+ * Whether an agent is loaded. Generated code checks it before each record. The JIT compiler treats
+ * the answer as a constant, so a record costs nothing without an agent. It changes once, when an
+ * agent is attached to a running program.
  */
 public final class Records {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
@@ -16,16 +16,16 @@ public final class Records {
 
     private Records() {}
 
-    /** Records are kept. */
+    /** True if an agent records. */
     public static boolean on() {
         try {
             return (boolean) ON.invokeExact();
         } catch (Throwable e) {
-            return false; // out of stack
+            return false; // stack overflow
         }
     }
 
-    /** The agent has come after this class was loaded. To be called by the agent. */
+    /** Called by the agent when it was loaded after this class. */
     public static void attached() {
         if (isAgentThere()) {
             SITE.setTarget(constant(true));
@@ -38,15 +38,15 @@ public final class Records {
     }
 
     /**
-     * By name: a reference in byte code that could not be resolved once never can, and the agent
-     * may come later.
+     * Looked up by name: a reference in byte code that failed to resolve once never resolves, and
+     * an agent may be attached later.
      */
     private static boolean isAgentThere() {
         try {
             Class<?> recorder = Class.forName(RECORDER, true, Records.class.getClassLoader());
             return (boolean) recorder.getMethod("isStarted").invoke(null);
         } catch (ReflectiveOperationException | LinkageError e) {
-            return false; // no agent, or one that knows no records
+            return false; // no agent, or a version without declared records
         }
     }
 }

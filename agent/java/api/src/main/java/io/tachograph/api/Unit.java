@@ -5,7 +5,7 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
-/** What a field's value is counted in: {@code EUR}, {@code ms}, {@code B}. At most 64 bytes. */
+/** Unit of a field's value: {@code EUR}, {@code ms}, {@code B}. At most 64 bytes. */
 @Retention(RetentionPolicy.SOURCE)
 @Target({ElementType.PARAMETER, ElementType.FIELD})
 public @interface Unit {

@@ -8,9 +8,9 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * Classes that are, or inherit from, one of some types. An ancestor without a class file (made at
- * run time, by another agent for one) ends the look in that direction only, instead of failing for
- * the class.
+ * Matches classes that are one of some types, or inherit from one. An ancestor without a class file
+ * (generated at run time, for example by another agent) ends the search in that direction instead
+ * of failing for the class.
  */
 public final class Inherits extends ElementMatcher.Junction.AbstractBase<TypeDescription> {
     private final Set<String> names;
@@ -44,7 +44,7 @@ public final class Inherits extends ElementMatcher.Junction.AbstractBase<TypeDes
                 }
             }
         } catch (TypePool.Resolution.NoSuchTypeException e) {
-            // Nobody knows what that one inherits.
+            // The ancestor has no class file, so its ancestors are unknown.
         }
         return false;
     }

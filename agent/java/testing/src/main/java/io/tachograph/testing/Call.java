@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** One call of a trace as the server got it, with what it called. */
+/** One call of a trace as received by the server, with its callees. */
 public final class Call {
-    /** The last part of its segment has the last word. */
+    /** From the last part of its segment. */
     public String operation;
 
     public final int kind;
@@ -69,7 +69,7 @@ public final class Call {
     }
 
     public int depth() {
-        // Not recursive in the usual way: tests go 10,000 calls deep along first children.
+        // Iterative along first children: tests nest 10,000 calls.
         int deepest = 0;
         List<Call> level = List.of(this);
         while (!level.isEmpty()) {

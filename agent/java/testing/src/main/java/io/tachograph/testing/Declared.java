@@ -6,8 +6,8 @@ import java.util.Map;
  * A record of a declared type.
  *
  * @param at ns since the epoch
- * @param trace null outside of calls, and so is the span
- * @param values by the fields' names, in their order; null is a value
+ * @param trace null outside of calls; then the span is null too
+ * @param values by field name, in order of the fields; null is a value
  */
 public record Declared(
         RecordType type,

@@ -11,9 +11,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Understands DICT and DATA of one session, and puts the parts of segments together to trees of
- * calls. Refuses what the real server would refuse: ids that are not defined on the connection,
- * exits without a call, a part that does not continue the one before.
+ * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. Refuses
+ * the input that the real server refuses: ids that are not defined on the connection, exits without
+ * a call, a part that does not continue the previous one.
  */
 public final class Decoder {
     private final Session session;
@@ -24,22 +24,22 @@ public final class Decoder {
     private final Map<Integer, RecordType> recordTypes = new HashMap<>();
     private final Map<Long, Open> open = new HashMap<>();
 
-    /** As a server of before there were declared records: it has none of their definitions. */
+    /** Decodes like a server without declared records: it has none of their definitions. */
     public boolean isOld;
 
     public final List<Call> roots = new ArrayList<>();
     public final List<Sample> samples = new ArrayList<>();
     public final List<Declared> declared = new ArrayList<>();
 
-    /** Calls whose exit came. */
+    /** Calls with an exit. */
     public long callsEnded;
 
     public long segmentParts;
 
-    /** Parts that did not follow the one before: calls were dropped between them. */
+    /** Parts that do not continue the previous one: calls were dropped between them. */
     public long gaps;
 
-    /** A segment whose last part has not come. */
+    /** A segment without its last part. */
     private static final class Open {
         final Deque<Call> stack = new ArrayDeque<>();
         final Map<Integer, Call> calls = new HashMap<>();
@@ -80,7 +80,7 @@ public final class Decoder {
                     series.put(id, labels);
                 }
                 case 4 -> {
-                    Fields.check(!isOld, "a record type for a server that knows none");
+                    Fields.check(!isOld, "a record type for a server without record types");
                     recordTypes.put(id, RecordType.read(in));
                 }
                 default -> throw new IllegalStateException("definition of sort " + sort);
@@ -108,7 +108,7 @@ public final class Decoder {
                 case 4 -> declared(record, base);
                 default -> throw new IllegalStateException("record of tag " + tag);
             }
-            Fields.check(record.atEnd(), "bytes are left after a record of tag " + tag);
+            Fields.check(record.atEnd(), "unread bytes after a record of tag " + tag);
         }
     }
 
@@ -129,7 +129,7 @@ public final class Decoder {
     }
 
     private void declared(Fields in, long base) {
-        Fields.check(!isOld, "a declared record for a server that knows none");
+        Fields.check(!isOld, "a declared record for a server without record types");
         RecordType type = defined(recordTypes, in.count());
         Map<String, String> labels = defined(series, in.count());
         long at = base + in.zigzag();
@@ -184,7 +184,7 @@ public final class Decoder {
         } else {
             Fields.check(
                     before.nextCall == firstCall,
-                    "segment " + number + " part " + part + " goes on at call " + firstCall);
+                    "segment " + number + " part " + part + " continues at call " + firstCall);
         }
         Open state = follows ? before : new Open();
         state.part = part;
@@ -198,7 +198,8 @@ public final class Decoder {
             if (follows) {
                 Call known = stack.get(n - 1 - at);
                 Fields.check(
-                        known == state.calls.get(call), "carried call " + call + " is another");
+                        known == state.calls.get(call),
+                        "carried call " + call + " has another operation");
                 known.operation = operation;
                 Fields.check(
                         Math.abs(known.start - entered) < 1_000,
@@ -242,12 +243,12 @@ public final class Decoder {
             String thread,
             long start) {
         int n = in.count();
-        Fields.check(n > 0 && n <= 65_536, "a segment of " + n + " events");
+        Fields.check(n > 0 && n <= 65_536, "segment with " + n + " events");
         long time = start;
         for (int at = 0; at < n; at++) {
             long head = in.varint();
             time += head >>> 1;
-            Fields.check(at > 0 || head >>> 1 == 0, "the first event has a difference");
+            Fields.check(at > 0 || head >>> 1 == 0, "the first event has a time difference");
             int operation = (head & 1) != 0 ? in.count() : -1;
             if (operation > 0) {
                 int call = state.nextCall++;
@@ -296,7 +297,7 @@ public final class Decoder {
     private void attributes(Fields in, Open state) {
         for (int n = in.count(); n > 0; n--) {
             Call call = state.calls.get(in.count());
-            Fields.check(call != null, "an attribute of a call that is not there");
+            Fields.check(call != null, "an attribute of a missing call");
             String key = defined(texts, in.count());
             String value =
                     switch (in.u8()) {

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.HexFormat;
 
 /**
- * Reads the protocol's primitive types. A fault in the bytes is an {@link IllegalStateException}.
+ * Reads the primitive types of the protocol. Invalid bytes are an {@link IllegalStateException}.
  */
 public final class Fields {
     private final byte[] bytes;

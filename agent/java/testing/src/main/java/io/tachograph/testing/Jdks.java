@@ -9,7 +9,7 @@ import java.util.stream.Stream;
 
 /** The JDKs that the agent is tested on. */
 public final class Jdks {
-    /** Versions that must be there. */
+    /** Versions that must be installed. */
     public static final List<Integer> VERSIONS = List.of(17, 25);
 
     private Jdks() {}
@@ -18,7 +18,7 @@ public final class Jdks {
      * The {@code java} command of a version: of this JVM, {@code TACHO_JDK<version>}, {@code
      * JAVA_HOME}, or a directory below /usr/lib/jvm, /opt/java or ~/.sdkman/candidates/java.
      *
-     * @throws IllegalStateException with a sentence that says where it was looked for
+     * @throws IllegalStateException that lists the places searched
      */
     public static Path java(int version) {
         for (Path home : homes(version)) {
@@ -54,13 +54,13 @@ public final class Jdks {
             try (Stream<Path> found = Files.list(Path.of(folder))) {
                 found.sorted().forEach(homes::add);
             } catch (IOException e) {
-                // Not there.
+                // Directory does not exist.
             }
         }
         return homes;
     }
 
-    /** From the file {@code release}, 0 if it has none. */
+    /** Version in the file {@code release}, 0 if it has none. */
     private static int versionOf(Path home) {
         try (Stream<String> lines = Files.lines(home.resolve("release"))) {
             return lines.filter(line -> line.startsWith("JAVA_VERSION="))

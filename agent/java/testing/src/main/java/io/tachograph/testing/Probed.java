@@ -3,14 +3,14 @@ package io.tachograph.testing;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What a client answered to PROBES. */
+/** The PROBED answer of a client. */
 public record Probed(
         long revision, long on, long aggregated, long off, List<Matched> rules, List<Moved> moved) {
 
-    /** What became of one rule. */
+    /** Result of one rule. */
     public record Matched(long methods, String fault) {}
 
-    /** An operation that the client moved to aggregate-only mode by itself. */
+    /** An operation that the client itself moved to aggregate-only mode. */
     public record Moved(String operation, String reason, long since) {}
 
     static Probed read(byte[] body) {
@@ -31,11 +31,11 @@ public record Probed(
         for (int at = 0; at < moves; at++) {
             moved.add(new Moved(in.string(), in.string(), in.u64()));
         }
-        Fields.check(in.atEnd(), "bytes are left after PROBED");
+        Fields.check(in.atEnd(), "unread bytes after PROBED");
         return new Probed(revision, on, aggregated, off, rules, moved);
     }
 
-    /** How many methods rule {@code at} decides. */
+    /** Number of methods decided by rule {@code at}. */
     public long matched(int at) {
         return rules.get(at).methods();
     }

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.function.IntFunction;
 
-/** What DICT says of a declared record type. */
+/** Definition of a declared record type in DICT. */
 public record RecordType(String name, List<Field> fields) {
     /** One field. */
     public record Field(int type, String name, String unit) {}

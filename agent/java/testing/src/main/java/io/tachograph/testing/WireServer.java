@@ -21,27 +21,29 @@ import java.util.function.Predicate;
 import java.util.zip.CRC32C;
 
 /**
- * A server of the native protocol in this JVM. What it got survives {@link #stop} and {@link
+ * A server of the native protocol in this JVM. Received data survives {@link #stop} and {@link
  * #start}, as on a disk.
  */
 public final class WireServer implements Closeable {
-    /** How it behaves. */
+    /** Behaviour of the server. */
     public enum Mode {
-        /** As it should. */
+        /** Follows the protocol. */
         GOOD,
-        /** Takes everything, acknowledges nothing. */
+        /** Reads everything, acknowledges nothing. */
         SILENT,
         /** Accepts and never reads. */
         DEAF,
-        /** Answers HELLO with something else. */
+        /** Answers HELLO with invalid bytes. */
         GARBAGE,
         /** Answers HELLO with ERROR {@link #errorCode}. */
         REFUSING,
-        /** Answers the first DATA frame with ERROR {@link #errorCode}, then is good. */
+        /**
+         * Answers the first DATA frame with ERROR {@link #errorCode}, then follows the protocol.
+         */
         REFUSING_DATA,
         /**
-         * At the first DATA frame says WAIT, is silent for longer than three heartbeats, then is
-         * good.
+         * Answers the first DATA frame with WAIT, is silent for longer than three heartbeats, then
+         * follows the protocol.
          */
         WAITING
     }
@@ -50,7 +52,7 @@ public final class WireServer implements Closeable {
     public volatile int errorCode = 9;
     public volatile int heartbeatMs = 1_000;
 
-    /** Of before there were declared records. */
+    /** Behaves like a server without declared records. */
     public volatile boolean isOld;
 
     public final Map<String, String> hello = new LinkedHashMap<>();
@@ -60,12 +62,12 @@ public final class WireServer implements Closeable {
     public volatile long entriesDropped;
     public volatile long dataBytes;
 
-    /** Everything that clients sent; null to keep nothing. */
+    /** All bytes sent by clients; null to keep none. */
     public volatile ByteArrayOutputStream copy;
 
     public volatile long allBytes;
 
-    /** The first thing that was wrong with what the client sent; null if nothing was. */
+    /** The first protocol error of a client; null if none. */
     public volatile Throwable fault;
 
     private final Map<String, Long> acknowledged = new HashMap<>();
@@ -76,7 +78,7 @@ public final class WireServer implements Closeable {
     private volatile Probed probed;
     private byte[] probes;
     private OutputStream toClient;
-    /** Sessions that follow from a secret begin with this, "tach". */
+    /** Prefix of sessions that are derived from a secret, "tach". */
     private static final long MARK = 0x74616368;
 
     private Decoder last = new Decoder(new Session(0, 0));
@@ -105,13 +107,13 @@ public final class WireServer implements Closeable {
         return socket;
     }
 
-    /** Goes on listening after {@link #stop}. */
+    /** Continues to listen after {@link #stop}. */
     public void start() throws IOException {
         listener = listen(port);
         serve(listener);
     }
 
-    /** Dies: closes the port and the connection. */
+    /** Simulates a crash: closes the port and the connection. */
     public void stop() throws IOException {
         listener.close();
         Socket socket = client;
@@ -125,12 +127,12 @@ public final class WireServer implements Closeable {
         stop();
     }
 
-    /** What the last session sent. Use inside {@link #read} or after the client has ended. */
+    /** Data of the last session. Use inside {@link #read} or after the client has ended. */
     public synchronized Decoder decoder() {
         return last;
     }
 
-    /** Waits until what was received fits, or the time is up. @return whether it fitted */
+    /** Waits until the condition holds or the time is up. @return whether it holds */
     public boolean await(long seconds, Predicate<Decoder> condition) throws InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
         while (true) {
@@ -161,18 +163,18 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /** As a server that has no rules, or was started anew. */
+    /** Behaves like a restarted server or one without rules. */
     public synchronized void forgetRules() {
         probes = null;
         probed = null;
     }
 
-    /** The client's last answer; null if there was none. */
+    /** The client's last PROBED answer; null if none. */
     public Probed probed() {
         return probed;
     }
 
-    /** Waits for an answer. @return whether one that fits came in time */
+    /** Waits for a matching answer. @return whether one arrived in time */
     public boolean awaitProbed(long seconds, Predicate<Probed> condition)
             throws InterruptedException {
         return await(seconds, got -> probed != null && condition.test(probed));
@@ -189,7 +191,7 @@ public final class WireServer implements Closeable {
                                     connections++;
                                     connection(accepted);
                                 } catch (EOFException | java.net.SocketException e) {
-                                    // The client or we closed it.
+                                    // Closed by either side.
                                 } catch (IOException | RuntimeException e) {
                                     fault = fault == null ? e : fault;
                                 }
@@ -250,7 +252,7 @@ public final class WireServer implements Closeable {
             Fields.check(type == 1 || session != null, "frame " + type + " before HELLO");
             if (type == 3 && mode == Mode.REFUSING_DATA) {
                 mode = Mode.GOOD;
-                out.write(frame(69, varint(errorCode), string("not like this")));
+                out.write(frame(69, varint(errorCode), string("refused by test")));
                 return;
             }
             if (type == 3 && mode == Mode.WAITING) {
@@ -331,7 +333,9 @@ public final class WireServer implements Closeable {
         }
         if (high >>> 32 == MARK) {
             Session own = Session.of(in.raw(16));
-            Fields.check(own.high() == high && own.low() == low, "the session is not that of the secret");
+            Fields.check(
+                    own.high() == high && own.low() == low,
+                    "the session is not derived from the secret");
         }
         String session = Fields.hex(high) + Fields.hex(low);
         acknowledged.putIfAbsent(session, 0L);

@@ -16,10 +16,10 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Gives the bootstrap loader the classes that advice touches. They are defined one by one:
- * appending the jar to the bootstrap search path would do it too, but then the JVM prints a warning
- * into the program's output and stops sharing the program's archived classes, which makes its start
- * slower. That way is the fallback.
+ * Defines the classes used by advice in the bootstrap loader, one by one. Appending the jar to the
+ * bootstrap search path would work too, but then the JVM prints a warning into the program's output
+ * and stops sharing the program's archived classes, which slows down its start. That way is the
+ * fallback.
  */
 final class BootstrapClasses {
     private static final String PREFIX = "io/tachograph/bootstrap/";
@@ -52,8 +52,8 @@ final class BootstrapClasses {
     }
 
     /**
-     * A class can only be defined after those it extends: what fails for want of one is tried
-     * again.
+     * A class can only be defined after its supertypes: a class that fails because one is missing
+     * is tried again.
      */
     private static void define(Instrumentation instrumentation, Map<String, byte[]> classes)
             throws ReflectiveOperationException {

@@ -7,18 +7,21 @@ import java.io.IOException;
 import java.lang.instrument.Instrumentation;
 import java.util.jar.JarFile;
 
-/** Called by {@code io.tachograph.agent.Premain}, by name: it lives in the other class loader. */
+/**
+ * Called by {@code io.tachograph.agent.Premain} through its name, since it is in the other class
+ * loader.
+ */
 public final class Startup {
     private Startup() {}
 
     /**
      * @param arguments path of the configuration file, or null
-     * @param jar the agent's own
+     * @param jar the agent's jar
      */
     public static void start(String arguments, Instrumentation instrumentation, JarFile jar)
             throws IOException {
-        // From here and not from Premain: what the JVM opens for it is open to the module of the
-        // caller, and that of Premain is the program's.
+        // Called from here, not from Premain: the JVM opens packages to the module of the caller,
+        // and Premain is in the module of the program.
         BootstrapClasses.install(instrumentation, jar);
         Agent.start(arguments, instrumentation, Probes.all());
     }

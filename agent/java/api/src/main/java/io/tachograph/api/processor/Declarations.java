@@ -26,18 +26,20 @@ import javax.lang.model.type.TypeMirror;
 import javax.lang.model.util.ElementFilter;
 import javax.lang.model.util.Elements;
 
-/** What do annotated interfaces and Java records declare? Everything that is wrong is said here. */
+/**
+ * Reads the record types of annotated interfaces and Java records, and reports all errors in them.
+ */
 final class Declarations {
-    /** As on the wire. */
+    /** As in the wire format. */
     static final int RECORD_FIELDS_MAX = 64;
 
     static final int RECORD_UNIT_BYTES_MAX = 64;
     private static final int NAME_BYTES_MAX = 256;
 
-    /** What can be asked for without quotes. */
+    /** Names that queries accept without quotes. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z_:][A-Za-z0-9_:]*");
 
-    /** Members that an entry has of its own. */
+    /** Members that every entry has. */
     private static final Set<String> RESERVED = Set.of("trace_id", "span_id");
 
     private static final Map<String, Field.Kind> KINDS =
@@ -75,7 +77,8 @@ final class Declarations {
         boolean isPublic = true;
         for (Element at = type; at instanceof TypeElement; at = at.getEnclosingElement()) {
             if (at.getModifiers().contains(Modifier.PRIVATE)) {
-                throw new Refused(type, at.getSimpleName() + " is private: the writer cannot see it");
+                throw new Refused(
+                        type, at.getSimpleName() + " is private: the writer cannot access it");
             }
             isPublic &= at.getModifiers().contains(Modifier.PUBLIC);
         }
@@ -92,19 +95,19 @@ final class Declarations {
                 declared);
     }
 
-    /** {@code @Record} on a method names its type; that is all it can do. */
+    /** {@code @Record} on a method sets the name of its type, and nothing else. */
     void checkMethod(Element method) throws Refused {
         Element owner = method.getEnclosingElement();
         if (owner.getAnnotation(Record.class) == null || !isDeclaring(method)) {
             throw new Refused(
                     method,
-                    "@Record on a method names the type that it declares: an abstract method of an"
+                    "@Record on a method names a record type: it must be an abstract method of an"
                             + " interface with @Record");
         }
     }
 
     private static boolean isRecord(Element type) {
-        return type.getKind().name().equals("RECORD"); // the constant came with Java 16
+        return type.getKind().name().equals("RECORD"); // the constant exists since Java 16
     }
 
     private static boolean isDeclaring(Element method) {
@@ -114,7 +117,7 @@ final class Declarations {
 
     private List<Declared> methods(TypeElement type) throws Refused {
         if (!type.getInterfaces().isEmpty()) {
-            throw new Refused(type, "an interface of record types does not extend another one");
+            throw new Refused(type, "an interface of record types must not extend another one");
         }
         String given = type.getAnnotation(Record.class).value();
         String prefix = given.isEmpty() ? SnakeCase.of(type.getSimpleName().toString()) : given;
@@ -128,13 +131,13 @@ final class Declarations {
                             method,
                             "two record types are named "
                                     + declared.name
-                                    + ": name one of them with @Record(\"...\")");
+                                    + ": rename one of them with @Record(\"...\")");
                 }
                 list.add(declared);
             }
         }
         if (list.isEmpty()) {
-            throw new Refused(type, "no abstract method: nothing is declared");
+            throw new Refused(type, "no abstract method: no record type is declared");
         }
         return list;
     }
@@ -142,7 +145,7 @@ final class Declarations {
     private Declared method(ExecutableElement method, String prefix) throws Refused {
         String simple = method.getSimpleName().toString();
         if (method.getReturnType().getKind() != TypeKind.VOID) {
-            throw new Refused(method, simple + " returns something: a record is written, not asked");
+            throw new Refused(method, simple + " returns a value: it must return void");
         }
         if (!method.getTypeParameters().isEmpty()) {
             throw new Refused(method, "a record type has no type parameters");
@@ -158,7 +161,7 @@ final class Declarations {
     }
 
     private Declared components(TypeElement type) throws Refused {
-        // Components say the order; what is annotated, and has a place in the source, are fields.
+        // Components define the order; annotations and source positions are on the fields.
         Map<Name, VariableElement> named = new HashMap<>();
         for (VariableElement field : ElementFilter.fieldsIn(type.getEnclosedElements())) {
             named.put(field.getSimpleName(), field);
@@ -179,7 +182,7 @@ final class Declarations {
         String name = element.getSimpleName().toString();
         if (RESERVED.contains(name)) {
             throw new Refused(
-                    element, what + " " + name + ": a record has a member of this name already");
+                    element, what + " " + name + ": this name is a member of every record");
         }
         checkBytes(element, what + " " + name, name, NAME_BYTES_MAX);
         String given = unit == null ? "" : unit.value();
@@ -211,7 +214,7 @@ final class Declarations {
                 : KINDS.get(element.getQualifiedName().toString());
     }
 
-    /** Without annotations of the type, which would be written out with it. */
+    /** Without type annotations, which would otherwise appear in the source text. */
     private static String sourceName(TypeMirror type) {
         return type.getKind().isPrimitive()
                 ? type.getKind().name().toLowerCase(Locale.ROOT)
@@ -222,8 +225,8 @@ final class Declarations {
         if (!NAME.matcher(name).matches()) {
             throw new Refused(
                     place,
-                    "\"" + name + "\" is no name of a record type: letters, digits and _, not a"
-                            + " digit first; @Record(\"...\") names it otherwise");
+                    "\"" + name + "\" is not a name of a record type: letters, digits and _, not a"
+                            + " digit first; set the name with @Record(\"...\")");
         }
         checkBytes(place, "the name " + name, name, NAME_BYTES_MAX);
         return name;
@@ -233,7 +236,7 @@ final class Declarations {
         Set<String> names = new HashSet<>();
         for (Field field : fields) {
             if (!names.add(field.name)) {
-                throw new Refused(place, field.name + " is there twice");
+                throw new Refused(place, field.name + " is declared twice");
             }
         }
         if (fields.size() > RECORD_FIELDS_MAX) {

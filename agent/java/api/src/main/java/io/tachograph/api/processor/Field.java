@@ -1,15 +1,15 @@
 package io.tachograph.api.processor;
 
-/** One field of a record type: what it is called, and how its value gets into the ring. */
+/** One field of a record type: its name, and the code that writes its value into the ring. */
 final class Field {
-    /** How a value is written; the letter is that of {@code RecordTypes} in the agent. */
+    /** How a value is written; the letters are those of {@code RecordTypes} in the agent. */
     enum Kind {
         BOOL('Z', "truth", "%s", true),
         INTEGER('J', "number", "%s", true),
         DOUBLE('D', "real", "%s", true),
         FLOAT('F', "shortReal", "%s", true),
         TEXT('S', "object", "%s", false),
-        /** Not a text of the program's own: it may change, and its code may do anything. */
+        /** Converted to a string first: it may be mutable, and its code may do anything. */
         CHARS('S', "object", "%1$s == null ? null : %1$s.toString()", false),
         NAME('E', "object", "%1$s == null ? null : %1$s.name()", false),
         UUID('U', "object", "%s", false),
@@ -33,7 +33,7 @@ final class Field {
     final String unit;
     final Kind kind;
 
-    /** As it is written in the source. */
+    /** Type as written in the source. */
     final String type;
 
     Field(String name, String unit, Kind kind, String type) {

@@ -15,8 +15,8 @@ import javax.lang.model.element.TypeElement;
 import javax.tools.Diagnostic;
 
 /**
- * Turns declarations into writers: one class for each annotated interface or Java record, in its
- * package. What cannot be followed is an error at its place in the source, and the rest goes on.
+ * Generates a writer for each annotated interface or Java record, in the same package. An invalid
+ * declaration is a compile error at its place in the source; the others are still processed.
  *
  * <p>{@link Declarations} reads, {@link WriterSource} writes.
  */
@@ -40,7 +40,7 @@ public final class RecordProcessor extends AbstractProcessor {
             } catch (Refused e) {
                 say(e.getMessage(), e.place);
             } catch (IOException e) {
-                say("the writer of its records cannot be written: " + e.getMessage(), element);
+                say("cannot write the source of the record writer: " + e.getMessage(), element);
             }
         }
         return true;

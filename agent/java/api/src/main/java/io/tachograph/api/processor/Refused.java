@@ -2,7 +2,7 @@ package io.tachograph.api.processor;
 
 import javax.lang.model.element.Element;
 
-/** A declaration that cannot be followed: why, and where in the source. */
+/** An invalid declaration: the reason and the place in the source. */
 final class Refused extends Exception {
     private static final long serialVersionUID = 1;
 

@@ -16,7 +16,10 @@ final class SnakeCase {
         return out.toString();
     }
 
-    /** After a small letter or a digit, or before a small letter: {@code HTTPServer} has two words. */
+    /**
+     * True after a lower-case letter or a digit, or before a lower-case letter: {@code HTTPServer}
+     * has two words.
+     */
     private static boolean isWordBegin(String name, int at) {
         char before = name.charAt(at - 1);
         boolean afterSmall = Character.isLowerCase(before) || Character.isDigit(before);

@@ -2,7 +2,7 @@ package io.tachograph.api.processor;
 
 import java.util.List;
 
-/** The source of one generated class: straight-line code, no reflection, no boxing, no object. */
+/** The source of one generated class: straight-line code without reflection, boxing or objects. */
 final class WriterSource {
     private static final String API = "io.tachograph.api.";
 
@@ -15,7 +15,7 @@ final class WriterSource {
     private final StringBuilder out = new StringBuilder();
 
     /**
-     * @param origin qualified name of what was annotated
+     * @param origin qualified name of the annotated type
      */
     WriterSource(
             String packageName,
@@ -65,7 +65,10 @@ final class WriterSource {
         return out.toString();
     }
 
-    /** What the program calls. Nothing of ours is looked at where there is no agent. */
+    /**
+     * Generates the entry point for the program. Without an agent it touches no other class of the
+     * agent.
+     */
     private void entrance(Declared record, String holder) {
         String parameters = parameters(record);
         line(0, "");
@@ -78,7 +81,7 @@ final class WriterSource {
             line(1, "public static void write(" + parameters + ") {");
             body(record, holder + ".write(" + arguments(record, "a%d") + ")", "");
             line(0, "");
-            line(1, "/** {@code " + record.name + "}; null is none. */");
+            line(1, "/** {@code " + record.name + "}; null writes none. */");
             line(1, "public static void write(" + origin + " record) {");
             String values = arguments(record, "record.%s()");
             body(record, holder + ".write(" + values + ")", "record != null && ");
@@ -90,19 +93,19 @@ final class WriterSource {
         line(3, "try {");
         line(4, call + ";");
         line(3, "} catch (Throwable e) {");
-        line(4, "// A value's own code failed, or there is no stack or memory: the record is");
-        line(4, "// not there, and the program goes on.");
+        line(4, "// The code of a value failed, or stack or memory ran out: the record is");
+        line(4, "// dropped and the program continues.");
         line(4, "try {");
         line(5, API + "RecordWriter.failed(" + literal(record.name) + ", e);");
         line(4, "} catch (Throwable again) {");
-        line(5, "// Not even stack to count it.");
+        line(5, "// No stack left to count it.");
         line(4, "}");
         line(3, "}");
         line(2, "}");
         line(1, "}");
     }
 
-    /** Apart, so that it is not linked before there is an agent. */
+    /** Generates a separate class, so that it is linked only once there is an agent. */
     private void type(Declared record, String holder) {
         StringBuilder kinds = new StringBuilder();
         StringBuilder names = new StringBuilder();
@@ -140,7 +143,10 @@ final class WriterSource {
         line(1, "}");
     }
 
-    /** Code of the program is run here, before the record is begun. */
+    /**
+     * Generates the code that reads the values, which runs code of the program, before the record
+     * begins.
+     */
     private void values(Declared record) {
         for (int at = 0; at < record.fields.size(); at++) {
             Field field = record.fields.get(at);

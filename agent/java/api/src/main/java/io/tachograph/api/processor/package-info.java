@@ -1,2 +1,2 @@
-/** At compile time: from {@link io.tachograph.api.Record} to straight-line code. */
+/** Annotation processor: generates straight-line code from {@link io.tachograph.api.Record}. */
 package io.tachograph.api.processor;

@@ -32,16 +32,18 @@ class ProcessorTest {
                 Arguments.of(
                         "@Record interface T { <X> void a(); }",
                         "1: a record type has no type parameters"),
-                Arguments.of("@Record interface T { }", "1: no abstract method: nothing is declared"),
+                Arguments.of(
+                        "@Record interface T { }",
+                        "1: no abstract method: no record type is declared"),
                 Arguments.of(
                         "@Record interface T { default void a() {} }",
-                        "1: no abstract method: nothing is declared"),
+                        "1: no abstract method: no record type is declared"),
                 Arguments.of(
                         "@Record interface T extends Runnable { void a(); }",
-                        "1: an interface of record types does not extend another one"),
+                        "1: an interface of record types must not extend another one"),
                 Arguments.of(
                         "@Record interface T { \n int a(); }",
-                        "2: a returns something: a record is written, not asked"),
+                        "2: a returns a value: it must return void"),
                 Arguments.of(
                         "@Record interface T { void a(int x, \n Integer y); }",
                         "2: parameter y is of type java.lang.Integer" + holds),
@@ -56,23 +58,23 @@ class ProcessorTest {
                         "2: component y is of type java.lang.Object" + holds),
                 Arguments.of(
                         "@Record interface T { void a(int trace_id); }",
-                        "1: parameter trace_id: a record has a member of this name already"),
+                        "1: parameter trace_id: this name is a member of every record"),
                 Arguments.of(
                         "@Record interface T { void a(); \n void a(int x); }",
-                        "2: two record types are named t_a: name one of them with @Record(\"...\")"),
+                        "2: two record types are named t_a: rename one of them with @Record(\"...\")"),
                 Arguments.of(
                         "@Record interface T { void a(); @Record(\"t_a\") void b(); }",
-                        "1: two record types are named t_a: name one of them with @Record(\"...\")"),
+                        "1: two record types are named t_a: rename one of them with @Record(\"...\")"),
                 Arguments.of(
                         "@Record(\"a b\") interface T { void a(); }",
-                        "1: \"a b_a\" is no name of a record type: letters, digits and _, not a"
-                                + " digit first; @Record(\"...\") names it otherwise"),
+                        "1: \"a b_a\" is not a name of a record type: letters, digits and _, not a"
+                                + " digit first; set the name with @Record(\"...\")"),
                 Arguments.of(
                         "class T { @Record private interface I { void a(); } }",
-                        "1: I is private: the writer cannot see it"),
+                        "1: I is private: the writer cannot access it"),
                 Arguments.of(
                         "interface T { @Record void a(); }",
-                        "1: @Record on a method names the type that it declares: an abstract method"
+                        "1: @Record on a method names a record type: it must be an abstract method"
                                 + " of an interface with @Record"),
                 Arguments.of(
                         "@Record interface T { void a(@Unit(\"" + "u".repeat(65) + "\") int x); }",

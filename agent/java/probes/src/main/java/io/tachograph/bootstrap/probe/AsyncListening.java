@@ -4,8 +4,8 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 
 /**
- * What an {@code AsyncListener} of either servlet API does: both are classes that the bootstrap
- * loader does not see, so the listener is a proxy.
+ * Implementation of {@code AsyncListener} for both servlet APIs. The bootstrap loader sees neither
+ * interface, so the listener is a proxy.
  */
 public final class AsyncListening implements InvocationHandler {
     private final LaterAnswer answer;
@@ -37,7 +37,7 @@ public final class AsyncListening implements InvocationHandler {
                     listenAgain(proxy, method, arguments[0]);
             }
         } catch (Throwable e) {
-            // The server must not know. Without this event the request may stay open.
+            // Never thrown into the server. Without this event the request may stay open.
         }
         return null;
     }
@@ -46,7 +46,7 @@ public final class AsyncListening implements InvocationHandler {
         return told.getParameterTypes()[0].getMethod(what).invoke(event);
     }
 
-    /** A dispatch has begun anew, which forgets all listeners. */
+    /** A dispatch starts a new async cycle, which drops all listeners: registers again. */
     private static void listenAgain(Object proxy, Method told, Object event) throws Exception {
         Method get = told.getParameterTypes()[0].getMethod("getAsyncContext");
         get.getReturnType()

@@ -3,7 +3,7 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
-/** The wait for a connection: {@code HikariDataSource.getConnection}, outermost only. */
+/** The wait for a connection: {@code HikariDataSource.getConnection}, outermost calls only. */
 public final class Connections {
     private static final ClassValue<Integer> OPERATIONS =
             new ClassValue<>() {

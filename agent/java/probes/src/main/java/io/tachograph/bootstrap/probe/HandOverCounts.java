@@ -5,21 +5,21 @@ import io.tachograph.bootstrap.Session;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * How often an object waits in a queue because somebody who is not recorded handed it over. That is
- * what most hand-overs of most programs are, so it costs neither a lock nor an allocation: a table
- * of fixed size, 64 KiB, with a word for each object that waits. To come and to go takes 21 ns
- * together (x86, JDK 17), of which the two writes take 12. Not to count would be cheaper, but
- * whoever is recorded and hands the same object over next could not know how many of its runs come
+ * Counts, for each object in a queue, the submissions by threads without a recorded call. Most
+ * submissions of most programs are of that kind, so counting costs neither a lock nor an
+ * allocation: a table of fixed size, 64 KiB, with one word for each waiting object. An increment
+ * and a decrement together take 21 ns (x86, JDK 17), of which the two writes take 12. Without the
+ * counts, a recorded submission of the same object could not tell how many earlier submissions run
  * first.
  *
  * <pre>
- * word    48 bits: of the hash of queue and object, never 0 | 16 bits: how often; 0: free
+ * word    48 bits: of the hash of queue and object, never 0 | 16 bits: count; 0: free
  * bucket  8 words, a cache line, chosen by other bits of the hash
  * </pre>
  *
- * <p>Two pairs of queue and object are taken for one where 58 bits of their hash agree. Several
- * words of a bucket may belong to one pair, since the first one that is free or its own is taken;
- * they count together.
+ * <p>Two pairs of queue and object share a count if 58 bits of their hash agree. Several words of a
+ * bucket may belong to one pair, since an increment takes the first word that is free or its own;
+ * their sum is the count.
  */
 final class HandOverCounts {
     private static final int BUCKETS = 1 << 10;
@@ -31,7 +31,7 @@ final class HandOverCounts {
 
     /**
      * @param place identity hash of the queue
-     * @return false if there is no room: it is not counted
+     * @return false if there is no room and the submission is not counted
      */
     boolean increment(int place, Object task) {
         long hash = hash(place, task);
@@ -46,7 +46,7 @@ final class HandOverCounts {
     }
 
     /**
-     * @return false if it was not counted
+     * @return false if the submission was not counted
      */
     boolean decrement(int place, Object task) {
         long hash = hash(place, task);
@@ -59,7 +59,7 @@ final class HandOverCounts {
         return false;
     }
 
-    /** Forgets the object. @return how often it was counted */
+    /** Removes the object. @return its count */
     int takeAll(int place, Object task) {
         long hash = hash(place, task);
         int bucket = bucket(hash);
@@ -75,7 +75,7 @@ final class HandOverCounts {
     }
 
     /**
-     * @return false if the word belongs to another one now, or is full
+     * @return false if the word now belongs to another pair, or is full
      */
     private boolean add(int at, long hash, int difference) {
         long word = words.get(at);

@@ -14,19 +14,18 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 
 /**
- * The hand-overs of one object to one queue that have not begun to run, oldest first; those that
- * nobody recorded count, too. Changed only inside a change of the map that holds it.
+ * Submissions of one object to one queue that have not begun to run, oldest first, including
+ * unrecorded ones. Modified only inside a change of the map that holds them.
  *
- * <p>An object that waits once runs for that hand-over, whatever the queue. One that waits several
- * times says nothing about which hand-over a run is for; a queue that keeps its order does. Where
- * the order is in doubt, and it matters, a run has no parent rather than a wrong one, until all
- * runs have begun.
+ * <p>An object with a single submission runs for that one, whatever the queue. With several
+ * submissions, only a FIFO queue tells which one a run belongs to. If the order is uncertain and
+ * origins differ, runs have no parent rather than a wrong one, until all of them have begun.
  */
 final class HandOvers {
-    /** Origins kept beside the first of each object, over all objects: some 100 bytes each. */
+    /** Origins stored beyond the first of each object, over all objects: some 100 bytes each. */
     static final int MORE_MAX = 65_536;
 
-    /** What was handed over so long ago and is not in the queue any more was taken out unseen. */
+    /** A submission older than this that is not in the queue was removed without an event. */
     private static final long LEFT_OVER_NANOS = 1_000_000_000L;
 
     private static final AtomicInteger MORE = new AtomicInteger();
@@ -36,13 +35,15 @@ final class HandOvers {
     private int count;
     private long newestNanos;
 
-    /** One of them may not be in the queue: a handler of the program's decided about it. */
+    /**
+     * One submission may not be in the queue: a rejection handler of the program decided about it.
+     */
     private boolean isLoose;
 
-    /** Something ran that is not known to be the oldest. */
+    /** An object ran that may not be the oldest. */
     private boolean isMixed;
 
-    /** Hand-overs in a row with the same origin. */
+    /** Consecutive submissions with the same origin. */
     private static final class Some {
         final Context origin;
         int times;
@@ -54,7 +55,7 @@ final class HandOvers {
         }
     }
 
-    /** What is to be done to the hand-overs of an object. One for each thread, used again. */
+    /** A change to the submissions of an object. One per thread, reused. */
     static final class Change implements BiFunction<Object, HandOvers, HandOvers> {
         private static final int ADD = 0;
         private static final int BEGIN = 1;
@@ -68,8 +69,8 @@ final class HandOvers {
         private boolean isKnown;
 
         /**
-         * @param unrecordedBefore hand-overs that wait and are counted elsewhere
-         * @param isLoose it may not come into the queue
+         * @param unrecordedBefore waiting submissions that are counted elsewhere
+         * @param isLoose the submission may not enter the queue
          */
         Change add(Queue<?> queue, Context origin, int unrecordedBefore, boolean isLoose) {
             this.kind = ADD;
@@ -80,7 +81,7 @@ final class HandOvers {
             return this;
         }
 
-        /** One leaves the queue, to run or not. */
+        /** One submission leaves the queue, to run or not. */
         Change begin(Queue<?> queue) {
             this.kind = BEGIN;
             this.queue = queue;
@@ -89,7 +90,7 @@ final class HandOvers {
             return this;
         }
 
-        /** The newest one of this origin did not come into the queue. */
+        /** The newest submission of this origin did not enter the queue. */
         Change takeBack(Context origin) {
             this.kind = TAKE_BACK;
             this.isKnown = false;
@@ -97,18 +98,18 @@ final class HandOvers {
             return this;
         }
 
-        /** After {@link #begin}: whom the run belongs to; null for nobody. */
+        /** After {@link #begin}: the origin of the run; null for none. */
         Context origin() {
             return origin;
         }
 
-        /** Keeps nothing of the program's. */
+        /** Releases all references to objects of the program. */
         void forget() {
             origin = null;
             queue = null;
         }
 
-        /** After {@link #begin} and {@link #takeBack}: there was one. */
+        /** After {@link #begin} and {@link #takeBack}: true if there was a submission. */
         boolean isKnown() {
             return isKnown;
         }
@@ -145,7 +146,7 @@ final class HandOvers {
         add(change.origin, 1);
     }
 
-    /** Asks only queues that run no code of the program's. */
+    /** Calls only queues that run no code of the program. */
     private static boolean isEmpty(Queue<?> queue) {
         return keepsOrder(queue) && queue.isEmpty();
     }
@@ -159,7 +160,7 @@ final class HandOvers {
                 || type == LinkedBlockingDeque.class;
     }
 
-    /** The object is gone, and so are its hand-overs. */
+    /** Removes the submissions of a collected object. */
     void clear() {
         while (first != null) {
             unlink(null, first);
@@ -219,7 +220,7 @@ final class HandOvers {
             previous = at;
         }
         if (found == null) {
-            // A run that began meanwhile took it for its own.
+            // A run that began in the meantime took it.
             found = first;
         }
         leave(before, found);

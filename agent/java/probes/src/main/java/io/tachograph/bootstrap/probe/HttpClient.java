@@ -14,8 +14,8 @@ import java.util.Map;
 import java.util.concurrent.CompletionStage;
 
 /**
- * Requests that go out: the outermost one of a thread is a call of kind http-client, parent of what
- * the server records.
+ * Outgoing requests: the outermost request of a thread is a call of kind http-client, and the
+ * parent of the calls that the server records.
  */
 public final class HttpClient {
     public static final String TRACEPARENT = "traceparent";
@@ -25,13 +25,13 @@ public final class HttpClient {
 
     private static final Names NAMES = new Names(Operations.HTTP_CLIENT, HOSTS_MAX);
 
-    /** Sets a header of a request of the JDK's client; found with the first one. */
+    /** Sets a header of a request of the JDK's client; looked up at the first request. */
     private static volatile MethodHandle headerSetter;
 
-    /** Answers the headers that the JDK's client adds; found with the first redirection. */
+    /** Returns the headers that the JDK's client adds; looked up at the first redirection. */
     private static volatile MethodHandle headersGetter;
 
-    /** Null for a request whose answer is waited for: that is a call of this thread. */
+    /** Null for a synchronous request, which is a call of this thread. */
     private final HandedCall later;
 
     private final int call;
@@ -42,13 +42,13 @@ public final class HttpClient {
     }
 
     /**
-     * A request is sent.
+     * Begins a request.
      *
-     * @param later whether the answer comes as a promise
-     * @param authority host and port as in the address
+     * @param later true if the answer is a promise
+     * @param authority host and port as in the URL
      * @param path without the query
-     * @return null inside another request, or without memory or stack to record it; else one of the
-     *     ends must follow
+     * @return null inside another request, or without memory or stack to record it; otherwise one
+     *     of the end methods must follow
      */
     public static HttpClient begin(boolean later, String method, String authority, String path) {
         if (!Outermost.enter(Outermost.HTTP_CLIENT)) {
@@ -65,7 +65,7 @@ public final class HttpClient {
             Recorder.attribute(call, "http.path", path);
             return new HttpClient(null, call).sends();
         } catch (Throwable e) {
-            // Out of stack or memory: nobody gets the token, so this must be the end of the call.
+            // Stack overflow or out of memory: the caller gets no token, so the call ends here.
             leave();
             Recorder.exit(call);
             return null;
@@ -82,15 +82,15 @@ public final class HttpClient {
         Outermost.leave(Outermost.HTTP_CLIENT);
     }
 
-    /** The request that this thread is sending; null for none that is recorded. */
+    /** The request that this thread is sending; null if none is recorded. */
     public static HttpClient sending() {
         return Outermost.here().sending;
     }
 
     /**
-     * Adds the header that tells the server who calls.
+     * Adds the header with the trace context of the caller.
      *
-     * @param inside a look-up of the class of {@code request}, which has {@code setSystemHeader}
+     * @param inside a look-up on the class of {@code request}, which has {@code setSystemHeader}
      */
     public void tell(MethodHandles.Lookup inside, Object request) throws Throwable {
         String traceparent = traceparent();
@@ -102,10 +102,10 @@ public final class HttpClient {
 
     /**
      * The client sends another request for the same call: it gets the header of the first one, if
-     * that was given one here.
+     * the first one has the header of this probe.
      *
      * @param inside as in {@link #tell}
-     * @param made what {@code request} was made of, the first request among it
+     * @param made constructor arguments of {@code request}, the first request among them
      */
     public static void tellAgain(MethodHandles.Lookup inside, Object[] made, Object request)
             throws Throwable {
@@ -142,7 +142,7 @@ public final class HttpClient {
         if (getter == null) {
             Method headers = null;
             for (Method method : inside.lookupClass().getDeclaredMethods()) {
-                // The first name until JDK 11.
+                // The first name is that of JDK 11 and older.
                 if (method.getName().equals("getSystemHeaders")
                         || method.getName().equals("getSystemHeadersBuilder")) {
                     headers = method;
@@ -168,12 +168,12 @@ public final class HttpClient {
         return NAMES.operation(name.append(authority), prefixLength);
     }
 
-    /** The header field that tells the server who calls; null when nothing is recorded here. */
+    /** The value of the {@code traceparent} header; null if nothing is recorded here. */
     public String traceparent() {
         return text(later == null ? Recorder.context() : later.context());
     }
 
-    /** As {@link #traceparent()}, where the call itself has not begun. */
+    /** As {@link #traceparent()}, before the call has begun. */
     public static String traceparentOfCaller() {
         return text(Recorder.context());
     }
@@ -182,16 +182,16 @@ public final class HttpClient {
         return context == null ? null : context.traceparent();
     }
 
-    /** The promise is there: when it is kept or broken, the call ends. */
+    /** Ends the call when the promise completes. */
     public void endWith(CompletionStage<?> promise) {
         leave();
         promise.whenComplete((answer, thrown) -> finish(HttpStatus.of(answer), thrown));
     }
 
     /**
-     * The answer is there, or an exception.
+     * Ends the call with the answer or an exception.
      *
-     * @param status 0 if it is not known
+     * @param status 0 if unknown
      */
     public void end(int status, Throwable thrown) {
         leave();

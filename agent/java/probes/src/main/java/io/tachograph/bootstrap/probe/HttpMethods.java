@@ -1,6 +1,6 @@
 package io.tachograph.bootstrap.probe;
 
-/** The methods that may be part of a name; a client can send any word. */
+/** The methods allowed in names; a client can send any word. */
 final class HttpMethods {
     private static final String[] KNOWN = {
         "GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "TRACE", "CONNECT"

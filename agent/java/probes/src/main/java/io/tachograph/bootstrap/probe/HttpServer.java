@@ -6,18 +6,18 @@ import io.tachograph.bootstrap.Recorder;
 import java.lang.ref.WeakReference;
 
 /**
- * Requests that come in: the outermost one of a thread is a call of kind http-server, the root of
- * its trace here.
+ * Incoming requests: the outermost request of a thread is a call of kind http-server, the root of
+ * its trace in this process.
  */
 public final class HttpServer {
     private static final int FAILED_FROM = 500;
 
-    /** The token of a request that another thread began. */
+    /** Token of a request that another thread began. */
     private static final int RESUMED = Integer.MIN_VALUE + 1;
 
     private static volatile String[] requestIdHeaders = {"X-Request-Id"};
 
-    /** The server that was looked at last, and whether it runs servlets. */
+    /** The server checked last, and whether it runs servlets. */
     private static volatile Looked looked = new Looked(null, false);
 
     private HttpServer() {}
@@ -31,7 +31,7 @@ public final class HttpServer {
         }
     }
 
-    /** Names of the header fields that may carry the id of a request, the most important first. */
+    /** Header fields with the id of a request, in order of precedence. */
     public static String[] requestIdHeaders() {
         return requestIdHeaders;
     }
@@ -41,12 +41,12 @@ public final class HttpServer {
     }
 
     /**
-     * A request begins. {@link Outermost#enter} was true for it.
+     * Begins a request. {@link Outermost#enter} returned true for it.
      *
      * @param method as sent
-     * @param prefix what goes before {@code route}, for example a context path; null for none
-     * @param route the pattern that the server matched; null if it has none, then it is guessed
-     *     from {@code path}
+     * @param prefix precedes {@code route}, for example a context path; null for none
+     * @param route the pattern that the server matched; null if unknown, then it is derived from
+     *     {@code path}
      * @param path as sent, without the query
      * @param traceparent the header, valid or not, or null
      * @param requestId the id that came with the request, or null
@@ -61,7 +61,7 @@ public final class HttpServer {
             String requestId) {
         ServerRequest request = Outermost.here().request;
         int operation = request.begin(method, prefix, route, path);
-        // Attached even when null: a request does not belong to what happened to start this thread.
+        // Attached even if null: a request does not belong to the call that started this thread.
         Context before = Recorder.attach(Context.parse(traceparent));
         int call = Recorder.enter(operation);
         request.began(call);
@@ -70,13 +70,13 @@ public final class HttpServer {
             Recorder.attribute(call, "http.path", path);
             Recorder.attribute(call, "request.id", requestId);
         } catch (Throwable e) {
-            // Out of stack or memory: the call is open, so its token must get out.
+            // Stack overflow or out of memory: the call is open, so its token must be returned.
         }
         return call;
     }
 
     /**
-     * The server hands a request on that another thread may have begun.
+     * The server passes on a request that another thread may have begun.
      *
      * @param request as in {@link LaterAnswer#comesBackAs}
      * @param isError for an error page
@@ -92,9 +92,9 @@ public final class HttpServer {
     }
 
     /**
-     * The request that this thread is in may be answered later.
+     * Marks the request of this thread as one that may be answered later.
      *
-     * @return null if this thread is in none that is recorded
+     * @return null if this thread has no recorded request
      */
     public static LaterAnswer later() {
         Outermost here = Outermost.here();
@@ -102,10 +102,10 @@ public final class HttpServer {
     }
 
     /**
-     * A framework has found the route of the request that this thread is in.
+     * A framework has matched the route of this thread's request.
      *
-     * @param prefix what goes before it, for example a context path; null for none
-     * @param pattern its route; one that matches everything is none
+     * @param prefix precedes the route, for example a context path; null for none
+     * @param pattern the route; a pattern that matches everything is ignored
      */
     public static void routed(String prefix, String pattern) {
         Outermost here = Outermost.here();
@@ -116,11 +116,11 @@ public final class HttpServer {
     }
 
     /**
-     * The request was answered, or will be by another thread.
+     * The thread leaves the request: it is answered, or another thread will answer it.
      *
-     * @param call what {@link #enter} answered, or {@link Outermost#INSIDE}; 0, which inlined
-     *     advice has after an exception, leaves without a record
-     * @param status 0 if it is not known yet
+     * @param call the result of {@link #enter}, or {@link Outermost#INSIDE}; 0, the value in
+     *     inlined advice after an exception, leaves without a record
+     * @param status 0 if not known yet
      */
     public static void exit(int call, int status, Throwable thrown) {
         if (call == Outermost.INSIDE) {
@@ -143,7 +143,7 @@ public final class HttpServer {
     }
 
     private static void end(ServerRequest request, int call, int status, Throwable thrown) {
-        // An exception that reaches the server becomes its answer 500.
+        // The server answers an exception with status 500.
         int told = thrown != null && status < FAILED_FROM ? FAILED_FROM : status;
         request.name(told);
         if (told > 0) {
@@ -157,7 +157,7 @@ public final class HttpServer {
     }
 
     /**
-     * @return null for the patterns that match everything and so tell nothing
+     * @return null for patterns that match everything
      */
     public static String route(String pattern) {
         boolean isAny =
@@ -170,8 +170,8 @@ public final class HttpServer {
     }
 
     /**
-     * Whether {@code server} runs servlets, which know their route: 1 yes, 0 no, -1 nobody has
-     * looked yet.
+     * Whether {@code server} runs servlets, which know their route: 1 yes, 0 no, -1 not checked
+     * yet.
      */
     public static int servlets(Object server) {
         Looked last = looked;
@@ -182,7 +182,7 @@ public final class HttpServer {
         looked = new Looked(server, hasServlets);
     }
 
-    /** Whether objects of this class hand requests to servlets. */
+    /** Whether objects of this class pass requests to servlets. */
     public static boolean isServletHandler(Class<?> type) {
         for (Class<?> at = type; at != null; at = at.getSuperclass()) {
             if (at.getName().endsWith(".ServletContextHandler")) {

@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Asks a {@code java.net.http.HttpResponse}, a class that the bootstrap loader does not see. Loaded
- * with the first promise.
+ * Reads the status of a {@code java.net.http.HttpResponse}, a class that the bootstrap loader does
+ * not see. Loaded at the first promise.
  */
 final class HttpStatus {
     private static final Class<?> RESPONSE = response();

@@ -15,11 +15,11 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.Consumer;
 
 /**
- * A request that the thread that got it does not answer: its call ends when the server is done with
- * it, with the status that it has then. As a listener of Jetty's it is told of that end. Holds the
- * server's objects weakly: a request that the server forgets stays open in the data and holds no
- * memory. One that is left out with its trace has no call that ends, but is the cause of what other
- * threads do for it, so that they leave that out, too.
+ * A request that is not answered by the thread that received it: its call ends when the server
+ * completes the request, with the status at that time. Jetty notifies it as a listener. References
+ * to the server's objects are weak: a request that the server abandons stays open in the data and
+ * retains no memory. A request whose trace is not recorded has no call to end, but is the parent of
+ * the work of other threads, so that they do not record it either.
  */
 public final class LaterAnswer implements Consumer<Throwable> {
     private static final int REQUESTS_MAX = 65_536;
@@ -28,20 +28,20 @@ public final class LaterAnswer implements Consumer<Throwable> {
 
     private static final int OPEN = 0;
 
-    /** Somebody ends it, and nobody else may. */
+    /** One thread is ending the call; no other may. */
     private static final int ENDING = 1;
 
-    /** The status is known, too. */
+    /** The status is known too. */
     private static final int ENDED = 2;
 
     private static final AtomicIntegerFieldUpdater<LaterAnswer> STATE =
             AtomicIntegerFieldUpdater.newUpdater(LaterAnswer.class, "state");
 
-    /** By the server's request object, until the end. */
+    /** By the server's request object, until the end of the request. */
     private static final WeakIdentityMap<LaterAnswer> REQUESTS =
             new WeakIdentityMap<>(REQUESTS_MAX);
 
-    /** How to ask what the server's API calls a response, by its class. */
+    /** The accessor of the status of a response, by the class of the server's API. */
     private static final ClassValue<MethodHandle> STATUS =
             new ClassValue<>() {
                 @Override
@@ -75,7 +75,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         this.path = path;
     }
 
-    /** The request that will be answered; null where it is not known, or is over. */
+    /** The pending request; null if unknown or ended. */
     static LaterAnswer of(Object request) {
         return REQUESTS.isEmpty() ? null : REQUESTS.get(request);
     }
@@ -89,10 +89,10 @@ public final class LaterAnswer implements Consumer<Throwable> {
     }
 
     /**
-     * The server may hand this object to other threads, which work for the request: the one that it
-     * keeps for itself, or the one for the program.
+     * Registers an object under which the server may pass the request to other threads: the
+     * server's own request object, or the one given to the program.
      *
-     * @return whether it is the first one, so that the server has no listener yet
+     * @return true for the first one: the server has no listener yet
      */
     public synchronized boolean comesBackAs(Object request) {
         if (requests.size() < OBJECTS_MAX
@@ -125,24 +125,24 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** The first exception counts. */
+    /** Records an exception; the first one counts. */
     public synchronized void failed(Throwable exception) {
         if (thrown == null) {
             thrown = exception;
         }
     }
 
-    /** The server waited in vain. */
+    /** The server timed out waiting for the answer. */
     public void timedOut() {
         call.attribute("http.async", "timeout");
     }
 
-    /** The server is done with the request. */
+    /** The server has completed the request. */
     public void end() {
         if (state != OPEN) {
             return;
         }
-        // May be code of the program, which takes its time: not under the monitor.
+        // May be slow code of the program, so it is called outside the monitor.
         int asked = ask();
         if (STATE.compareAndSet(this, OPEN, ENDING)) {
             end(asked);
@@ -159,7 +159,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         try {
             return asked == null ? 0 : (int) STATUS.get(api).invokeExact(asked);
         } catch (Throwable e) {
-            return 0; // a wrapper that throws: without a status then
+            return 0; // a wrapper that throws: no status
         }
     }
 
@@ -185,7 +185,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** The thread that got the request ends it itself. */
+    /** The thread that received the request ends it itself. */
     synchronized void abandon() {
         state = ENDED;
         forget();

@@ -3,19 +3,19 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * Operations whose names are put together from parts at run time, such as {@code GET /ads/{id}}:
- * found again without making a string. Bounded: past the bound a name counts as {@code (other)},
- * with its prefix kept.
+ * Operations whose names are assembled at run time, such as {@code GET /ads/{id}}: looked up
+ * without creating a string. Bounded: past the bound a name counts as {@code (other)} after its
+ * prefix.
  *
- * <p>A hash table with linear probing. It is never more than half full, entries are never removed,
- * and a reader that misses a new one only takes the slow path.
+ * <p>A hash table with linear probing. It is at most half full, entries are never removed, and a
+ * reader that misses a new entry only takes the slow path.
  */
 final class Names {
     private final int kind;
     private final int countMax;
     private final Entry[] table;
 
-    /** Written under the lock. It only grows, so an old value elsewhere is no harm. */
+    /** Written under the lock. It only grows, so a stale value is harmless. */
     private int count;
 
     private static final class Entry {
@@ -40,7 +40,7 @@ final class Names {
     }
 
     /**
-     * @param prefixLength what of {@code name} is kept when there is no room for more names
+     * @param prefixLength characters of {@code name} to keep when there is no room for more names
      */
     int operation(StringBuilder name, int prefixLength) {
         int hash = hash(name);
@@ -48,14 +48,14 @@ final class Names {
         if (known != null) {
             return known.operation;
         }
-        // Past the bound new names do not stop coming, and none may wait for a lock.
+        // Past the bound, new names keep arriving, and none may wait for a lock.
         return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
     }
 
     /**
-     * As {@link #operation}, for a name that may be told in another way.
+     * As {@link #operation}, for a name that may change later.
      *
-     * @return 0 where it is not known and there is no room
+     * @return 0 if unknown and there is no room
      */
     int early(StringBuilder name) {
         int hash = hash(name);
@@ -66,7 +66,7 @@ final class Names {
         return count >= countMax ? 0 : add(name, hash, name.length());
     }
 
-    /** @return 0 where it is not known */
+    /** @return 0 if unknown */
     int known(StringBuilder name) {
         Entry known = find(name, hash(name));
         return known == null ? 0 : known.operation;

@@ -1,12 +1,12 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Keeps one thing from being recorded twice: a filter calls a servlet that forwards to another, a
- * pool's statement calls the driver's. Only the first of each sort that a thread enters is
- * recorded; what it calls of the same sort is not.
+ * Prevents recording the same work twice: a filter calls a servlet that forwards to another, a
+ * pool's statement calls the driver's. Only the outermost call of each sort on a thread is
+ * recorded; nested calls of the same sort are not.
  */
 public final class Outermost {
-    /** The token of a call that is inside another one of its sort. */
+    /** The token of a call nested in another one of its sort. */
     public static final int INSIDE = Integer.MIN_VALUE;
 
     public static final int HTTP_SERVER = 0;
@@ -15,7 +15,7 @@ public final class Outermost {
     public static final int PREPARE = 3;
     public static final int CONNECTION = 4;
 
-    /** A pool starts a thread of its own: it outlives what happened to be going on. */
+    /** A pool starts one of its threads, which outlives the current call. */
     public static final int POOL_THREAD = 5;
 
     // A subclass, not a lambda: this also runs while the JVM starts its first threads.
@@ -29,28 +29,28 @@ public final class Outermost {
 
     private final boolean[] open = new boolean[POOL_THREAD + 1];
 
-    /** For looking things up without making a key each time. */
+    /** Reused for look-ups, so that they allocate no key. */
     final WeakIdentityMap.Lookup lookup = new WeakIdentityMap.Lookup();
 
-    /** For noting hand-overs without making an object each time. */
+    /** Reused for submissions, so that they allocate no object. */
     final HandOvers.Change handOvers = new HandOvers.Change();
 
-    /** For putting names together without making a string each time. */
+    /** Reused for assembling names, so that they allocate no string. */
     final StringBuilder text = new StringBuilder(128);
 
-    /** That of {@link #HTTP_SERVER}. */
+    /** State of {@link #HTTP_SERVER}. */
     final ServerRequest request = new ServerRequest();
 
-    /** The outermost request of {@link #HTTP_CLIENT} that is open; null for none. */
+    /** The outermost open request of {@link #HTTP_CLIENT}; null for none. */
     HttpClient sending;
 
-    /** The dialect that {@link #PREPARE} prepares for, as far as it is known. */
+    /** The dialect of the open {@link #PREPARE}, as far as it is known. */
     SqlDialect preparing = SqlDialect.OTHER;
 
-    /** Token of {@link #STATEMENT} while its dialect is not known; 0 for none. */
+    /** Token of {@link #STATEMENT} while its dialect is unknown; 0 for none. */
     int poolCall;
 
-    /** What it executes; null for what was prepared or collected. */
+    /** Its SQL text; null for a prepared statement or a batch. */
     String poolText;
 
     int poolOperation;

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * A raw path in, a route with few values out: {@code /ads/17/pictures/3} is {@code
- * /ads/{id}/pictures/{id}}. Used where nobody knows the real route.
+ * Derives a route with few values from a raw path: {@code /ads/17/pictures/3} becomes {@code
+ * /ads/{id}/pictures/{id}}. Used if the real route is unknown.
  */
 final class Route {
     private static final String ID = "{id}";
@@ -13,7 +13,8 @@ final class Route {
     private Route() {}
 
     /**
-     * Appends the route of {@code path}, which may be null; a query or a path parameter ends it.
+     * Appends the route of {@code path}, which may be null; the route ends before a query or path
+     * parameter.
      */
     static void append(StringBuilder to, String path) {
         int end = path == null ? 0 : end(path);
@@ -50,7 +51,7 @@ final class Route {
         return path.length();
     }
 
-    /** A number, a UUID, a long hexadecimal string, or anything too long to be a word. */
+    /** True for a number, a UUID, a long hexadecimal string, or a segment too long to be a word. */
     private static boolean isId(String path, int from, int to) {
         int length = to - from;
         if (length == 0) {

@@ -3,13 +3,13 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Operations;
 
 /**
- * Names of requests that come in. A route of the program's framework is one; where there is none,
- * the path with its ids taken out is a guess, and {@code (not found)} what nobody has. Guesses have
- * a bound of their own, so that they take no room from routes; those that a request begins with have
- * another one, so that paths that turn out to be of nobody take no room from those that are answered.
+ * Names of incoming requests. The route of the program's framework is preferred; without one, the
+ * path with ids replaced is a guess, and unknown paths are {@code (not found)}. Guesses have their
+ * own bound, so that they use no room for routes. Guesses at the start of a request have another
+ * bound, so that paths that end in 404 use no room for answered ones.
  */
 final class ServerNames {
-    /** Routes of one process; more than this many are a naming fault. */
+    /** Routes of one process; more indicate wrong naming. */
     private static final int ROUTES_MAX = 1 << 11;
 
     private static final int GUESSES_MAX = 1 << 10;
@@ -24,7 +24,7 @@ final class ServerNames {
 
     private ServerNames() {}
 
-    /** @param prefix what goes before {@code route}, for example a context path; null for none */
+    /** @param prefix precedes {@code route}, for example a context path; null for none */
     static int routed(String method, String prefix, String route) {
         StringBuilder name = begin(method);
         int prefixLength = name.length();
@@ -32,7 +32,7 @@ final class ServerNames {
         return ROUTES.operation(name, prefixLength);
     }
 
-    /** Where no route is known yet: a guess, or, where there are too many, the method alone. */
+    /** Name before the route is known: a guess, or the method alone if there are too many. */
     static int early(String method, String path) {
         StringBuilder name = begin(method);
         int prefixLength = name.length();
@@ -48,7 +48,7 @@ final class ServerNames {
         return FIXED.operation(name, name.length());
     }
 
-    /** Where no route is known at the end. @param status 0 if it is not known */
+    /** Name if no route is known at the end. @param status 0 if unknown */
     static int unrouted(String method, String path, int status) {
         StringBuilder name = begin(method);
         int prefixLength = name.length();

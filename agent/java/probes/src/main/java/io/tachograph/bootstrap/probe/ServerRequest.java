@@ -4,37 +4,37 @@ import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * The request that a thread is in: one a thread, used again, so that a request that is answered at
- * once costs no object.
+ * The current request of a thread: one object per thread, reused, so that a request that is
+ * answered at once allocates none.
  */
 final class ServerRequest {
-    /** What is known of the route: the path only. */
+    /** No route, only the path. */
     static final int UNKNOWN = 0;
 
-    /** A pattern of the server's that matched; a framework behind it may know a better one. */
+    /** A pattern matched by the server; a framework behind it may have a better one. */
     static final int MAPPED = 1;
 
-    /** The framework's. */
+    /** A route of the framework. */
     static final int ROUTED = 2;
 
     private String method;
     private String path;
     private int known;
 
-    /** Token of the call; 0 when the thread works for a request that another one began. */
+    /** Token of the call; 0 if the thread works for a request that another thread began. */
     private int call;
 
-    /** Set when it may be answered later, or the thread works for one that is. */
+    /** Set if the request may be answered later, or the thread works for such a request. */
     private LaterAnswer later;
 
-    /** That work is an error page, whose route is not that of the request. */
+    /** The work is an error page, whose route is not that of the request. */
     private boolean isErrorPage;
 
-    /** What the thread was caused by before it worked for a request of another one. */
+    /** The thread's context before it worked for a request of another thread. */
     private Context before;
 
     /**
-     * @return the operation to begin with
+     * @return the initial operation
      */
     int begin(String method, String prefix, String route, String path) {
         this.method = method;
@@ -66,7 +66,7 @@ final class ServerRequest {
         forget();
     }
 
-    /** A framework has found a route; the first one counts. */
+    /** A framework matched a route; the first one counts. */
     void routed(String prefix, String route) {
         if (call == 0) {
             if (later != null && !isErrorPage) {
@@ -79,9 +79,9 @@ final class ServerRequest {
     }
 
     /**
-     * It may be answered later.
+     * Marks the request as one that may be answered later.
      *
-     * @return the answer to come; null where there was no room to record the request
+     * @return the pending answer; null if there was no room to record the request
      */
     LaterAnswer later() {
         if (later == null && (call > 0 || call < 0 && isTraceLeftOut())) {
@@ -100,7 +100,7 @@ final class ServerRequest {
     }
 
     /**
-     * The thread leaves the request, which is not answered yet.
+     * The thread leaves the request before it is answered.
      *
      * @return false if the thread must end it
      */
@@ -112,7 +112,7 @@ final class ServerRequest {
         return later.leave(call, known);
     }
 
-    /** The status with which a request was answered before the thread left it. */
+    /** The status of a request that was answered before the thread left it. */
     int statusOr(int status) {
         if (later == null) {
             return status;
@@ -124,7 +124,7 @@ final class ServerRequest {
         return later.status();
     }
 
-    /** The thread ends the request. */
+    /** Sets the final name when the thread ends the request. */
     void name(int status) {
         if (known == UNKNOWN) {
             Recorder.rename(call, ServerNames.unrouted(method, path, status));

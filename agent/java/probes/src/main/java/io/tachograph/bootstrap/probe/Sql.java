@@ -4,32 +4,30 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * A statement's text in, its shape out: literals become {@code ?}, white space one blank, comments
- * nothing, and lists of values one value, so that statements that differ only in data are one
- * operation and no data leaves the process. The same rules as {@code sql.js} and {@code sql.py};
- * the cases in {@code testdata/sql} hold all three to them.
+ * Reduces the text of a statement to its shape: literals become {@code ?}, white space becomes one
+ * blank, comments are removed, and lists of values become one value, so that statements that differ
+ * only in data are one operation and no data leaves the process. The rules are those of {@code
+ * sql.js} and {@code sql.py}; the cases in {@code testdata/sql} test all three.
  *
- * <p>What is a literal depends on the dialect: {@code "a"} is a name in PostgreSQL and a string in
- * MySQL, where a backslash also escapes a quote. Where two readings of a text are possible and
- * differ in what is a literal, and where a quote is not closed, the shape ends with {@code ...}.
- * After: {@link SqlShape}.
+ * <p>Literals depend on the dialect: {@code "a"} is a name in PostgreSQL and a string in MySQL,
+ * where a backslash also escapes a quote. If a text has two readings that differ in a literal, or a
+ * quote is not closed, the shape ends with {@code ...}. After: {@link SqlShape}.
  */
 final class Sql {
-    /** Characters that are read; a bulk insert may have megabytes. */
+    /** Characters to read; a bulk insert may have megabytes. */
     private static final int TEXT_CHARS_MAX = 8_000;
 
     /**
-     * Tokens that are read: a name has hardly more, and what is folded past these looks like what
-     * was folded before.
+     * Tokens to read: a name rarely has more, and folded text past these resembles the text before.
      */
     private static final int TOKENS_MAX = 1_000;
 
-    /** How a backslash before a quote is read. */
+    /** Meaning of a backslash before a quote. */
     private enum Backslash {
         PLAIN,
         ESCAPE,
         /**
-         * As an escape, but where the literal may as well end there: MySQL has a mode for that,
+         * An escape, but the literal may also end there: MySQL has a mode for that,
          * NO_BACKSLASH_ESCAPES.
          */
         LIKELY,
@@ -47,7 +45,7 @@ final class Sql {
     private boolean isWhole;
     private int at;
 
-    /** How a backslash in a plain string is read. */
+    /** Meaning of a backslash in a plain string. */
     private Backslash backslash;
 
     private Sql(String text, SqlDialect dialect) {
@@ -123,7 +121,7 @@ final class Sql {
     }
 
     /**
-     * @return the character so many after this one; 0 past the end
+     * @return the character at this offset from the current one; 0 past the end
      */
     private char peek(int offset) {
         return at + offset < text.length() ? text.charAt(at + offset) : '\0';
@@ -133,15 +131,15 @@ final class Sql {
         return c >= '0' && c <= '9';
     }
 
-    /** Whether it may be in a name; what is not ASCII may. */
+    /** True for characters of names, including all non-ASCII ones. */
     private static boolean isNameChar(char c) {
         boolean isLetter = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c > '\u007f';
         return isLetter || c == '_' || isDigit(c);
     }
 
     /**
-     * @param also what belongs to it beside letters and digits
-     * @return where the name that begins there ends
+     * @param also allowed characters besides letters and digits
+     * @return the end of the name that begins there
      */
     private int endOfName(int from, String also) {
         int to = from;
@@ -163,14 +161,14 @@ final class Sql {
         return endOfName(at, is(SqlDialect.STANDARD, SqlDialect.SQLSERVER) ? "$#" : "$");
     }
 
-    /** The rest may be read in two ways: it is left out. */
+    /** The rest is ambiguous: it is cut off. */
     private void cut() {
         at = text.length();
         isWhole = false;
     }
 
     /**
-     * @param isSure whether it is known where the literal ends, and {@link #at} is there
+     * @param isSure whether the end of the literal is known, and {@link #at} is there
      */
     private void literal(boolean isSure) {
         shape.value();
@@ -180,7 +178,7 @@ final class Sql {
     }
 
     /**
-     * @return whether what is looked for is there; {@link #at} is behind it then
+     * @return true if found; {@link #at} is then behind it
      */
     private boolean passTo(String wanted, int from) {
         int found = text.indexOf(wanted, from);
@@ -245,8 +243,7 @@ final class Sql {
     }
 
     /**
-     * Of a text that is too long anyway nothing is read past its rows: what is behind them depends
-     * on their number.
+     * Of a text longer than the limit, nothing after the rows is read: it depends on their number.
      */
     private void closing() {
         if (shape.closeBracket()) {
@@ -266,7 +263,7 @@ final class Sql {
         }
     }
 
-    /** {@code -- ...}: in MySQL only before white space, else two signs. */
+    /** {@code -- ...}: in MySQL only before white space, otherwise two signs. */
     private void dashes() {
         boolean isComment = peek(2) <= ' ';
         if (isComment || !is(SqlDialect.MYSQL, SqlDialect.OTHER)) {
@@ -281,8 +278,8 @@ final class Sql {
     }
 
     /**
-     * {@code // ...}: a comment in H2 and HSQLDB, which others do not know; it may be an operator
-     * where the dialect is not known.
+     * {@code // ...}: a comment only in H2 and HSQLDB; it may be an operator if the dialect is
+     * unknown.
      */
     private void slashes() {
         boolean isStandard = dialect == SqlDialect.STANDARD;
@@ -295,7 +292,7 @@ final class Sql {
         }
     }
 
-    /** A comment in MySQL, an operator or a part of names elsewhere. */
+    /** A comment in MySQL, an operator or part of a name elsewhere. */
     private void hash() {
         if (dialect == SqlDialect.MYSQL) {
             lineComment();
@@ -315,7 +312,8 @@ final class Sql {
     }
 
     /**
-     * It ends with the line; whether a lone carriage return ends one is sure in PostgreSQL only.
+     * Ends at the end of the line; only in PostgreSQL does a lone carriage return certainly end a
+     * line.
      */
     private void lineComment() {
         int end = endOfLine();
@@ -330,8 +328,8 @@ final class Sql {
     }
 
     /**
-     * They nest in PostgreSQL and SQL Server; what MySQL executes of a comment may hold texts with
-     * the sign of its end.
+     * Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may contain
+     * strings with the end sign.
      */
     private void blockComment() {
         int depth = 0;
@@ -364,8 +362,8 @@ final class Sql {
     }
 
     /**
-     * @param quote doubled, it is part of the text
-     * @return whether it is sure where it ends; if so {@link #at} is there
+     * @param quote a doubled quote is part of the text
+     * @return true if the end is certain; {@link #at} is then there
      */
     private boolean pass(char quote, Backslash reading) {
         int from = at + 1;
@@ -385,7 +383,7 @@ final class Sql {
         return false;
     }
 
-    /** Whether an odd number of backslashes is before the quote. */
+    /** True if an odd number of backslashes precedes the quote. */
     private boolean isEscaped(int from, int quote) {
         int before = quote;
         while (before > from && text.charAt(before - 1) == '\\') {
@@ -395,8 +393,8 @@ final class Sql {
     }
 
     /**
-     * A quote with a word behind it does not end a literal: the backslash before it is an escape,
-     * and so are the others.
+     * A quote followed by a word does not end a literal: the backslash before it is an escape, and
+     * so are the others.
      */
     private boolean isInside(int quote) {
         boolean isInside = quote + 1 < text.length() && isNameChar(text.charAt(quote + 1));
@@ -406,7 +404,9 @@ final class Sql {
         return isInside;
     }
 
-    /** Three quotes begin a literal of several lines, or one that begins with a quote. */
+    /**
+     * True for three quotes that begin a literal of several lines, or one that begins with a quote.
+     */
     private boolean isTriple(String quotes) {
         return dialect == SqlDialect.OTHER && text.startsWith(quotes, at);
     }
@@ -416,8 +416,8 @@ final class Sql {
     }
 
     /**
-     * A name, or in MySQL, SQLite and where the dialect is not known a string, unless nothing but a
-     * name can be here.
+     * A name, or, in MySQL, SQLite and unknown dialects, a string unless only a name is possible
+     * here.
      */
     private void doubleQuoted() {
         int from = at;
@@ -432,8 +432,8 @@ final class Sql {
     }
 
     /**
-     * Whether what ends here can only be a name: it is qualified, or it stands where a table, an
-     * alias or a column is named.
+     * True if the quoted text can only be a name: it is qualified, or at the position of a table,
+     * an alias or a column.
      */
     private boolean isName() {
         char next = peek(1);
@@ -444,7 +444,7 @@ final class Sql {
     }
 
     /**
-     * @param isDoubled whether two of the closing quote are one of the name
+     * @param isDoubled whether a doubled closing quote is one quote of the name
      */
     private void quotedName(char quote, boolean isDoubled) {
         int from = at;
@@ -455,7 +455,7 @@ final class Sql {
         }
     }
 
-    /** A name in MySQL, SQLite and H2; an operator or a fault elsewhere. */
+    /** A name in MySQL, SQLite and H2; an operator or an error elsewhere. */
     private void backtick() {
         if (is(SqlDialect.MYSQL, SqlDialect.SQLITE)) {
             quotedName('`', true);
@@ -468,13 +468,13 @@ final class Sql {
         }
     }
 
-    /** Whether what hides quotes, or is one, is between here and a sign, or the end. */
+    /** True if a quote, or a character that can hide one, is before the next sign or the end. */
     private boolean hasQuoteBefore(char sign) {
         int close = text.indexOf(sign, at + 1);
         return hasQuote(at + 1, close < 0 ? text.length() : close);
     }
 
-    /** Whether what hides quotes, or is one, is in a part. */
+    /** True if a quote, or a character that can hide one, is in the range. */
     private boolean hasQuote(int from, int to) {
         for (int i = from; i < to; i++) {
             char c = text.charAt(i);
@@ -487,7 +487,7 @@ final class Sql {
         return false;
     }
 
-    /** {@code [name]} in SQL Server and SQLite, else the index of an array. */
+    /** {@code [name]} in SQL Server and SQLite, otherwise an array index. */
     private void bracket() {
         if (is(SqlDialect.SQLSERVER, SqlDialect.SQLITE)) {
             quotedName(']', dialect == SqlDialect.SQLSERVER);
@@ -507,7 +507,7 @@ final class Sql {
         boolean isServer = dialect == SqlDialect.SQLSERVER;
         int end = isServer || dialect == SqlDialect.SQLITE ? at : endOfTag();
         if (end > at) {
-            // MySQL knows such a string only since its version 9.
+            // MySQL supports such a string only since version 9.
             literal(passTo(text.substring(at, end), end) && dialect != SqlDialect.MYSQL);
         } else if (isServer && (isDigit(peek(1)) || peek(1) == '.')) {
             at++;
@@ -521,7 +521,7 @@ final class Sql {
         }
     }
 
-    /** PostgreSQL takes whatever is not ASCII for a letter. */
+    /** PostgreSQL treats every non-ASCII character as a letter. */
     private int endOfTag() {
         int to = at + 1;
         while (to < text.length() && isNameChar(text.charAt(to))) {
@@ -554,8 +554,7 @@ final class Sql {
     }
 
     /**
-     * Oracle's {@code q'[...]'}: it ends with the bracket that closes, or the same sign, and a
-     * quote.
+     * Oracle's {@code q'[...]'}: ends with the closing bracket, or the same sign, and a quote.
      */
     private void alternative() {
         String opening = at + 1 < text.length() ? text.substring(at + 1, at + 2) : "";

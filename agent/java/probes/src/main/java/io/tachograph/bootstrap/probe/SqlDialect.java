@@ -1,14 +1,14 @@
 package io.tachograph.bootstrap.probe;
 
-/** How a database reads the text of a statement, as far as {@link Sql} has to know. */
+/** SQL dialects, as far as {@link Sql} distinguishes them. */
 enum SqlDialect {
     POSTGRESQL,
     MYSQL,
     SQLITE,
     SQLSERVER,
-    /** What SQL says, and Oracle's {@code q'[...]'}: Oracle, H2, HSQLDB, Derby, Db2. */
+    /** Standard SQL and Oracle's {@code q'[...]'}: Oracle, H2, HSQLDB, Derby, Db2. */
     STANDARD,
-    /** Not known: a pool's class, or a driver that is not listed. */
+    /** Unknown: a class of a pool, or a driver that is not listed. */
     OTHER;
 
     private static final String[] STANDARDS = {
@@ -30,9 +30,9 @@ enum SqlDialect {
             };
 
     /**
-     * Allocates nothing for a class that was asked for before.
+     * Allocates nothing for a known class.
      *
-     * @param type of a connection or a statement: the driver's package tells the dialect
+     * @param type of a connection or a statement: the package of the driver determines the dialect
      */
     static SqlDialect of(Class<?> type) {
         return OF_CLASSES.get(type);

@@ -1,9 +1,9 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Passes rows and values of a list that are like the one before, without a token for each: what the
- * patterns {@code ROWS} and {@code ITEMS} of {@code sql.js} and {@code sql.py} match. Only values
- * that every dialect reads alike, and which a comma or a bracket follows.
+ * Skips rows and values that look like the one before, without a token for each: the patterns
+ * {@code ROWS} and {@code ITEMS} of {@code sql.js} and {@code sql.py}. Only values that all
+ * dialects read alike, followed by a comma or a bracket.
  */
 final class SqlRows {
     private static final String[] WORDS = {"null", "true", "false", "default"};
@@ -11,8 +11,8 @@ final class SqlRows {
     private SqlRows() {}
 
     /**
-     * @param at behind a row
-     * @return behind the last row of values after it
+     * @param at position behind a row
+     * @return position behind the last row of values after it
      */
     static int rows(String text, int at) {
         int passed = at;
@@ -33,8 +33,8 @@ final class SqlRows {
     }
 
     /**
-     * @param at behind a value
-     * @return behind the last value after it
+     * @param at position behind a value
+     * @return position behind the last value after it
      */
     static int items(String text, int at) {
         int passed = at;
@@ -50,8 +50,7 @@ final class SqlRows {
     }
 
     /**
-     * @return where the value that begins there ends, with the white space behind it; -1: there is
-     *     none
+     * @return end of the value that begins there, including white space; -1 if there is none
      */
     private static int value(String text, int at) {
         int from = blanks(text, at);
@@ -144,7 +143,7 @@ final class SqlRows {
     }
 
     /**
-     * @return 0 where there is none
+     * @return 0 past the end
      */
     private static char charAt(String text, int at) {
         return at >= 0 && at < text.length() ? text.charAt(at) : '\0';

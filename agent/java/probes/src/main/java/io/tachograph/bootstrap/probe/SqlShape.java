@@ -5,25 +5,25 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * What becomes of the tokens of a statement: they are put together to its shape. White space is one
- * blank, rows and lists of values are folded, what is too long is cut. The same rules as {@code
- * sql-shape.js} and {@code sql_shape.py}. Before: {@link Sql}, which reads the tokens.
+ * Assembles the tokens of a statement to its shape: white space is one blank, rows and lists of
+ * values are folded, long text is cut. The rules are those of {@code sql-shape.js} and {@code
+ * sql_shape.py}. Before: {@link Sql}, which reads the tokens.
  */
 final class SqlShape {
-    /** Characters of a name; what is longer is cut. */
+    /** Maximum length of a name, characters. */
     static final int NAME_CHARS_MAX = 1_000;
 
-    /** What the second and later rows of a bulk insert become. */
+    /** Replaces the second and later rows of a bulk insert. */
     private static final String ROWS = "), ...";
 
-    /** A part of a pattern: a character of a name, as far as folding is concerned. */
+    /** Part of a pattern: a character of a name for the purpose of folding. */
     private static final String NAME = "[A-Za-z0-9_\\x80-\\x{10ffff}]";
 
     private static final String NO_NAME = "[^A-Za-z0-9_\\x80-\\x{10ffff}]";
 
     /**
-     * One value of a list: a literal, a parameter, or a word that stands for a value; with a sign,
-     * a type, a cast.
+     * One value of a list: a literal, a parameter, or a word in place of a value; with a sign, a
+     * type, a cast.
      */
     private static final Pattern ITEM =
             words(
@@ -34,7 +34,7 @@ final class SqlShape {
                             + NAME
                             + "+(?:\\[\\])?)?");
 
-    /** What stands before a list of values, or before a row: in, values, a row, a bracket. */
+    /** Text before a list of values or before a row: in, values, a row, a bracket. */
     private static final Pattern BEFORE_ITEMS =
             words(
                     ("(?:^|NO_NAME)(in) ?\\z|(?:(?:^|NO_NAME)values? ?|\\)(?:, \\.\\.\\.)?, )"
@@ -43,13 +43,13 @@ final class SqlShape {
 
     private static final int BEFORE_ITEMS_CHARS = 12;
 
-    /** Its values look alike. */
+    /** A folded row: its values look alike. */
     private static final Pattern ROW = words("(?:row ?)?\\([?, ]*\\)");
 
     private static final Pattern VALUES = words("(?:^|" + NO_NAME + ")values? ?\\z");
     private static final Pattern ARRAY = words("\\[\\?(?:, \\?)+\\]");
 
-    /** After these words of SQLite a text in double quotes is the name of a table. */
+    /** After these words of SQLite a text in double quotes is a table name. */
     private static final Pattern BEFORE_TABLE =
             words("(?:^|" + NO_NAME + ")(?:(?<!distinct )from|join|into|update|table) \\z");
 
@@ -63,7 +63,7 @@ final class SqlShape {
                             + "|(?:with|via) [^ ]+ (?:as|by|using))"
                             + "|pragma (?:[^ ]+\\.)?(?:hex|text)?(?:re)?key ?[=(]) ?\\z");
 
-    /** What a bracket holds. */
+    /** Content of a bracket. */
     private static final int OTHER = 0;
 
     private static final int LIST = 1;
@@ -71,24 +71,21 @@ final class SqlShape {
 
     private final StringBuilder out;
 
-    /**
-     * The open brackets, three numbers each: where they are, where their row begins, what they
-     * hold.
-     */
+    /** The open brackets, three numbers each: position, begin of the row, content. */
     private int[] open = new int[24];
 
     private int opened;
 
-    /** Where the value of a list begins that is being written. */
+    /** Begin of the current value of a list. */
     private int item;
 
-    /** Where the last {@code into} ends, unless a bracket was opened since; -1 then. */
+    /** End of the last {@code into}, unless a bracket was opened after it; then -1. */
     private int into = -1;
 
-    /** How many brackets are open inside the column list of an insert; 0 outside one. */
+    /** Number of open brackets inside the column list of an insert; 0 outside one. */
     private int columns;
 
-    /** Whether a password may come. */
+    /** True if a password may follow. */
     private boolean isSecret;
 
     private final Matcher items;
@@ -140,9 +137,9 @@ final class SqlShape {
     }
 
     /**
-     * A name as it is; after {@code identified by} and the like it is a password.
+     * Copies a name; after {@code identified by} and similar words it is a password.
      *
-     * @param text what has it from one position to another
+     * @param text the text that contains the name
      */
     void name(String text, int from, int to) {
         if (isSecret && tail(BEFORE_PASSWORD, 80)) {
@@ -153,7 +150,7 @@ final class SqlShape {
         }
     }
 
-    /** Some words tell what comes. */
+    /** Remembers words that determine the meaning of the next token. */
     private void note(String text, int from, int length) {
         if (length == 4 && text.regionMatches(true, from, "into", 0, length)) {
             into = out.length();
@@ -163,7 +160,9 @@ final class SqlShape {
         }
     }
 
-    /** Whether only a name can be here: of a qualified one its later part, an alias, a column. */
+    /**
+     * True if only a name is possible here: the later part of a qualified name, an alias, a column.
+     */
     boolean isBeforeName() {
         int end = out.length();
         boolean isQualified = endsWith(".", end) && !endsWith("...", end);
@@ -174,7 +173,7 @@ final class SqlShape {
         return tail(BEFORE_TABLE, 16);
     }
 
-    /** Whether the last so many characters end so. */
+    /** True if the last {@code count} characters match. */
     private boolean tail(Pattern pattern, int count) {
         int to = out.length();
         return pattern.matcher(out).region(Math.max(0, to - count), to).find();
@@ -202,7 +201,7 @@ final class SqlShape {
     }
 
     /**
-     * @return whether what was closed is one of the rows that {@code ...} stands for
+     * @return true if the closed bracket is one of the rows that {@code ...} replaces
      */
     boolean closeBracket() {
         dropBlank();
@@ -222,10 +221,10 @@ final class SqlShape {
     }
 
     /**
-     * A value of a list ends: in a list after {@code in} the first one stands for all; in a row all
-     * values look alike.
+     * Ends a value of a list: after {@code in} the first value replaces all; in a row all values
+     * look alike.
      *
-     * @return whether it stands for the values that follow
+     * @return true if it also replaces the values that follow
      */
     boolean endItem() {
         int holds = opened == 0 ? OTHER : open[opened - 1];
@@ -269,7 +268,7 @@ final class SqlShape {
         return false;
     }
 
-    /** Whether what ends at a position is the row that begins at another, and a comma. */
+    /** True if the text before a position is the row that begins at another, and a comma. */
     private boolean isRow(int row, int end, int length) {
         int from = end - length - 2;
         if (from < 0 || !endsWith(", ", end)) {
@@ -298,13 +297,13 @@ final class SqlShape {
     }
 
     /**
-     * @param isWhole whether the statement was read to its end
+     * @param isWhole whether the statement was read to the end
      */
     String finish(boolean isWhole) {
         boolean isCut = !isWhole || out.length() > NAME_CHARS_MAX;
         int folded = isCut ? out.lastIndexOf(ROWS) : -1;
         if (folded >= 0) {
-            // Cut inside a bulk insert: where exactly depends on the data.
+            // Cut inside a bulk insert: the exact place depends on the data.
             return out.substring(0, Math.min(folded + ROWS.length(), NAME_CHARS_MAX));
         }
         int list = isCut ? openList() : -1;
@@ -319,7 +318,7 @@ final class SqlShape {
         return isCut ? out.append("...").toString() : out.toString();
     }
 
-    /** Where a list of values after {@code in} was left without its end; -1 where none was. */
+    /** Begin of an unclosed list of values after {@code in}; -1 for none. */
     private int openList() {
         if (opened == 0 || open[opened - 1] != LIST) {
             return -1;

@@ -5,19 +5,18 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Texts of statements whose operation is known, of all dialects: the same text may have another
- * shape in another one. Bounded by what the texts take together, since they are held in the heap of
- * the program.
+ * Texts of statements with known operations, by dialect: the same text may have different shapes in
+ * two dialects. Bounded by the total size of the texts, since they are in the heap of the program.
  *
- * <p>Two generations: new texts go into the young one. When it has its half of the bound, it
- * becomes the old one, and the old one is dropped with all that was not asked for since. So texts
- * that come once, with values in them, never push out for long what comes again. What is dropped is
- * only read anew. To find a text takes one look-up, or two, and no lock.
+ * <p>Two generations: new texts go into the young one. When it reaches half of the bound, it
+ * becomes the old one, and the previous old one is dropped with all texts not used since. So texts
+ * that occur once, with values in them, displace repeated texts only briefly. A dropped text is
+ * parsed again at its next use. Finding a text takes one or two look-ups and no lock.
  */
 final class StatementTexts {
     static final int TEXT_CHARS_MAX = 4_096;
 
-    /** What an entry takes beside its characters, counted as characters: node, key and number. */
+    /** Size of an entry besides its text, in characters: node, key and number. */
     static final int ENTRY_CHARS = 64;
 
     private final long generationCharsMax;
@@ -48,13 +47,13 @@ final class StatementTexts {
         }
     }
 
-    /** @param charsMax of all texts together; the last one of a generation may go past it */
+    /** @param charsMax of all texts together; the last text of a generation may exceed it */
     StatementTexts(long charsMax) {
         this.generationCharsMax = charsMax / 2;
         this.generations = new AtomicReference<>(new Generations(new Generation()));
     }
 
-    /** @return null if it is not known */
+    /** @return null if unknown */
     Integer operation(String text, SqlDialect dialect) {
         Generations now = generations.get();
         Integer known = now.young.of(dialect).get(text);
@@ -67,7 +66,7 @@ final class StatementTexts {
         return known;
     }
 
-    /** A text that is longer than {@link #TEXT_CHARS_MAX} is not remembered. */
+    /** Texts longer than {@link #TEXT_CHARS_MAX} are not stored. */
     void remember(String text, SqlDialect dialect, Integer operation) {
         if (text.length() > TEXT_CHARS_MAX) {
             return;
@@ -78,12 +77,12 @@ final class StatementTexts {
         }
         long chars = now.young.chars.addAndGet(text.length() + ENTRY_CHARS);
         if (chars >= generationCharsMax) {
-            // Whoever is second finds that it was done.
+            // A second thread finds the exchange done.
             generations.compareAndSet(now, new Generations(now.young));
         }
     }
 
-    /** What the texts that are remembered take, as characters. */
+    /** Size of the stored texts in characters. */
     long chars() {
         Generations now = generations.get();
         return now.young.chars.get() + now.old.chars.get();

@@ -4,16 +4,16 @@ import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * SQL statements: which operation is it, how long did it take. The text of a prepared one is read
- * when it is prepared; to execute it again costs a look-up and no allocation.
+ * SQL statements: operation and duration. The text of a prepared statement is parsed when it is
+ * prepared; executing it again costs a look-up and no allocation.
  */
 public final class Statements {
-    /** Of all remembered texts together: 8 MiB at most, 4 MiB of Latin letters. */
+    /** Total size of the stored texts: at most 8 MiB, 4 MiB if Latin-1. */
     private static final long TEXTS_CHARS_MAX = 4 << 20;
 
     private static final int PREPARED_MAX = 65_536;
 
-    /** Prepared before it was watched, or made in a way that is not watched. */
+    /** Prepared before the probe was installed, or through a method without advice. */
     private static final String UNKNOWN = "(prepared statement)";
 
     private static final StatementTexts TEXTS = new StatementTexts(TEXTS_CHARS_MAX);
@@ -23,10 +23,10 @@ public final class Statements {
     private Statements() {}
 
     /**
-     * A connection begins to prepare a statement. A pool's connection does not tell the dialect;
-     * the driver's, which is entered inside, does.
+     * A connection begins to prepare a statement. A pool's connection does not determine the
+     * dialect; the driver's connection, entered inside, does.
      *
-     * @return whether it is the outermost one, so that {@link #leavePrepare} must follow
+     * @return true for the outermost connection; {@link #leavePrepare} must follow
      */
     public static boolean enterPrepare(Object connection) {
         boolean isOutermost = Outermost.enter(Outermost.PREPARE);
@@ -38,7 +38,7 @@ public final class Statements {
         return isOutermost;
     }
 
-    /** The outermost connection has prepared a statement; null if it failed. */
+    /** The outermost connection prepared a statement; null if it failed. */
     public static void leavePrepare(Object statement, String text) {
         Outermost.leave(Outermost.PREPARE);
         learn(statement, text, Outermost.here().preparing);
@@ -65,9 +65,9 @@ public final class Statements {
     }
 
     /**
-     * A statement is executed.
+     * Begins the execution of a statement.
      *
-     * @param text what is executed; null for what was prepared or collected
+     * @param text the SQL text; null for a prepared statement or a batch
      * @return the call's token
      */
     public static int enter(Object statement, String text) {
@@ -91,8 +91,8 @@ public final class Statements {
     }
 
     /**
-     * The statement of a pool executes that of the driver, which tells the dialect. Until here the
-     * call had the name that is safe in all of them.
+     * A pool's statement executes that of the driver, which determines the dialect. Until then the
+     * call has a name that is safe in all dialects.
      */
     private static void nameAs(Outermost here, Object statement, SqlDialect dialect) {
         String text = here.poolText;
@@ -104,7 +104,7 @@ public final class Statements {
     }
 
     /**
-     * @param call what {@link #enter} answered; @param batch rows of a batch, 0 if it was none
+     * @param call the result of {@link #enter}; @param batch rows of a batch, 0 for no batch
      */
     public static void exit(int call, int batch, Throwable thrown) {
         if (call == Outermost.INSIDE) {

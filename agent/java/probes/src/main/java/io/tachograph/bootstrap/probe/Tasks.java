@@ -11,25 +11,24 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
 
 /**
- * Work that is handed to another thread: who handed it over is remembered beside the task, never in
- * a wrapper around it, so that a queue, a comparator or {@code remove(task)} sees the program's own
- * object.
+ * Work submitted to another thread. The origin is stored next to the task, never in a wrapper
+ * around it, so that queues, comparators and {@code remove(task)} see the program's own object.
  *
- * <p>The JDK makes an object of its own for most hand-overs ({@code submit}, {@code schedule},
- * {@code CompletableFuture}, fork-join): it has one origin. A {@code Runnable} of the program may
- * be handed over again and again, recorded or not, to several pools, before it runs once; a lambda
- * without captured variables is one object for the whole program. So hand-overs of such an object
- * are kept in order for each queue ({@link HandOvers}), those that nobody recorded as mere counts
- * ({@link HandOverCounts}). A task with which a pool starts a thread does not go through the queue:
- * its origin belongs to the thread.
+ * <p>For most submissions ({@code submit}, {@code schedule}, {@code CompletableFuture}, fork-join)
+ * the JDK creates an object, which has one origin. A {@code Runnable} of the program may be
+ * submitted several times, recorded or not, to several pools, before it runs once; a lambda without
+ * captured variables is one object for the whole program. So submissions of such an object are kept
+ * in order for each queue ({@link HandOvers}), unrecorded ones as counts only ({@link
+ * HandOverCounts}). A task with which a pool starts a thread bypasses the queue: its origin belongs
+ * to the thread.
  */
 public final class Tasks {
     private static final int TASKS_MAX = 65_536;
 
-    /** Of objects that stand for one hand-over. */
+    /** Origins of objects with one submission. */
     private static final WeakIdentityMap<Context> ORIGINS = new WeakIdentityMap<>(TASKS_MAX);
 
-    /** By task and queue; where nobody is recorded it is empty. */
+    /** By task and queue; empty if no submission is recorded. */
     private static final WeakIdentityMap<HandOvers> WAITING =
             new WeakIdentityMap<>(TASKS_MAX) {
                 @Override
@@ -41,9 +40,9 @@ public final class Tasks {
     private static final HandOverCounts UNRECORDED = new HandOverCounts();
 
     /**
-     * Of the first task of a pool's thread, by worker: a context, or {@link #NOBODY}. Without a
-     * bound of its own: each stands for a thread that is about to start, and what bounds those
-     * bounds this.
+     * Origin of the first task of a pool's thread, by worker: a context, or {@link #NOBODY}. No
+     * bound of its own: each entry belongs to a thread that is about to start, so the bound on
+     * threads applies.
      */
     private static final WeakIdentityMap<Object> FIRST = new WeakIdentityMap<>(Integer.MAX_VALUE);
 
@@ -53,9 +52,9 @@ public final class Tasks {
 
     private Tasks() {}
 
-    // ---- objects that stand for one hand-over ----
+    // ---- objects with one submission ----
 
-    /** The calling thread hands {@code task} over, an object that nobody hands over twice. */
+    /** The calling thread submits {@code task}, an object that is submitted only once. */
     public static void handOver(Object task) {
         handOver(task, Recorder.context());
     }
@@ -66,16 +65,19 @@ public final class Tasks {
                 Losses.parent();
             }
         } else {
-            take(task); // left over, where it never ran
+            take(task); // left from a submission that never ran
         }
     }
 
-    /** Who handed {@code task} over; null when nobody who is recorded did. Answers once. */
+    /** The origin of {@code task}; null if no recorded call submitted it. Returned once. */
     public static Context take(Object task) {
         return ORIGINS.isEmpty() || ORIGINS.get(task) == null ? null : ORIGINS.remove(task);
     }
 
-    /** Of a timer all are: it is given what {@code decorateTask} made for one {@code schedule}. */
+    /**
+     * True for all tasks of a timer: it gets the result of {@code decorateTask} for one {@code
+     * schedule}.
+     */
     private static boolean isOneTime(Queue<?> queue, Object task) {
         return queue.getClass() == TIMED || isOneTime(task);
     }
@@ -97,7 +99,7 @@ public final class Tasks {
 
     // ---- objects that wait in a queue ----
 
-    /** Stands where a pool's own code said {@code queue.offer(task)}. */
+    /** Replaces {@code queue.offer(task)} in a pool's code. */
     public static boolean offer(BlockingQueue<Object> queue, Object task) {
         Context origin = comes(queue, task, false);
         boolean isIn = false;
@@ -112,16 +114,16 @@ public final class Tasks {
     }
 
     /**
-     * A pool refuses a task, and a handler of the program's decides: it may put the task into the
-     * queue itself, run it, or throw it away.
+     * A pool rejects a task, and a handler of the program decides: it may put the task into the
+     * queue itself, run it, or discard it.
      *
-     * @return to be handed to {@link #takeBack} if the handler throws
+     * @return the value for {@link #takeBack} if the handler throws
      */
     public static Context refused(Queue<?> queue, Object task) {
         return comes(queue, task, true);
     }
 
-    /** Before the task is in the queue, since it may run at once. */
+    /** Called before the task is in the queue, since it may run at once. */
     private static Context comes(Queue<?> queue, Object task, boolean isLoose) {
         Context origin = null;
         try {
@@ -144,12 +146,12 @@ public final class Tasks {
             }
             change.forget();
         } catch (Throwable e) {
-            // No memory. The task goes its way.
+            // Out of memory. The task continues without an origin.
         }
         return origin;
     }
 
-    /** A task that came with {@code origin} is not in the queue after all. */
+    /** A task submitted with {@code origin} did not enter the queue. */
     public static void takeBack(Queue<?> queue, Object task, Context origin) {
         try {
             if (isOneTime(queue, task)) {
@@ -177,14 +179,14 @@ public final class Tasks {
         }
     }
 
-    /** All these left the queue without running. */
+    /** All these tasks left the queue without running. */
     public static void removedAll(Queue<?> queue, List<?> tasks) {
         for (Object task : tasks) {
             removed(queue, task);
         }
     }
 
-    /** Stands where a pool's own code said {@code queue.poll()} to throw a task away. */
+    /** Replaces {@code queue.poll()} in a pool's code that discards a task. */
     public static Object discard(Queue<Object> queue) {
         Object task = queue.poll();
         if (task != null) {
@@ -218,7 +220,7 @@ public final class Tasks {
     // ---- objects with which a pool starts a thread ----
 
     /**
-     * @param task may be null: the thread begins with the queue
+     * @param task may be null: the thread begins with a task of the queue
      */
     public static void first(Object worker, Object task) {
         if (task == null) {
@@ -235,7 +237,7 @@ public final class Tasks {
     // ---- runs ----
 
     /**
-     * Stands where a pool's own code said {@code task.run()}.
+     * Replaces {@code task.run()} in a pool's code.
      *
      * @param worker the pool's object for the thread
      */
@@ -253,7 +255,7 @@ public final class Tasks {
                 isAttached = true;
             }
         } catch (Throwable e) {
-            // No memory for a buffer, say. The task runs all the same.
+            // For example no memory for a buffer. The task runs anyway.
         }
         try {
             task.run();
@@ -268,7 +270,7 @@ public final class Tasks {
         try {
             Recorder.detach(before);
         } catch (Throwable e) {
-            // What the task itself threw must come through.
+            // Exceptions of the task itself must propagate.
         }
     }
 }

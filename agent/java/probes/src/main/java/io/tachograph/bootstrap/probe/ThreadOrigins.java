@@ -8,8 +8,8 @@ import io.tachograph.bootstrap.Recorder;
 import java.util.concurrent.ForkJoinWorkerThread;
 
 /**
- * Threads that were started inside a recorded call: what they record belongs to it. Threads of
- * pools do not.
+ * Threads that were started inside a recorded call: it is the parent of their records. Threads of
+ * pools are excluded.
  */
 public final class ThreadOrigins extends Inheritance {
     private static final int THREADS_MAX = 65_536;
@@ -33,7 +33,9 @@ public final class ThreadOrigins extends Inheritance {
         }
     }
 
-    /** Kept until the thread is gone: a virtual thread asks again before each outermost call. */
+    /**
+     * Kept until the thread is collected: a virtual thread looks it up before each outermost call.
+     */
     @Override
     protected Context originOf(Thread thread) {
         return ORIGINS.isEmpty() ? null : ORIGINS.get(thread);

@@ -7,9 +7,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
 
 /**
- * What is known about objects of the program that have no field for it. Does not keep them alive,
- * and does not call their {@code equals} or {@code hashCode}. Bounded: past the bound nothing new
- * is learned.
+ * Attaches values to objects of the program without a field in them. Keys are weak, and {@code
+ * equals} and {@code hashCode} are not called. Bounded: past the bound no entry is added.
  */
 class WeakIdentityMap<V> {
     private final int countMax;
@@ -24,12 +23,12 @@ class WeakIdentityMap<V> {
         return entries.isEmpty();
     }
 
-    /** Allocates nothing. @return null for an object that is not known */
+    /** Allocates nothing. @return null for an unknown object */
     V get(Object object) {
         return get(object, 0);
     }
 
-    /** As {@link #get(Object)}, of what is known of the object in one place. */
+    /** As {@link #get(Object)}, for the object's value in one place. */
     V get(Object object, int place) {
         Lookup lookup = Outermost.here().lookup.of(object, place);
         V value = entries.get(lookup);
@@ -38,7 +37,7 @@ class WeakIdentityMap<V> {
     }
 
     /**
-     * @return false if there is no room for another one
+     * @return false if there is no room for another entry
      */
     boolean put(Object object, V value) {
         forgetDead();
@@ -50,7 +49,7 @@ class WeakIdentityMap<V> {
     }
 
     /**
-     * @return null for an object that was not known
+     * @return null for an unknown object
      */
     V remove(Object object) {
         Lookup lookup = Outermost.here().lookup.of(object, 0);
@@ -60,11 +59,11 @@ class WeakIdentityMap<V> {
     }
 
     /**
-     * Replaces the value in one step; {@code change} gets null for an object that is not known,
-     * null forgets it.
+     * Replaces the value atomically; {@code change} gets null for an unknown object, and returns
+     * null to remove it.
      *
      * @param place a number: an object has a value for each
-     * @return false if there is no room for another one
+     * @return false if there is no room for another entry
      */
     boolean change(Object object, int place, BiFunction<Object, V, V> change) {
         forgetDead();
@@ -75,14 +74,14 @@ class WeakIdentityMap<V> {
         return false;
     }
 
-    /** As {@link #change}, for an object that is known; else nothing happens. Allocates nothing. */
+    /** As {@link #change}, for a known object only. Allocates nothing. */
     void changeKnown(Object object, int place, BiFunction<Object, V, V> change) {
         Lookup lookup = Outermost.here().lookup.of(object, place);
         entries.computeIfPresent(lookup, change);
         lookup.clear();
     }
 
-    /** The object of {@code value} is gone. */
+    /** The object of {@code value} was collected. */
     void forgotten(V value) {}
 
     private void forgetDead() {
@@ -125,7 +124,7 @@ class WeakIdentityMap<V> {
         }
     }
 
-    /** Stands for an object while it is looked up; one a thread. */
+    /** Key for a look-up; one per thread. */
     static final class Lookup {
         private Object object;
         private int place;

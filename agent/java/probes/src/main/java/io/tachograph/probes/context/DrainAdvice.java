@@ -7,7 +7,7 @@ import net.bytebuddy.asm.Advice;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 
-/** Inlined into {@code ThreadPoolExecutor.drainQueue}, the work of {@code shutdownNow}. */
+/** Inlined into {@code ThreadPoolExecutor.drainQueue}, which {@code shutdownNow} calls. */
 final class DrainAdvice {
     private DrainAdvice() {}
 

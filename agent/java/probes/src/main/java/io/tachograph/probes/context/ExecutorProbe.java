@@ -20,10 +20,10 @@ import java.util.Queue;
 import java.util.Set;
 
 /**
- * Tasks given to {@code ThreadPoolExecutor} and {@code ScheduledThreadPoolExecutor}, and with them
- * most of {@code Executors} and {@code CompletableFuture} with an executor. What comes into the
- * queue and what leaves it is noted where it happens; a task may also go past it, to a new thread.
- * A periodic task keeps its origin for the first run only: what it does later belongs to nobody.
+ * Tasks submitted to {@code ThreadPoolExecutor} and {@code ScheduledThreadPoolExecutor}, and so
+ * most of {@code Executors} and {@code CompletableFuture} with an executor. Entering and leaving
+ * the queue are recorded where they happen; a task may also bypass the queue and start a new
+ * thread. A periodic task keeps its origin for the first run only: later runs have no parent.
  */
 public final class ExecutorProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ThreadPoolExecutor";

@@ -4,7 +4,7 @@ import io.tachograph.bootstrap.probe.Tasks;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into the methods of pools that take a task as first argument. */
+/** Inlined into methods of pools whose first argument is a task. */
 final class HandOverAdvice {
     private HandOverAdvice() {}
 
@@ -13,7 +13,7 @@ final class HandOverAdvice {
         Tasks.handOver(task);
     }
 
-    /** A task that was refused will not run. */
+    /** A rejected task will not run. */
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
     static void exit(@Advice.Argument(0) Object task, @Advice.Thrown Throwable thrown) {
         if (thrown != null) {

@@ -1,19 +1,19 @@
 package io.tachograph.probes.context;
 
 /**
- * Classes of the JDK that must be there before byte code is changed. One that the JVM happens to
- * load while another is being changed is never offered for change.
+ * Loads classes of the JDK before byte code is changed. A class that the JVM loads during the
+ * change of another class is never offered to the transformer.
  */
 final class Loaded {
     private Loaded() {}
 
-    /** Loads without initialising; a class that this JDK does not have is left out. */
+    /** Loads without initialising; skips a class that this JDK does not have. */
     static void now(String... names) {
         for (String name : names) {
             try {
                 Class.forName(name, false, null);
             } catch (ClassNotFoundException e) {
-                // Not in this version.
+                // Not in this JDK version.
             }
         }
     }

@@ -5,7 +5,7 @@ import io.tachograph.bootstrap.probe.Outermost;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined where a pool starts a thread: that thread does not belong to the task that made the pool
+ * Inlined where a pool starts a thread: the thread does not belong to the task that made the pool
  * grow.
  */
 final class PoolThreadAdvice {

@@ -9,8 +9,8 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.RejectedExecutionHandler;
 
 /**
- * Inlined into {@code ThreadPoolExecutor.reject}. The JDK's handlers throw, run the task, throw one
- * away or hand it over anew; what one of the program's does is not known.
+ * Inlined into {@code ThreadPoolExecutor.reject}. The JDK's handlers throw, run the task, discard
+ * one or submit it again; the behaviour of a handler of the program is unknown.
  */
 final class RefuseAdvice {
     private RefuseAdvice() {}

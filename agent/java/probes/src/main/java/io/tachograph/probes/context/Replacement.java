@@ -19,8 +19,8 @@ import java.lang.reflect.Method;
 import java.util.Arrays;
 
 /**
- * A method of {@link Tasks} in place of a call inside a pool: it gets what the call got, and, if
- * wanted, the pool's queue and the first argument of the method around it.
+ * Replaces a call inside a pool with a method of {@link Tasks}, which gets the arguments of the
+ * call and optionally the pool's queue and the first argument of the enclosing method.
  */
 final class Replacement implements Substitution.Factory<Target> {
     private final MethodDescription method;

@@ -12,14 +12,14 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import java.util.Set;
 
 /**
- * Threads that are started inside a recorded call, virtual ones too, whether by {@code
- * Thread.start} or by an executor with a thread for each task. Nothing is put into {@code run()}:
- * the thread's first recorded call asks.
+ * Threads, including virtual ones, that are started inside a recorded call, by {@code Thread.start}
+ * or by an executor with a thread for each task. No code is added to {@code run()}: the thread's
+ * first recorded call looks up the origin.
  */
 public final class ThreadProbe implements Probe {
     private static final String THREAD = "java.lang.Thread";
 
-    /** There from JDK 21 on. */
+    /** Exists since JDK 21. */
     private static final String VIRTUAL_THREAD = "java.lang.VirtualThread";
 
     @Override

@@ -4,7 +4,7 @@ import io.tachograph.bootstrap.probe.Tasks;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into the constructor of what stands for a thread in {@code ThreadPoolExecutor}. */
+/** Inlined into the constructor of {@code ThreadPoolExecutor.Worker}. */
 final class WorkerAdvice {
     private WorkerAdvice() {}
 

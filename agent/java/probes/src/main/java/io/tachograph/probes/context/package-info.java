@@ -1,5 +1,5 @@
 /**
- * The probes for what follows a trace from one thread to another. Each probe says where, each
- * advice what.
+ * Probes that carry the trace context from one thread to another. Each probe selects methods; its
+ * advice has the code.
  */
 package io.tachograph.probes.context;

@@ -8,9 +8,9 @@ import java.lang.invoke.MethodHandles;
 import java.net.http.HttpRequest;
 
 /**
- * Inlined where the client makes a request that follows another: to where a redirection leads, or
- * with what the server wants to know of the user. Headers that the client itself adds are made
- * anew there, so what {@link HttpRequestAdvice} added would be missing.
+ * Inlined where the client creates a follow-up request: for a redirection, or with the credentials
+ * that the server asked for. The client rebuilds its own headers there, so the header added by
+ * {@link HttpRequestAdvice} would be lost.
  */
 final class HttpFollowAdvice {
     private HttpFollowAdvice() {}

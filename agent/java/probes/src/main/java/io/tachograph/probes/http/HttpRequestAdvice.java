@@ -8,9 +8,9 @@ import java.lang.invoke.MethodHandles;
 import java.net.http.HttpRequest;
 
 /**
- * Inlined into the constructor with which the client makes what it sends out of a request of the
- * program. The header goes among those that the client itself adds: neither the program's request
- * nor the headers of {@code response.request()} have it.
+ * Inlined into the constructor of the client's internal request, which is built from that of the
+ * program. The trace header is added to the client's own headers: neither the program's request nor
+ * the headers of {@code response.request()} contain it.
  */
 final class HttpRequestAdvice {
     private HttpRequestAdvice() {}

@@ -15,7 +15,7 @@ import java.lang.reflect.Proxy;
 
 /**
  * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}; the other
- * package has the same advice. From here on the request ends when the server says so.
+ * package has the same advice. From here on the server signals the end of the request.
  */
 final class JakartaStartAsyncAdvice {
     private JakartaStartAsyncAdvice() {}

@@ -12,7 +12,7 @@ import javax.servlet.http.HttpServletResponse;
 
 /**
  * Inlined into servlets and filters of the package {@code javax.servlet}; the other package has the
- * same advice. The container's types are cast to, so that only the container loads them.
+ * same advice. The container's types appear only in casts, so that only the container loads them.
  */
 final class JavaxServletAdvice {
     private JavaxServletAdvice() {}
@@ -24,8 +24,7 @@ final class JavaxServletAdvice {
         }
         HttpServletRequest request = (HttpServletRequest) argument;
         if (request.getDispatcherType() != DispatcherType.REQUEST) {
-            // The second half of a request that was counted: an error page, or an answer by another
-            // thread.
+            // The second part of a counted request: an error page, or an answer by another thread.
             Outermost.leave(Outermost.HTTP_SERVER);
             Object own = request;
             while (own instanceof ServletRequestWrapper) {
@@ -37,7 +36,7 @@ final class JavaxServletAdvice {
         try {
             route = HttpServer.route(request.getHttpServletMapping().getPattern());
         } catch (Throwable e) {
-            // A container older than Servlet 4.0 cannot tell.
+            // A container older than Servlet 4.0 has no such method.
         }
         String requestId = null;
         for (String name : HttpServer.requestIdHeaders()) {
@@ -68,7 +67,7 @@ final class JavaxServletAdvice {
             boolean isOpen = thrown == null && ((HttpServletRequest) request).isAsyncStarted();
             status = isOpen ? 0 : ((HttpServletResponse) response).getStatus();
         } catch (Throwable e) {
-            // A wrapper of an unusual make cannot tell.
+            // The wrapper throws; no status.
         }
         HttpServer.exit(call, status, thrown);
     }

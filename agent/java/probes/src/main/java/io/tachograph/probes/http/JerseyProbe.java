@@ -10,7 +10,9 @@ import io.tachograph.core.instrument.ProbeSetup;
 
 import net.bytebuddy.agent.builder.AgentBuilder;
 
-/** Routes of Jersey, the JAX-RS of the specification, for requests that {@link ServletProbe} sees. */
+/**
+ * Routes of Jersey, the reference implementation of JAX-RS, for requests of {@link ServletProbe}.
+ */
 public final class JerseyProbe implements Probe {
     @Override
     public String name() {

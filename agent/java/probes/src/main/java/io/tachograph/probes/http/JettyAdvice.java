@@ -12,8 +12,8 @@ import org.eclipse.jetty.server.Response;
 import org.eclipse.jetty.server.Server;
 
 /**
- * Inlined into {@code Server.handle(Request, Response, Callback)}. Jetty's types are cast to, so
- * that only Jetty loads them.
+ * Inlined into {@code Server.handle(Request, Response, Callback)}. Jetty's types appear only in
+ * casts, so that only Jetty loads them.
  */
 final class JettyAdvice {
     private JettyAdvice() {}
@@ -69,10 +69,10 @@ final class JettyAdvice {
                     Request.addCompletionListener((Request) request, answer);
                 }
             }
-            // Nobody took it: Jetty answers 404 after this.
+            // Not handled: Jetty answers 404 after this.
             status = handled || thrown != null ? ((Response) response).getStatus() : 404;
         } catch (Throwable e) {
-            // A wrapper of an unusual make cannot tell.
+            // The wrapper throws; no status.
         }
         HttpServer.exit(call, status, thrown);
     }

@@ -11,8 +11,8 @@ import io.tachograph.core.instrument.ProbeSetup;
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /**
- * Requests that reach a Jetty 12 server whose handlers are not servlets. With servlets {@link
- * ServletProbe} sees them, where the route is known; Jetty 9 to 11 know nothing but servlets.
+ * Requests to a Jetty 12 server whose handlers are not servlets. Requests to servlets are recorded
+ * by {@link ServletProbe}, which knows the route; Jetty 9 to 11 support servlets only.
  */
 public final class JettyProbe implements Probe {
     @Override

@@ -7,9 +7,8 @@ import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * Class loaders that can load a class, asked once each. To find out what a class inherits its
- * ancestors' files are read, for every class of the program; where there are no servlets that is
- * not begun.
+ * Class loaders that can load a class; each is checked once. Matching inherited types reads the
+ * files of all ancestors, for every class of the program; without servlets this check avoids it.
  */
 final class Loads extends ElementMatcher.Junction.AbstractBase<ClassLoader> {
     private final String file;

@@ -18,7 +18,7 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.matcher.ElementMatcher;
 
-/** Requests that reach a filter or a servlet, in any container, old package name or new. */
+/** Requests to a filter or a servlet, in any container, of {@code javax} or {@code jakarta}. */
 public final class ServletProbe implements Probe {
     @Override
     public String name() {

@@ -9,7 +9,7 @@ import io.tachograph.core.instrument.ProbeSetup;
 
 import net.bytebuddy.agent.builder.AgentBuilder;
 
-/** Routes of Spring MVC, for the requests that {@link ServletProbe} sees. */
+/** Routes of Spring MVC, for requests of {@link ServletProbe}. */
 public final class SpringProbe implements Probe {
     @Override
     public String name() {

@@ -17,7 +17,7 @@ final class UrlConnectionAdvice {
             @Advice.This HttpURLConnection connection,
             @Advice.FieldValue("inputStream") InputStream answer,
             @Advice.FieldValue("connected") boolean connected) {
-        // With an answer there already, or a broken connection asked again, nothing is sent.
+        // If an answer exists already, or a failed connection is used again, nothing is sent.
         if (answer != null) {
             return null;
         }
@@ -37,7 +37,7 @@ final class UrlConnectionAdvice {
                 }
             }
         } catch (Throwable e) {
-            // After a connect in vain no header can be set any more.
+            // After a failed connect no header can be set any more.
         }
         return call;
     }
@@ -51,12 +51,12 @@ final class UrlConnectionAdvice {
             return;
         }
         int status = 0;
-        // 404 and 410 come as this exception, but they are answers.
+        // 404 and 410 are thrown as this exception, but they are answers.
         boolean isAnswer = thrown == null || thrown instanceof FileNotFoundException;
         try {
             status = isAnswer ? connection.getResponseCode() : 0;
         } catch (Throwable e) {
-            // Without a status then.
+            // No status.
         }
         call.end(Math.max(status, 0), isAnswer && status > 0 ? null : thrown);
     }

@@ -9,7 +9,7 @@ import java.net.HttpURLConnection;
 
 /**
  * Inlined into {@code HttpURLConnection.connect} and {@code getOutputStream}: after them no header
- * can be added, so the server is told of the caller now.
+ * can be added, so the trace header is added here.
  */
 final class UrlConnectionEarlyAdvice {
     private UrlConnectionEarlyAdvice() {}

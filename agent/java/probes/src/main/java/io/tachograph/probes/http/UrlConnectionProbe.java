@@ -12,8 +12,8 @@ import java.util.Set;
 
 /**
  * Requests sent by {@code java.net.HttpURLConnection}, with and without TLS: both end in the same
- * class. The call is the first {@code getInputStream}, which sends what is not sent yet and waits
- * for the answer.
+ * class. The call is the first {@code getInputStream}, which sends the remaining data and waits for
+ * the answer.
  */
 public final class UrlConnectionProbe implements Probe {
     private static final String CONNECTION = "sun.net.www.protocol.http.HttpURLConnection";

@@ -1,4 +1,5 @@
 /**
- * The probes for HTTP requests that come in and go out. Each probe says where, each advice what.
+ * Probes for incoming and outgoing HTTP requests. Each probe selects methods; its advice has the
+ * code.
  */
 package io.tachograph.probes.http;

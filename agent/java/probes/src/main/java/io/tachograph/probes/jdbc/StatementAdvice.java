@@ -6,7 +6,7 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
 /**
- * Inlined into {@code Statement.execute...}, with the text as first argument or without arguments.
+ * Inlined into {@code Statement.execute...} with the text as first argument, or without arguments.
  */
 final class StatementAdvice {
     private StatementAdvice() {}

@@ -1,5 +1,5 @@
 /**
- * The probes for SQL statements and the wait for a connection. Each probe says where, each advice
- * what.
+ * Probes for SQL statements and the wait for a connection. Each probe selects methods; its advice
+ * has the code.
  */
 package io.tachograph.probes.jdbc;
