@@ -140,7 +140,8 @@ class LeftOutIT {
             assertEquals(Map.of(ENTRIES + "tiny()", 2 * hot + rare + 4 * hands), counts);
             assertNoted(got, rare, kept.get(RARE));
             assertRatio(got);
-            assertTrue(program.errors().contains("some traces are left out"), program.describe());
+            assertTrue(
+                    program.errors().contains("some traces are not recorded"), program.describe());
         }
     }
 

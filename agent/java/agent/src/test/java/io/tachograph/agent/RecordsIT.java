@@ -102,9 +102,9 @@ class RecordsIT {
         String line =
                 "a record of "
                         + type
-                        + " is left out, as others will be: "
+                        + " is dropped, later ones are only counted: "
                         + thrown.getName()
-                        + " where";
+                        + " while";
         long lines = program.errors().lines().filter(each -> each.contains(line)).count();
         assertEquals(1, lines, program.describe());
     }

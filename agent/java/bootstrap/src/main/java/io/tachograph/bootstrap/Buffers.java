@@ -30,7 +30,7 @@ public final class Buffers {
     private final ThreadLocal<Bufferless> bufferless = new ThreadLocal<>();
 
     /** Shared by all threads without a buffer. */
-    private final ThreadBuffer nobodys;
+    private final ThreadBuffer unassigned;
 
     private final Session session;
     private final BufferPool platform;
@@ -76,7 +76,7 @@ public final class Buffers {
         this.platform = new BufferPool(this, options.threadsMax, powerOfTwo(options.words), false);
         this.virtual =
                 new BufferPool(this, options.virtualMax, powerOfTwo(options.virtualWords), true);
-        this.nobodys = new ThreadBuffer(this, ThreadBuffer.NOBODYS, 0, true);
+        this.unassigned = new ThreadBuffer(this, ThreadBuffer.NOBODYS, 0, true);
     }
 
     /** The buffer of the calling thread; never null. */
@@ -95,8 +95,8 @@ public final class Buffers {
         if (buffer == null) {
             // Until the outermost call ends: a buffer may be free after that.
             bufferless().hasNone = true;
-            local.set(nobodys);
-            return nobodys;
+            local.set(unassigned);
+            return unassigned;
         }
         try {
             Context cause = mine == null ? Inheritance.of(thread) : mine.cause(thread);
@@ -122,7 +122,7 @@ public final class Buffers {
      */
     Context context() {
         ThreadBuffer buffer = local.get();
-        if (buffer != null && buffer != nobodys) {
+        if (buffer != null && buffer != unassigned) {
             return buffer.context();
         }
         Bufferless mine = bufferless.get();
@@ -142,7 +142,7 @@ public final class Buffers {
         Bufferless mine = bufferless();
         Context before = mine.cause(Thread.currentThread());
         mine.attach(context);
-        if (buffer != null && buffer != nobodys) {
+        if (buffer != null && buffer != unassigned) {
             buffer.attach(context);
         }
         return before;
@@ -211,7 +211,7 @@ public final class Buffers {
 
     /** Returns a borrowed buffer after its outermost call. */
     void giveBack(ThreadBuffer buffer) {
-        if (buffer == nobodys) {
+        if (buffer == unassigned) {
             if (leftOut() == 0) {
                 local.set(null);
             }

@@ -24,13 +24,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** The agent's start, in the order in which things happen. */
+/** Starts the agent; the parts start in the order of the calls here. */
 public final class Agent {
     private Agent() {}
 
     /**
      * @param arguments path of the configuration file, or null
-     * @param probes those for libraries; the method probe is always there
+     * @param probes the probes for libraries; the method probe is always added
      */
     public static void start(
             String arguments, Instrumentation instrumentation, List<Probe> probes) {
@@ -65,7 +65,7 @@ public final class Agent {
         log.detail("started: " + Identity.pairs(labels));
     }
 
-    /** What the sender tells of itself: counts of what is no record, and the overhead. */
+    /** Registers the sender's own samples: counts of calls without records, and the overhead. */
     private static void report(
             Sender sender,
             Buffers buffers,
@@ -100,7 +100,7 @@ public final class Agent {
         Sender.Options options = new Sender.Options();
         options.server = settings.text(Setting.SERVER);
         if (options.server.equals(Sender.DISCARD)) {
-            log.say("server is \"discard\": what is recorded is thrown away");
+            log.say("server is \"discard\": records are not sent");
         }
         options.process = Identity.pairs(labels);
         options.labels = labels;
@@ -131,7 +131,10 @@ public final class Agent {
         return options;
     }
 
-    /** To read the message and code of an exception without running code of the program. */
+    /**
+     * Opens a package, so that messages and codes of exceptions are read without running code of
+     * the program.
+     */
     private static void open(Instrumentation instrumentation, Module module, String name) {
         Map<String, Set<Module>> opens = Map.of(name, Set.of(Agent.class.getModule()));
         instrumentation.redefineModule(module, Set.of(), Map.of(), opens, Set.of(), Map.of());

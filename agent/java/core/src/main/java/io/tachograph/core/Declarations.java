@@ -3,8 +3,8 @@ package io.tachograph.core;
 import java.lang.instrument.Instrumentation;
 
 /**
- * Tells the program's copies of {@code io.tachograph.api} that an agent has come: each decided when
- * it was loaded whether there is one, and an agent that is attached comes later.
+ * Notifies the program's copies of {@code io.tachograph.api} that an agent is loaded: each copy
+ * checked for an agent when it was loaded, and an attached agent comes later.
  */
 final class Declarations {
     private static final String RECORDS = "io.tachograph.api.Records";
@@ -17,7 +17,7 @@ final class Declarations {
                 try {
                     loaded.getMethod("attached").invoke(null);
                 } catch (ReflectiveOperationException | LinkageError e) {
-                    // A copy of its own kind: it goes on without us.
+                    // An incompatible copy: it continues without the agent.
                 }
             }
         }

@@ -9,14 +9,14 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Who this process is: the labels of its series and the pairs of HELLO. */
+/** The identity of this process: the labels of its series and the pairs of HELLO. */
 final class Identity {
     static final String VERSION = "0.1.0";
 
     private Identity() {}
 
     /**
-     * {@code service}, {@code host}, {@code instance}: the labels of everything this process sends.
+     * {@code service}, {@code host}, {@code instance}: the labels of all series of this process.
      */
     static Map<String, String> labels(Settings settings) {
         Map<String, String> labels = new LinkedHashMap<>();
@@ -35,7 +35,7 @@ final class Identity {
         return labels;
     }
 
-    /** The labels, and what is worth knowing of the program's surroundings. */
+    /** The labels, and attributes of the runtime. */
     static Map<String, String> pairs(Map<String, String> labels) {
         Map<String, String> pairs = new LinkedHashMap<>(labels);
         pairs.put("runtime", "Java " + System.getProperty("java.version"));
@@ -43,13 +43,13 @@ final class Identity {
         pairs.put("os", System.getProperty("os.name") + " " + System.getProperty("os.arch"));
         pairs.put("pid", String.valueOf(ProcessHandle.current().pid()));
         pairs.put("agent", "tachograph-java " + VERSION);
-        pairs.put("control", "1"); // it follows PROBES (wire.md)
+        pairs.put("control", "1"); // supports PROBES (wire.md)
         return pairs;
     }
 
     /**
      * {@code com.shop.Main} of {@code com.shop.Main --port 1}, {@code shop} of {@code
-     * lib/shop.jar}, of a module its class.
+     * lib/shop.jar}, the main class of a module.
      */
     static String serviceOf(String command) {
         String main = command.strip();
@@ -62,7 +62,7 @@ final class Identity {
         return either(name.substring(name.indexOf('/') + 1), "unknown");
     }
 
-    /** Without asking a name server, which may take seconds. */
+    /** Without a DNS request, which may take seconds. */
     private static String hostName() {
         String name = System.getenv("HOSTNAME");
         if (name != null && !name.isBlank()) {

@@ -1,5 +1,5 @@
 /**
- * Puts the parts together: settings, buffers, sender, samplers, instrumentation. Starts at {@code
+ * Connects the parts: settings, buffers, sender, samplers, instrumentation. Starts at {@code
  * Agent}.
  */
 package io.tachograph.core;

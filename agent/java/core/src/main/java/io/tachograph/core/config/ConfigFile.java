@@ -7,9 +7,9 @@ import java.util.Map;
 
 /**
  * The subset of TOML 1.0 that the agent reads: lines {@code key = value} with a basic string, a
- * literal string, a number, a boolean or an array of strings (which may go over several lines), and
- * comments. No tables, dates, inline tables, dotted keys or multi-line strings. A broken line is
- * reported with its number; the others are kept.
+ * literal string, a number, a boolean or an array of strings (which may span several lines), and
+ * comments. No tables, dates, inline tables, dotted keys or multi-line strings. An invalid line is
+ * reported with its number; the others apply.
  */
 final class ConfigFile {
     private final String text;
@@ -28,12 +28,12 @@ final class ConfigFile {
         return file;
     }
 
-    /** Values as text by key; the elements of an array with commas between. */
+    /** Values as text, by key; the elements of an array are joined by commas. */
     Map<String, String> values() {
         return values;
     }
 
-    /** One sentence for each broken line. */
+    /** One message for each invalid line. */
     List<String> faults() {
         return faults;
     }
@@ -63,7 +63,7 @@ final class ConfigFile {
                     throw new Fault("nothing more was expected after the value");
                 }
                 if (values.putIfAbsent(key, value) != null) {
-                    throw new Fault("the key is there twice, the first one counts");
+                    throw new Fault("the key is given twice, the first value is used");
                 }
             } catch (Fault fault) {
                 faults.add(
@@ -169,7 +169,7 @@ final class ConfigFile {
     }
 
     /**
-     * @param lines also over ends of lines
+     * @param lines true to skip line ends too
      */
     private void skipBlank(boolean lines) {
         while (at < text.length()) {
@@ -195,7 +195,7 @@ final class ConfigFile {
         }
     }
 
-    /** The character at hand, 0 at the end. */
+    /** The current character, 0 at the end. */
     private char peek() {
         return at < text.length() ? text.charAt(at) : 0;
     }

@@ -3,9 +3,9 @@ package io.tachograph.core.config;
 import java.util.Locale;
 
 /**
- * Every setting, once. The key in the file is the name in lower case, the environment variable is
- * {@code TACHO_} and the name: {@code WHEN_FULL} is {@code when_full} and {@code TACHO_WHEN_FULL}.
- * What each costs is told in README.md.
+ * All settings. The key in the file is the name in lower case, the environment variable is {@code
+ * TACHO_} and the name: {@code WHEN_FULL} is {@code when_full} and {@code TACHO_WHEN_FULL}.
+ * README.md describes the cost of each.
  */
 public enum Setting {
     ENABLED(Type.FLAG, "true"),
@@ -36,16 +36,16 @@ public enum Setting {
     LOG(Type.TEXT, ""),
     LOG_DETAIL(Type.FLAG, "false");
 
-    /** How the text of a value is read. */
+    /** Type of a value: how its text is read. */
     enum Type {
-        /** As it is. */
+        /** Any text. */
         TEXT("a text"),
         FLAG("true or false"),
-        /** What to do without room. */
+        /** Action when a buffer is full. */
         POLICY("drop or block"),
         NUMBER("a whole number"),
         POWER_OF_TWO("a power of two"),
-        /** Buffers are handed out by the bits of a word. */
+        /** Buffers are allocated by the bits of a word. */
         MULTIPLE_OF_64("a multiple of 64"),
         /** A number of milliseconds, or a number with {@code ms}, {@code s} or {@code m}. */
         DURATION("a duration such as 100ms or 5s"),
@@ -53,10 +53,10 @@ public enum Setting {
         SIZE("a size such as 16MiB"),
         /** A number with {@code %}, or 0. */
         SHARE("a share such as 1% or 0.5%"),
-        /** Values with commas between; in the file also an array of strings. */
+        /** Values separated by commas; in the file also an array of strings. */
         LIST("a list");
 
-        /** What is said to be expected. */
+        /** The expected form, for messages. */
         final String form;
 
         Type(String form) {
@@ -67,7 +67,7 @@ public enum Setting {
     final Type type;
     final String fallback;
 
-    /** Bounds of a number, a duration or a size, both allowed; null for others. */
+    /** Bounds of a number, a duration or a size, inclusive; null for other types. */
     final String least;
 
     final String most;
@@ -83,12 +83,12 @@ public enum Setting {
         this.most = most;
     }
 
-    /** What counts where nothing is set. */
+    /** The default. */
     public String fallback() {
         return fallback;
     }
 
-    /** Name in the file. */
+    /** Key in the file. */
     public String key() {
         return name().toLowerCase(Locale.ROOT);
     }

@@ -11,27 +11,27 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * The settings of this process: environment over file over defaults. A wrong value is named, with
- * its place, and the default is used, or the nearest value that can be where only its form is
- * wrong: a monitoring agent must not keep a program from starting.
+ * The settings of this process: environment over file over defaults. A wrong value is reported with
+ * its place, and the default applies, or the nearest valid value if only the form is wrong: a
+ * monitoring agent must not keep a program from starting.
  */
 public final class Settings {
     private static final String PREFIX = "TACHO_";
 
-    /** Of the command line, whose environment a program may have. */
+    /** Variables of the command line, which the environment of a program may contain. */
     private static final Set<String> FOREIGN = Set.of("TACHO_AGENT_JAR");
 
     private final Map<Setting, Object> values = new EnumMap<>(Setting.class);
     private final List<String> warnings = new ArrayList<>();
 
-    /** As what, and where, a setting was given. */
+    /** Name and place where each setting was given. */
     private final Map<Setting, String> places = new EnumMap<>(Setting.class);
 
     private Settings() {}
 
     /**
      * @param file path of the file from the agent's argument; null or empty for none
-     * @param environment the variables; those that begin with {@code TACHO_} are looked at
+     * @param environment the variables; only those that begin with {@code TACHO_} are read
      */
     public static Settings load(String file, Map<String, String> environment) {
         Settings settings = new Settings();
@@ -50,7 +50,7 @@ public final class Settings {
         return settings;
     }
 
-    /** What was wrong, one line each. */
+    /** Messages about wrong settings, one line each. */
     public List<String> warnings() {
         return warnings;
     }
@@ -63,7 +63,7 @@ public final class Settings {
         return (Boolean) values.get(setting);
     }
 
-    /** Numbers as they are, durations in ns, sizes in bytes, shares in millionths. */
+    /** The value: plain numbers, durations in ns, sizes in bytes, shares in millionths. */
     public long number(Setting setting) {
         return (Long) values.get(setting);
     }
@@ -91,7 +91,7 @@ public final class Settings {
     }
 
     /**
-     * @param place what is said before the name: the file; empty for a variable
+     * @param place prefix of the name in messages: the file; empty for a variable
      */
     private void take(String place, String name, String text) {
         boolean isVariable = place.isEmpty();
@@ -115,10 +115,10 @@ public final class Settings {
     }
 
     /**
-     * The line that tells of a value that does not count: the same form in all agents.
+     * The message about an ignored value: the same form in all agents.
      *
-     * @param allowed what would be right
-     * @param used what counts instead
+     * @param allowed description of valid values
+     * @param used the value used instead
      */
     public String wrong(Setting setting, String value, String allowed, String used) {
         String place = places.getOrDefault(setting, setting.variable());

@@ -4,7 +4,7 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What the text of one setting says: the value that counts, and what was wrong with the text. */
+/** The parsed text of one setting: the value to use, and the error in the text. */
 final class ValueText {
     private static final String[] DURATION_UNITS = {"ms", "s", "m", ""};
     private static final long[] DURATION_NANOS = {
@@ -15,13 +15,13 @@ final class ValueText {
     private static final String[] NO_UNIT = {""};
     private static final long[] ONE = {1};
 
-    /** Of the setting's type. */
+    /** Value of the setting's type. */
     final Object value;
 
-    /** What would be right; empty if the text is. */
+    /** Description of valid values; empty if the text is valid. */
     final String fault;
 
-    /** The value as a person writes it, where the text is wrong. */
+    /** The value in the notation of a configuration file, if the text is wrong. */
     final String used;
 
     private ValueText(Object value, String fault, String used) {
@@ -55,7 +55,7 @@ final class ValueText {
         return new ValueText(parse(setting.type, setting.fallback), fault, setting.fallback);
     }
 
-    /** The next number up that has the form. */
+    /** The next larger number of the required form. */
     private static long round(Setting.Type type, long number) {
         switch (type) {
             case POWER_OF_TWO:
@@ -67,7 +67,7 @@ final class ValueText {
         }
     }
 
-    /** Null if the text is not of the type. */
+    /** Null if the text does not match the type. */
     private static Object parse(Setting.Type type, String text) {
         switch (type) {
             case FLAG:
@@ -116,7 +116,7 @@ final class ValueText {
         return null;
     }
 
-    /** Millionths. */
+    /** Parses a share, in millionths. */
     private static Long share(String text) {
         if (text.equals("0")) {
             return 0L;

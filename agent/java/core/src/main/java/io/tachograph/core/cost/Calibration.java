@@ -12,40 +12,42 @@ import java.util.Arrays;
 import java.util.function.LongSupplier;
 
 /**
- * Measures what a call costs on this machine, three times in the first minute and on a thread of
- * its own: the code that the advice runs, on buffers that nobody reads. In the program a call costs
- * more when its caches are elsewhere, so this is the least that a call costs.
+ * Measures the cost of a call on this machine, three times in the first minute, on its own thread:
+ * runs the code of the advice on buffers that are not sent. In the program a call costs more when
+ * its data is not in the cache, so the result is a lower bound.
  */
 public final class Calibration implements Runnable {
     /**
-     * Waits before each measurement: the first after what a program does at its start. The least
-     * counts: on a busy machine the compiler may not have come to the code at the first time.
+     * Waits before each measurement, the first one after the program's start. The lowest result is
+     * used: on a busy machine the code may not be compiled yet at the first measurement.
      */
     private static final long[] DELAYS_MILLIS = {3_000, 10_000, 30_000};
 
     private static final int CALLS = 500;
     private static final int ROUNDS = 240;
 
-    /** A pause after so many rounds: the compiler works on the loop meanwhile, nobody waits. */
+    /** Rounds between two pauses, in which the compiler can work on the loop. */
     private static final int ROUNDS_TOGETHER = 4;
 
     private static final long PAUSE_MILLIS = 4;
 
-    /** Processor time of each of the ways to watch a call. */
+    /** Limit on processor time for each kind of call. */
     private static final long NANOS_MAX = 40_000_000;
 
-    /** Calls of a trace that is left out: the decision is made once for all of them. */
+    /** Calls of an unrecorded trace: the decision is made once for all of them. */
     private static final int CALLS_OF_TRACE = 10;
 
     /**
-     * Processor time of this thread, as what it is set beside; on a busy machine most of the time
-     * on the clock is that of other threads.
+     * Processor time of this thread, the unit of the overhead; on a busy machine most of the wall
+     * time belongs to other threads.
      */
     private static final LongSupplier NANOS = clock();
 
     private final Buffers buffers;
 
-    /** Their traces are left out but for the first ones; null where none ever is. */
+    /**
+     * Buffers with a gate that rejects all but the first traces; null if all traces are recorded.
+     */
     private final Buffers leavingOut;
 
     private final int operation = Operations.shared().id(Operations.METHOD, Operations.OTHER);
@@ -54,8 +56,8 @@ public final class Calibration implements Runnable {
     private volatile Costs costs = Costs.UNKNOWN;
 
     /**
-     * @param firstMillisMax the first measurement is no later than so long after the start
-     * @param leavesOut some traces are left out: what that costs is measured, too
+     * @param firstMillisMax upper bound of the first wait
+     * @param leavesOut true if some traces are not recorded: measures the cost of such a call too
      */
     public Calibration(long firstMillisMax, boolean leavesOut, AgentLog log) {
         this.buffers = new Buffers(Session.shared(), options(0));
@@ -80,7 +82,7 @@ public final class Calibration implements Runnable {
         thread.start();
     }
 
-    /** {@link Costs#UNKNOWN} until it is done. */
+    /** The lowest results so far; {@link Costs#UNKNOWN} before the first measurement. */
     public Costs costs() {
         return costs;
     }
@@ -97,7 +99,7 @@ public final class Calibration implements Runnable {
         } catch (InterruptedException e) {
             log.detail("the calibration was interrupted");
         } catch (Throwable e) {
-            log.say("the cost of a call cannot be measured, no overhead is told: " + e);
+            log.say("cannot measure the cost of a call, overhead unknown: " + e);
         }
     }
 
@@ -109,14 +111,14 @@ public final class Calibration implements Runnable {
         costs = least;
         log.detail(
                 String.format(
-                        "a recorded call costs %.0f ns here, an aggregated one %.0f ns, one that is"
-                                + " left out %.1f ns",
+                        "cost of a call here: recorded %.0f ns, aggregated %.0f ns, not"
+                                + " recorded %.1f ns",
                         least.recordNanos, least.aggregateNanos, least.leftOutNanos));
     }
 
     /**
-     * The lower quartile of the last half of the rounds: by then the loop is compiled, and what
-     * other threads did to its caches does not count.
+     * The lower quartile of the second half of the rounds: by then the loop is compiled, and the
+     * effect of other threads on its caches is excluded.
      */
     private static double nanos(Buffers buffers, LongSupplier round) throws InterruptedException {
         long[] rounds = new long[ROUNDS];
@@ -140,11 +142,11 @@ public final class Calibration implements Runnable {
         try {
             return ProcessorTime.clock();
         } catch (LinkageError e) {
-            return System::nanoTime; // a program that leaves out the module java.management
+            return System::nanoTime; // a program without the module java.management
         }
     }
 
-    /** A class of its own: its module may be missing. */
+    /** A separate class, because its module may be missing. */
     private static final class ProcessorTime {
         static LongSupplier clock() {
             ThreadMXBean threads = ManagementFactory.getThreadMXBean();

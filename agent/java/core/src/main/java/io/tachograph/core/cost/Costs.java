@@ -1,8 +1,8 @@
 package io.tachograph.core.cost;
 
 /**
- * What one call costs the program's thread, ns: two reads of the clock and what is written; in a
- * trace that is left out, neither.
+ * Cost of one call on the program's thread, ns: two clock reads and the writes; neither in a trace
+ * that is not recorded.
  */
 public final class Costs {
     /** Not measured yet. */
@@ -11,7 +11,7 @@ public final class Costs {
     public final double recordNanos;
     public final double aggregateNanos;
 
-    /** 0 where all traces are kept. */
+    /** A call of an unrecorded trace; 0 if all traces are recorded. */
     public final double leftOutNanos;
 
     public Costs(double recordNanos, double aggregateNanos, double leftOutNanos) {
@@ -20,7 +20,7 @@ public final class Costs {
         this.leftOutNanos = leftOutNanos;
     }
 
-    /** Of each the lower one. */
+    /** The lower value of each cost. */
     Costs least(Costs other) {
         return !areKnown()
                 ? other

@@ -11,25 +11,23 @@ import java.util.Set;
 import java.util.function.IntPredicate;
 
 /**
- * Which operations are to be aggregated instead of recorded: those with more calls a second than a
- * limit, and the hottest ones while the agent's share of the processor time is over its budget.
- * Where traces are left out anyway, fewer of them are kept instead: an aggregated call costs its
- * two clock reads in every trace, also in those left out. Decides only; a limit counts as exceeded
- * when it is so in two windows in a row, so that the start of a program moves nothing.
+ * Selects the operations to aggregate instead of record: those with more calls per second than a
+ * limit, and the hottest ones while the agent's share of the processor time exceeds its budget. If
+ * some traces are unrecorded anyway, fewer traces are recorded instead: an aggregated call costs
+ * its two clock reads in every trace, recorded or not. Decides only; a limit counts as exceeded
+ * after two consecutive windows, so that the start of a program moves nothing.
  *
  * <p>Before: {@code io.tachograph.core.sample.OverheadSampler}. After: {@code
  * io.tachograph.core.instrument.Moves}.
  */
 public final class Limits {
-    /** A process that is as good as idle has no overhead worth a change. */
+    /** Below this load the overhead is ignored: the process is nearly idle. */
     private static final double BUSY_MIN = 0.02;
 
-    /** What is moved is chosen so that the budget is kept with something to spare. */
+    /** Target as a part of the budget, so that there is some reserve after a move. */
     private static final double SPARE = 0.9;
 
-    /**
-     * Traces that the budget took away come back bit by bit while so much of it is used at most.
-     */
+    /** Share of the budget up to which traces removed by it are recorded again, step by step. */
     private static final double RELAXED = 0.7;
 
     private static final double TRACES_RISE = 1.25;
@@ -44,9 +42,10 @@ public final class Limits {
     private boolean tooMuchBefore;
 
     /**
-     * @param callsPerSecondMax of one operation; 0 for no limit
-     * @param overheadMaxPpm share of the processor time, millionths; 0 for no limit
-     * @param leavesTracesOut not all traces are kept, so the budget may say how many are
+     * @param callsPerSecondMax limit for one operation; 0 for none
+     * @param overheadMaxPpm limit on the share of processor time, millionths; 0 for none
+     * @param leavesTracesOut true if some traces are not recorded, so that the budget may lower
+     *     their number
      */
     public Limits(long callsPerSecondMax, long overheadMaxPpm, boolean leavesTracesOut) {
         this.callsPerSecondMax = callsPerSecondMax;
@@ -54,25 +53,25 @@ public final class Limits {
         this.leavesTracesOut = leavesTracesOut;
     }
 
-    /** What is to be done. */
+    /** The decisions for one window. */
     public static final class Verdict {
-        /** Operations to aggregate from now on, and why. */
+        /** Operations to aggregate from now on, with the reason. */
         public final List<Move> moves = new ArrayList<>();
 
-        /** The budget is exceeded, and nothing is left to move: why; else empty. */
+        /** Reason, if the budget is exceeded and no operation is left to move; else empty. */
         public String exhausted = "";
 
-        /** The budget is kept. */
+        /** True if the agent is within its budget. */
         public boolean kept;
 
-        /** By what to multiply the traces that are kept: below 1 fewer, above 1 more again. */
+        /** Factor for the number of recorded traces: below 1 fewer, above 1 more. */
         public double traces = 1;
 
-        /** Why fewer; else empty. */
+        /** Reason for fewer traces; else empty. */
         public String fewer = "";
     }
 
-    /** One operation. */
+    /** An operation to aggregate. */
     public static final class Move {
         public final int operation;
         public final String reason;
@@ -84,7 +83,7 @@ public final class Limits {
     }
 
     /**
-     * @param isMoved operations that are aggregated already
+     * @param isMoved true for operations that are aggregated already
      */
     public Verdict judge(Window window, Costs costs, IntPredicate isMoved) {
         Verdict verdict = new Verdict();
@@ -106,12 +105,12 @@ public final class Limits {
         return verdict;
     }
 
-    /** Is the budget exceeded, for the second time in a row? */
+    /** True if the budget is exceeded in the second consecutive window. */
     private boolean isExceededAgain(Window window, Verdict verdict) {
         boolean busy = window.processNanos > BUSY_MIN * window.elapsedNanos;
         boolean tooMuch = busy && window.overhead() > overheadMax;
         boolean again = tooMuch && tooMuchBefore;
-        tooMuchBefore = tooMuch && !again; // what is moved now shows two windows later
+        tooMuchBefore = tooMuch && !again; // the effect of a move shows two windows later
         verdict.kept = !tooMuch;
         return again;
     }
@@ -152,7 +151,7 @@ public final class Limits {
             Window window, Costs costs, List<Window.Calls> movable, Verdict verdict) {
         String reason = overBudget(window);
         double excess = (window.overhead() - SPARE * overheadMax) * window.processNanos;
-        // A call that is not recorded saves the sender its part, too.
+        // A call that is not recorded also saves time of the sender.
         double saved =
                 Math.max(0, costs.recordNanos - costs.aggregateNanos)
                         + (double) window.senderNanos / Math.max(1, window.recorded());
@@ -187,7 +186,7 @@ public final class Limits {
         return digits(share * 100) + " %";
     }
 
-    /** Two digits or more, no zeros behind the point. */
+    /** At least two digits, no trailing zeros after the point. */
     private static String digits(double value) {
         BigDecimal exact = BigDecimal.valueOf(value);
         BigDecimal round =

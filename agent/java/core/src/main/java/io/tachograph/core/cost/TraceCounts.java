@@ -4,7 +4,7 @@ import io.tachograph.bootstrap.Buffers;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.bootstrap.TraceGate;
 
-/** What the gates of all threads counted since the start, by the index of the entry operation. */
+/** Sums of the counts of all threads' gates since the start, by index of the entry operation. */
 public final class TraceCounts {
     private final Buffers buffers;
     private long[] kept = new long[0];
@@ -17,7 +17,7 @@ public final class TraceCounts {
         this.buffers = buffers;
     }
 
-    /** Adds up. One thread only. */
+    /** Recomputes the sums. Single thread only. */
     public void read() {
         int entries = buffers.traces().entries().length;
         kept = new long[entries];
@@ -39,22 +39,22 @@ public final class TraceCounts {
         }
     }
 
-    /** Entry operations. */
+    /** Number of entry operations. */
     public int size() {
         return kept.length;
     }
 
-    /** Traces of an entry operation that are recorded, wherever that was decided. */
+    /** Recorded traces of an entry operation, decided here or elsewhere. */
     public long allKept(int index) {
         return kept[index] + followsKept[index];
     }
 
-    /** Those that are not. */
+    /** Unrecorded traces of an entry operation, decided here or elsewhere. */
     public long allLeftOut(int index) {
         return leftOut[index] + followsLeftOut[index];
     }
 
-    /** Traces that were decided about here. */
+    /** Traces of an entry operation that were decided here. */
     long begun(int index) {
         return kept[index] + leftOut[index];
     }

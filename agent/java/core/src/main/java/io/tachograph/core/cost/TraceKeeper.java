@@ -9,25 +9,29 @@ import io.tachograph.core.log.AgentLog;
 import java.util.Arrays;
 
 /**
- * Holds the rate of recorded traces under {@code traces_max}: every second it looks at what began,
- * and gives each entry operation its share of the next second. A daemon thread of its own; while it
- * gets no processor nothing is given, so the rate is kept then, too.
+ * Keeps the rate of recorded traces below {@code traces_max}: every second it reads how many traces
+ * began, and gives each entry operation its share of the next second. A daemon thread; while it
+ * gets no processor time no shares are given, so the limit also holds then.
  *
- * <p>Traces that another process decided about are followed, so they come first: what they leave of
- * the limit is shared. A tenth of it is shared in any case, or what begins here would vanish.
+ * <p>Traces decided by another process are followed first; the rest of the limit is shared. A tenth
+ * of it is shared in any case, otherwise traces that begin here could vanish.
  *
- * <p>Before: {@link TraceShares}. After: {@link Traces}, {@link Moves}, which tells.
+ * <p>Before: {@link TraceShares}. After: {@link Traces}, {@link Moves}, which reports.
  */
 public final class TraceKeeper implements Runnable {
     private static final long INTERVAL_MILLIS = 1_000;
     private static final double NANOS = 1e9;
 
-    /** A share is so much above what was seen: small operations may grow without losing traces. */
+    /**
+     * Factor of a share over the observed rate: small operations may grow without losing traces.
+     */
     private static final double HEADROOM = 1.25;
 
     private static final double OWN_PART_MIN = 0.1;
 
-    /** So many intervals without a trace left out, and all are said to be kept again. */
+    /**
+     * Intervals without an unrecorded trace before the report that all traces are recorded again.
+     */
     private static final int QUIET_MIN = 30;
 
     private final Traces traces;
@@ -42,10 +46,10 @@ public final class TraceKeeper implements Runnable {
     private boolean leftOutLast;
     private int quiet;
 
-    /** Traces a second; lower than the setting while the budget for the overhead says so. */
+    /** Traces per second; below the setting while the overhead budget requires it. */
     private volatile double limit;
 
-    /** Why the limit is lower, else empty. */
+    /** Reason for a lower limit, else empty. */
     private volatile String lowered = "";
 
     public TraceKeeper(Buffers buffers, Moves moves, AgentLog log) {
@@ -73,11 +77,12 @@ public final class TraceKeeper implements Runnable {
                 step((now - before) / NANOS);
                 before = now;
             } catch (InterruptedException e) {
-                log.detail("the keeper of traces was interrupted and ends");
+                log.detail("the thread for sampling shares was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // No memory, or a fault of ours: the shares stay used up, nothing more is kept.
-                log.sayOnce("traces " + e.getClass(), "sharing out the traces failed: " + e);
+                // Out of memory or an internal error: the shares stay used up, so no more traces
+                // are recorded.
+                log.sayOnce("traces " + e.getClass(), "updating sampling shares failed: " + e);
             }
         }
     }
@@ -85,7 +90,7 @@ public final class TraceKeeper implements Runnable {
     /**
      * Ends one interval and begins the next, which is never shorter than a second.
      *
-     * @param seconds since the last time
+     * @param seconds since the last call
      */
     void step(double seconds) {
         counts.read();
@@ -98,7 +103,7 @@ public final class TraceKeeper implements Runnable {
         for (int at = 0; at < size; at++) {
             rates[at] = (counts.begun(at) - begunBefore[at]) / seconds;
             begunBefore[at] = counts.begun(at);
-            // One that is seldom seen has kept its permit: no need to hold another one for it.
+            // A rare operation still has its permit and needs no other one.
             boolean isSatisfied = rates[at] == 0 && entries[at].permits() > 0;
             wanted[at] = isSatisfied ? 0 : Math.max(1, HEADROOM * rates[at]);
         }
@@ -119,7 +124,8 @@ public final class TraceKeeper implements Runnable {
     private void give(TraceEntry entry, int at, double share, double rate) {
         int before = entry.permits();
         double credit = Math.max(0, before) + fractions[at] + share;
-        // What was not used is not carried over, but for one trace of a share below one a second.
+        // An unused share is not carried over, except for one trace of a share below one per
+        // second.
         credit = Math.min(credit, Math.max(1, share));
         int permits = (int) credit;
         fractions[at] = credit - permits;
@@ -127,14 +133,14 @@ public final class TraceKeeper implements Runnable {
     }
 
     /**
-     * How many traces are to have a chance, so that seldom fewer are kept than the share: their
-     * number is Poisson's, and this is two deviations above.
+     * Number of traces that get a chance, so that the share is rarely missed: the number is Poisson
+     * distributed, and this is two standard deviations above the mean.
      */
     private static double candidates(double share) {
         return share + 2 * Math.sqrt(share) + 1;
     }
 
-    /** Two intervals in a row, so that a burst is no news. */
+    /** Reports a change after two consecutive intervals, so that a burst is not reported. */
     private void tell(double rate) {
         boolean leavesOut = counts.leftOut() > leftOutBefore;
         leftOutBefore = counts.leftOut();
@@ -149,15 +155,15 @@ public final class TraceKeeper implements Runnable {
         }
     }
 
-    // ---- the budget for the overhead ----
+    // ---- the overhead budget ----
 
     /**
-     * Fewer traces than in the time that was judged.
+     * Lowers the limit below the rate of the window that was judged.
      *
      * @param factor below 1
-     * @param keptPerSecond traces in that time
+     * @param keptPerSecond recorded traces per second in that window
      * @param reason why
-     * @return false if there are as few as can be
+     * @return false if the limit is at its minimum
      */
     public boolean lower(double factor, double keptPerSecond, String reason) {
         double before = limit;
@@ -166,7 +172,7 @@ public final class TraceKeeper implements Runnable {
         return before > 1;
     }
 
-    /** More again, up to the setting. */
+    /** Raises the limit again, up to the setting. */
     public void raise(double factor) {
         if (!lowered.isEmpty()) {
             limit = Math.min(traces.perSecondMax(), limit * factor);
@@ -174,7 +180,7 @@ public final class TraceKeeper implements Runnable {
         }
     }
 
-    /** Traces a second that are kept at most, now. */
+    /** Current limit, traces per second. */
     public double limit() {
         return limit;
     }

@@ -3,18 +3,18 @@ package io.tachograph.core.cost;
 import java.util.Arrays;
 
 /**
- * How many traces a second each entry operation may keep: max-min fair shares (Bertsekas and
- * Gallager, Data Networks, 1992, sec. 6.5.2). Who wants less than an equal part gets all of it;
- * what is left over is divided among the others in the same way. So a hot operation never takes
- * from a rare one.
+ * Traces per second for each entry operation: max-min fair shares (Bertsekas and Gallager, Data
+ * Networks, 1992, sec. 6.5.2). An operation that needs less than an equal part gets all it needs;
+ * the remainder is divided among the others in the same way. So a hot operation never takes from a
+ * rare one.
  */
 final class TraceShares {
     private TraceShares() {}
 
     /**
-     * @param budget of all, a second
-     * @param wanted by each, a second
-     * @return what each gets: never more than it wants, together never more than the budget
+     * @param budget total per second
+     * @param wanted demand of each, per second
+     * @return the share of each: at most its demand, in total at most the budget
      */
     static double[] of(double budget, double[] wanted) {
         Integer[] byWish = new Integer[wanted.length];

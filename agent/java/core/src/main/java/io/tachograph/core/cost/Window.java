@@ -3,24 +3,24 @@ package io.tachograph.core.cost;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What happened between two looks at the counts. */
+/** Measurements between two readings of the counts. */
 public final class Window {
     public final long elapsedNanos;
 
-    /** Processor time of the whole process; 0 if it cannot be told. */
+    /** Processor time of the whole process; 0 if unknown. */
     public final long processNanos;
 
-    /** Time in which the agent's sender was busy. */
+    /** Busy time of the agent's sender. */
     public final long senderNanos;
 
     final List<Calls> calls = new ArrayList<>();
 
-    /** Calls of one operation. */
+    /** Calls of one operation in the window. */
     static final class Calls {
         final int operation;
         final long recorded;
 
-        /** It is a method: others have no way to be aggregated. */
+        /** True for a method: only methods can be aggregated. */
         final boolean movable;
 
         Calls(int operation, long recorded, boolean movable) {
@@ -32,7 +32,7 @@ public final class Window {
 
     private double recordNanos;
 
-    /** Of calls that are not records. */
+    /** Cost of calls without a record. */
     private double otherNanos;
 
     public Window(long elapsedNanos, long processNanos, long senderNanos) {
@@ -42,9 +42,9 @@ public final class Window {
     }
 
     /**
-     * @param recorded calls of the operation that are records
-     * @param aggregated calls that were counted
-     * @return what they cost, ns
+     * @param recorded recorded calls of the operation
+     * @param aggregated counted calls
+     * @return their cost, ns
      */
     public double add(int operation, long recorded, long aggregated, boolean movable, Costs costs) {
         calls.add(new Calls(operation, recorded, movable));
@@ -56,8 +56,8 @@ public final class Window {
     }
 
     /**
-     * @param calls of traces that were left out
-     * @return what they cost, ns
+     * @param calls of unrecorded traces
+     * @return their cost, ns
      */
     public double addLeftOut(long calls, Costs costs) {
         double nanos = calls * costs.leftOutNanos;
@@ -69,12 +69,12 @@ public final class Window {
         return calls.stream().mapToLong(each -> each.recorded).sum();
     }
 
-    /** Of the processor time of the process, the share of the agent. */
+    /** The agent's share of the processor time of the process. */
     public double overhead() {
         return share(recordNanos + otherNanos + senderNanos);
     }
 
-    /** The share that fewer traces would not make smaller. */
+    /** The share that does not shrink with fewer traces. */
     double overheadWithoutTraces() {
         return share(otherNanos);
     }

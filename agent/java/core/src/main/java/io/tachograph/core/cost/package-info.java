@@ -1,5 +1,5 @@
 /**
- * What the agent's own probes cost: measured once on this machine, multiplied by the calls there
- * are, and held against the limits that a person sets.
+ * The cost of the agent's probes: measured on this machine, multiplied by the number of calls, and
+ * compared with the limits of the settings.
  */
 package io.tachograph.core.cost;

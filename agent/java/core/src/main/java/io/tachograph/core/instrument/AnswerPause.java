@@ -1,9 +1,8 @@
 package io.tachograph.core.instrument;
 
 /**
- * How soon an answer to PROBES may follow the one before ({@code docs/format/wire.md}): after 5 s
- * where it tells how things go on, after 0.2 s where it has news, twice as long each time up to 5
- * s. Who has said nothing for 5 s begins with 0.2 s again.
+ * Pause between two answers to PROBES ({@code docs/format/wire.md}): 5 s for updates of counts; 0.2
+ * s for news, doubled each time up to 5 s. After 5 s without an answer it starts again at 0.2 s.
  *
  * <p>Times are as {@code System.nanoTime()}.
  */
@@ -15,7 +14,7 @@ final class AnswerPause {
     private long answeredAt;
     private long newsNanos = NEWS_NANOS;
 
-    /** There is a new question, which is answered at once. */
+    /** A new PROBES arrived, which is answered at once. */
     void restart() {
         hasAnswered = false;
     }
@@ -27,7 +26,7 @@ final class AnswerPause {
         answeredAt = now;
     }
 
-    /** Until the next answer may go, negative or zero if it may now. */
+    /** Time until the next answer may be sent; negative or zero if it may be sent now. */
     long left(boolean hasNews, long now) {
         return hasAnswered ? answeredAt + (hasNews ? newsNanos : ROUTINE_NANOS) - now : 0;
     }

@@ -18,13 +18,14 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Watches a constructor from the return of its {@code super(...)} or {@code this(...)} on. Before
- * that no exception can be caught (JVMS 4.10.1.9: an uninitialised {@code this} may not reach a
- * handler), so a call entered there could stay open for ever; after it, field initialisers and body
- * are all there. What the arguments and the constructor above do is not in it.
+ * Records a constructor from the return of its {@code super(...)} or {@code this(...)} on. Before
+ * that no exception can be caught (JVMS 4.10.1.9: an uninitialised {@code this} must not reach a
+ * handler), so a call entered there might never end; field initialisers and body come after it. The
+ * arguments and the super constructor are not included.
  *
- * <p>A constructor may have several branches with a {@code super(...)} each (Groovy makes them): the
- * handler covers just the ranges in which {@link Initialised} says that {@code this} is initialised.
+ * <p>A constructor may have several branches with a {@code super(...)} each (Groovy generates
+ * them): the handler covers only the ranges in which {@link Initialised} reports an initialised
+ * {@code this}.
  *
  * <pre>
  *        ...  invokespecial super.&lt;init&gt;
@@ -42,12 +43,12 @@ final class ConstructorVisitor extends MethodVisitor {
 
     private final int operation;
 
-    /** Ending of the recorder's methods. */
+    /** Suffix of the recorder's methods. */
     private final String sort;
 
     private final Initialised self;
 
-    /** Beginnings and ends, in turn, of what the handler covers. */
+    /** Start and end of each range of the handler, alternately. */
     private final List<Label> ranges = new ArrayList<>();
 
     private ConstructorVisitor(MethodVisitor next, Initialised self, int operation, String sort) {
@@ -57,13 +58,13 @@ final class ConstructorVisitor extends MethodVisitor {
         this.sort = sort;
     }
 
-    /** Makes a visitor for each constructor. */
+    /** Creates a visitor for each constructor. */
     static final class Wrapper
             implements AsmVisitorWrapper.ForDeclaredMethods.MethodVisitorWrapper {
         private final String sort;
 
         /**
-         * @param sort empty for calls that are recorded, {@code Counted} for those that are counted
+         * @param sort empty for recorded calls, {@code Counted} for counted calls
          */
         Wrapper(String sort) {
             this.sort = sort;
@@ -235,13 +236,16 @@ final class ConstructorVisitor extends MethodVisitor {
         return ranges.size() % 2 == 1;
     }
 
-    /** An instruction comes: so no range is empty, which a class file may not have. */
+    /**
+     * Called before an instruction: keeps ranges from being empty, which the class file format
+     * forbids.
+     */
     private void reach() {
         self.reach();
         follow();
     }
 
-    /** Begins or ends a range where the state has changed. */
+    /** Begins or ends a range when the state has changed. */
     private void follow() {
         if (self.is() != isOpen()) {
             Label here = new Label();
@@ -250,7 +254,7 @@ final class ConstructorVisitor extends MethodVisitor {
         }
     }
 
-    /** What follows is not reached from here, so it may be of another state. */
+    /** The next instruction is not reached from here, so its state may differ. */
     private void leave() {
         self.leave();
         follow();

@@ -8,19 +8,19 @@ import net.bytebuddy.jar.asm.MethodVisitor;
 import net.bytebuddy.jar.asm.Opcodes;
 
 /**
- * What inlined advice does with an exception of its own, which lies on the stack:
+ * Byte code of inlined advice that handles an exception of its own, on the operand stack:
  *
  * <pre>{@code
  * AdviceFaults.LATEST[place] = thrown;
  * AdviceFaults.COUNTS[place]++;
  * }</pre>
  *
- * Nothing is called and nothing jumps: no stack is needed where it may have ended, and no frame.
+ * No call and no jump: neither call stack, which may be exhausted, nor a stack map frame is needed.
  */
 final class FaultHandler extends StackManipulation.AbstractBase {
     private static final String FAULTS = AdviceFaults.class.getName().replace('.', '/');
 
-    /** Beside the exception: array twice, index twice, a long. */
+    /** Operand stack besides the exception: array twice, index twice, a long. */
     private static final int STACK = 5;
 
     private final int place;

@@ -9,25 +9,26 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Is {@code this} initialised at the place of a constructor that is being visited? Frames say it
- * where there are any; in class files older than Java 7 it is what the jumps to a label said, or,
- * for code that is reached by jumps from below only, what the code above it had.
+ * Tracks whether {@code this} is initialised at the visited position of a constructor. Stack map
+ * frames state it if there are any; in class files older than Java 7 it is the state at the jumps
+ * to a label, or, for code that is reached only by jumps from below, the state of the code above
+ * it.
  */
 final class Initialised {
     private boolean is;
 
     /**
-     * Objects made but not yet initialised: an {@code <init>} beside those is the one of {@code
+     * Objects created but not yet initialised: an {@code <init>} beyond those is the one of {@code
      * this}.
      */
     private int made;
 
-    /** What comes now is not reached from above; its label or its frame may say more. */
+    /** The next instruction is not reached from above; its label or frame may define the state. */
     private boolean isApart;
 
     private final Map<Label, Boolean> known = new HashMap<>();
 
-    /** Handlers, one for each {@code catch}, whose range has not begun, by its first label. */
+    /** Handlers, one per {@code catch}, whose range has not begun, by its first label. */
     private final Map<Label, List<Label>> handlers = new HashMap<>();
 
     boolean is() {
@@ -38,14 +39,14 @@ final class Initialised {
         made++;
     }
 
-    /** An {@code <init>} is called. @return whether it was that of {@code this} */
+    /** An {@code <init>} is called. @return true if it initialises {@code this} */
     boolean initialises() {
         if (made > 0) {
             made--;
             return false;
         }
         if (is()) {
-            // Two on one path cannot be: the objects were counted wrongly.
+            // Impossible on one path: the objects were miscounted.
             throw new Unwatched.OddConstructor("a constructor calls super(...) twice");
         }
         is = true;
@@ -57,12 +58,12 @@ final class Initialised {
         known.putIfAbsent(label, is);
     }
 
-    /** An instruction comes. */
+    /** Called before each instruction. */
     void reach() {
         isApart = false;
     }
 
-    /** The instruction before was the end of a path. */
+    /** The previous instruction ended a path. */
     void leave() {
         isApart = true;
     }

@@ -20,12 +20,12 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Installs all probes as one transformer. After: {@link Switchboard}, while the program runs. */
+/** Installs all probes as one transformer. After: {@link Switchboard}, at run time. */
 public final class Instrumenter {
     /**
-     * Keeps Byte Buddy from trying the JDK's Unsafe, at which JDK 24 and later print a warning into
-     * the program's output. It is read once, when Byte Buddy's classes are initialised, and is not
-     * left behind.
+     * Keeps Byte Buddy from using the JDK's Unsafe, for which JDK 24 and later print a warning into
+     * the program's output. Read once, when Byte Buddy's classes are initialised; removed
+     * afterwards.
      */
     private static final String SAFE = "net.bytebuddy.safe";
 
@@ -68,12 +68,12 @@ public final class Instrumenter {
         }
     }
 
-    /** Counts of the classes that stay as they are. */
+    /** Counts of classes that could not be instrumented. */
     public Unwatched unwatched() {
         return unwatched;
     }
 
-    /** What switches methods on and off from now on. */
+    /** The switchboard that switches methods at run time. */
     public Switchboard switchboard(ProbeMailbox mailbox) {
         Switchboard.Patterns patterns =
                 new Switchboard.Patterns(
@@ -89,7 +89,7 @@ public final class Instrumenter {
         int installed = 0;
         Probe methods = new MethodProbe();
         List<Probe> all = new ArrayList<>(probes);
-        all.add(methods); // last, so it lies outermost where two probes meet in a method
+        all.add(methods); // last, so that it is outermost if two probes match a method
         List<String> wanted = wanted(all);
         for (Probe probe : all) {
             if (!isWanted(probe.name(), wanted)) {
@@ -102,7 +102,7 @@ public final class Instrumenter {
                 installed++;
                 methodsProbed |= probe == methods;
             } catch (LinkageError e) {
-                // A program of modules may leave out the part of the JDK that the probe is about.
+                // The program's modules may not include the part of the JDK that the probe needs.
                 log.detail("the probe " + probe.name() + " is not installed: " + e);
             }
         }
@@ -110,7 +110,7 @@ public final class Instrumenter {
         return installed;
     }
 
-    /** What the setting says, less what names no probe. */
+    /** The entries of the setting without unknown names. */
     private List<String> wanted(List<Probe> all) {
         List<String> names = all.stream().map(Probe::name).collect(Collectors.toList());
         List<String> given = settings.list(Setting.PROBES);
@@ -127,8 +127,8 @@ public final class Instrumenter {
     }
 
     /**
-     * {@code *} is all, a name one, {@code -name} not that one; with nothing but the latter all
-     * others are meant.
+     * {@code *} selects all probes, a name one, {@code -name} excludes one; with exclusions only,
+     * all others are selected.
      */
     private static boolean isWanted(String name, List<String> wanted) {
         boolean others =
@@ -137,8 +137,8 @@ public final class Instrumenter {
     }
 
     private AgentBuilder builder(Set<String> jdkTypes) {
-        // Advice needs neither checks of generated types nor the graph of inherited methods: both
-        // cost start-up time.
+        // Advice needs neither validation of generated types nor the graph of inherited methods:
+        // both cost start-up time.
         ByteBuddy byteBuddy =
                 new ByteBuddy()
                         .with(TypeValidation.DISABLED)
@@ -161,8 +161,8 @@ public final class Instrumenter {
     }
 
     /**
-     * Loaded classes that a rule concerns are described by their class files: by reflection the JVM
-     * would load the types of all their methods, or fail where one is not there.
+     * Describes loaded classes by their class files: reflection would load the types of all their
+     * methods, or fail if one is missing.
      */
     private static final class Description implements AgentBuilder.DescriptionStrategy {
         private final Selection selection;
@@ -191,7 +191,7 @@ public final class Instrumenter {
         }
     }
 
-    /** A class that cannot be changed stays as it is, and is named once. */
+    /** Logs a class that cannot be changed, once; the class stays unchanged. */
     private static final class FaultListener extends AgentBuilder.Listener.Adapter {
         private final AgentLog log;
         private final WatchedClasses watched;
@@ -208,7 +208,7 @@ public final class Instrumenter {
                 JavaModule module,
                 boolean loaded,
                 net.bytebuddy.dynamic.DynamicType dynamicType) {
-            log.detail("watching " + type.getName());
+            log.detail("instrumenting " + type.getName());
         }
 
         @Override

@@ -15,7 +15,7 @@ import net.bytebuddy.utility.JavaModule;
 
 import java.security.ProtectionDomain;
 
-/** Watches the methods and constructors that {@code include} and {@code exclude} select. */
+/** Records the methods and constructors selected by {@code include} and {@code exclude}. */
 public final class MethodProbe implements Probe {
     @Override
     public String name() {
@@ -46,8 +46,8 @@ public final class MethodProbe implements Probe {
     }
 
     /**
-     * A class without a method that is watched is left alone altogether, so that it has the byte
-     * code of the program, also where it was watched before.
+     * A class without selected methods is not transformed, so that it has the byte code of the
+     * program, even if it was instrumented before.
      */
     private static boolean isWatched(
             Selection selection, WatchedClasses watched, TypeDescription type, ClassLoader loader) {
@@ -82,7 +82,7 @@ public final class MethodProbe implements Probe {
                 ClassLoader loader,
                 JavaModule module,
                 ProtectionDomain domain) {
-            // Once more: the rules may have changed since the class was found to be watched.
+            // Decided again: the rules may have changed since the class was matched.
             Decision decision = selection.decide(type);
             watched.put(loader, type.getName(), decision);
             var constructors =
@@ -105,8 +105,8 @@ public final class MethodProbe implements Probe {
     }
 
     /**
-     * Inlined into every method that is watched. The buffer stays in a local variable from enter to
-     * exit. The first step of a record; after: {@link ThreadBuffer}.
+     * Inlined into every recorded method. The buffer stays in a local variable from enter to exit.
+     * The first step of a record; after: {@link ThreadBuffer}.
      */
     static final class MethodAdvice {
         private MethodAdvice() {}
@@ -133,7 +133,7 @@ public final class MethodProbe implements Probe {
         }
     }
 
-    /** As {@link MethodAdvice}, for methods whose calls are counted. */
+    /** As {@link MethodAdvice}, for counted methods. */
     static final class CountingAdvice {
         private CountingAdvice() {}
 

@@ -11,18 +11,18 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Operations that the agent itself moved from records to counts, because they are too many or cost
- * too much. A move holds until a rule of the server that is newer decides the method: a person has
- * the last word, until the limit is exceeded again.
+ * Operations that the agent itself moved from records to counts, because their rate or cost exceeds
+ * a limit. A move ends when a newer rule of the server decides the method: the user's rule takes
+ * precedence until the limit is exceeded again.
  *
  * <p>Before: {@code io.tachograph.core.cost.Limits}, which decides. After: {@link Decision}, {@link
  * Switchboard}, which retransforms.
  */
 public final class Moves {
-    /** Said of all operations together: nothing is left to move. */
+    /** Name for all operations together: over budget, no candidate left to move. */
     public static final String ALL = "(all)";
 
-    /** Said of traces: not all of them are kept. */
+    /** Name for traces: some are not recorded. */
     public static final String TRACES = "(traces)";
 
     private static final int ALL_OPERATION = 0;
@@ -34,7 +34,7 @@ public final class Moves {
     private volatile Runnable follow = () -> {};
     private volatile Runnable tell = () -> {};
 
-    /** One operation. */
+    /** A moved operation. */
     static final class Move {
         final String operation;
         final String reason;
@@ -59,10 +59,10 @@ public final class Moves {
     }
 
     /**
-     * From any thread.
+     * May be called from any thread.
      *
-     * @param follow run when operations are moved
-     * @param tell run when {@link #all} says something else in any other way
+     * @param follow called when operations are moved
+     * @param tell called when {@link #all} changes in another way
      */
     void listen(Runnable follow, Runnable tell) {
         this.follow = follow;
@@ -70,7 +70,7 @@ public final class Moves {
     }
 
     /**
-     * From now on calls of the operation are counted.
+     * Aggregates the calls of the operation from now on.
      *
      * @param operation id from {@link Operations}
      */
@@ -86,22 +86,22 @@ public final class Moves {
         }
     }
 
-    /** There is nothing left to move, though there should be. */
+    /** Over budget, no candidate left to move. */
     public void exhausted(String reason) {
-        String line = reason + ": nothing is left that could be aggregated or left out";
+        String line = reason + ": no further reduction possible";
         add(ALL_OPERATION, new Move(ALL, reason), line, tell);
     }
 
-    /** Some traces are left out from now on. */
+    /** Some traces are not recorded from now on. */
     public void leaveTracesOut(String reason) {
-        String line = "some traces are left out from now on: " + reason;
+        String line = "some traces are not recorded from now on: " + reason;
         add(TRACES_OPERATION, new Move(TRACES, reason), line, tell);
     }
 
-    /** All traces are kept again. */
+    /** All traces are recorded again. */
     public void keepTraces() {
         if (moved.remove(TRACES_OPERATION) != null) {
-            log.say("all traces are kept again");
+            log.say("all traces are recorded again");
             tell.run();
         }
     }
@@ -114,7 +114,7 @@ public final class Moves {
         }
     }
 
-    /** The limit that {@link #exhausted} spoke of is kept again. */
+    /** The limit reported by {@link #exhausted} is no longer exceeded. */
     public void relieved() {
         if (moved.remove(ALL_OPERATION) != null) {
             tell.run();
@@ -125,7 +125,10 @@ public final class Moves {
         return moved.containsKey(operation);
     }
 
-    /** Does it hold against the rule that decides the method? It ends if not. */
+    /**
+     * True if the move takes precedence over the rule that decides the method; otherwise the move
+     * ends.
+     */
     boolean holdsAgainst(Rule rule, int operation) {
         Move move = moved.get(operation);
         if (move == null) {
@@ -138,12 +141,12 @@ public final class Moves {
         return true;
     }
 
-    /** How many operations are moved. */
+    /** Number of moved operations. */
     public int size() {
         return (int) moved.keySet().stream().filter(operation -> operation > 0).count();
     }
 
-    /** The newest first. */
+    /** All moves, the newest first. */
     List<Move> all() {
         List<Move> sorted = new ArrayList<>(moved.values());
         sorted.sort(Comparator.comparingLong((Move move) -> move.at).reversed());

@@ -11,7 +11,7 @@ import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 import net.bytebuddy.implementation.bytecode.constant.IntegerConstant;
 
-/** Binds {@link OperationId}: an {@code ldc} where others look up a string. */
+/** Binds {@link OperationId} to an {@code ldc} instruction instead of a look-up by name. */
 final class OperationConstant implements Advice.OffsetMapping {
     static final Advice.OffsetMapping.Factory<OperationId> FACTORY = new Factory();
 

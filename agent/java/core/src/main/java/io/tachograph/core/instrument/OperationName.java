@@ -25,7 +25,9 @@ final class OperationName {
         return name.append(')').toString();
     }
 
-    /** Without the package; an inner class keeps its outer's name: {@code Map$Entry[]}. */
+    /**
+     * Without the package; an inner class keeps the name of its outer class: {@code Map$Entry[]}.
+     */
     private static String simple(TypeDescription type) {
         String name = type.getActualName();
         return name.substring(name.lastIndexOf('.') + 1);

@@ -12,19 +12,19 @@ package io.tachograph.core.instrument;
  *   &#64;com.shop.Watched         classes, and methods, with an annotation
  * </pre>
  *
- * A star stands for any characters but a dot, two dots for any number of packages; {@code *} alone
- * is everything. A pattern is held against the full name of the class, and, unless two dots are its
- * last ones, its part before the last dot against the class and the rest against the method: it
- * counts where either fits.
+ * A star matches any characters but a dot, two dots any number of packages; {@code *} alone matches
+ * everything. A pattern is compared with the full name of the class; unless it ends with two dots,
+ * its part before the last dot is also compared with the class and the rest with the method. It
+ * matches if either does.
  */
 final class Pattern {
-    /** Stands for all classes, as {@code ..*} does. */
+    /** Matches all classes, as {@code ..*} does. */
     private static final String EVERYTHING = "*";
 
     private final String text;
     private final boolean annotation;
 
-    /** The part before the last dot and the part behind it, where that can name methods. */
+    /** The part before the last dot and the part after it, if that part can name methods. */
     private final Pattern owner;
 
     private final Pattern method;
@@ -33,14 +33,14 @@ final class Pattern {
         this.text = text;
         this.annotation = annotation;
         int dot = text.lastIndexOf('.');
-        // Where that dot is half of a "..", what is behind it names classes.
+        // If that dot is half of a "..", the part after it names classes.
         boolean names = divided && !annotation && dot > 0 && text.charAt(dot - 1) != '.';
         this.owner = names ? new Pattern(text.substring(0, dot), false, false) : null;
         this.method = names ? new Pattern(text.substring(dot + 1), false, false) : null;
     }
 
     /**
-     * @throws IllegalArgumentException with a sentence, if it is no pattern
+     * @throws IllegalArgumentException with a message, if the text is not a pattern
      */
     static Pattern parse(String text) {
         boolean annotation = text.startsWith("@");
@@ -68,22 +68,22 @@ final class Pattern {
         return annotation;
     }
 
-    /** Does the whole pattern fit this name of a class, or of an annotation? */
+    /** True if the whole pattern matches this name of a class or an annotation. */
     boolean fits(String name) {
         return matches(text, name);
     }
 
-    /** Does it fit the method of that class, where it does not fit the class? */
+    /** True if it matches the method of that class but not the class itself. */
     boolean fits(String className, String methodName) {
         return owner != null && owner.fits(className) && method.fits(methodName);
     }
 
-    /** Could it fit some method of that class? */
+    /** True if it could match a method of that class. */
     boolean mayFitMethodsOf(String className) {
         return owner != null && owner.fits(className);
     }
 
-    /** It fits names that have nothing in common. */
+    /** True if it matches unrelated names. */
     boolean isEverything() {
         return !annotation && fitsAny("a.B", "c") && fitsAny("de.fg.hi.Jk$Lm", "<init>");
     }
@@ -93,10 +93,10 @@ final class Pattern {
     }
 
     /**
-     * Asked for every class that is loaded, whatever somebody has written as a pattern: so nothing
-     * is tried again but what stands behind the last star, and behind the last two dots. A star
-     * before a dot that has been found, or two dots before a group that has, can be left as they
-     * are: what follows has the same choices wherever they end.
+     * Called for every loaded class, with any pattern that a user may write, so backtracking is
+     * limited to the part after the last star and the last two dots. A star before a matched dot,
+     * or two dots before a matched group, need no retry: the rest has the same choices wherever
+     * they end.
      */
     private static boolean matches(String text, String name) {
         int at = 0;
@@ -110,7 +110,7 @@ final class Pattern {
             boolean same = at < text.length() && from < name.length() && name.charAt(from) == c;
             boolean packages = c == '.' && text.startsWith("..", at);
             if (packages && (at == 0 || same)) {
-                // One dot, or a dot, packages and a dot; at the beginning also nothing at all.
+                // One dot, or a dot, packages and a dot; at the beginning also nothing.
                 from = at == 0 ? from : from + 1;
                 at += 2;
                 star = -1;

@@ -5,16 +5,16 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import java.util.Set;
 
 /**
- * One kind of probe: what it looks for in classes that are loaded, and the advice it puts there.
- * One more probe is one class and one line in {@code io.tachograph.probes.Probes}.
+ * One kind of probe: the classes that it matches when they are loaded, and the advice for them. A
+ * new probe is one class and one line in {@code io.tachograph.probes.Probes}.
  */
 public interface Probe {
     /** Name in the setting {@code probes}: lower case, {@code "jdbc"}. */
     String name();
 
     /**
-     * Full names of the JDK classes whose byte code it changes. All other classes of the JDK are
-     * left alone without asking any probe; these are retransformed when they are loaded already.
+     * Full names of the JDK classes that the probe changes; they are retransformed if they are
+     * loaded already. Other classes of the JDK are skipped without calling any probe.
      */
     default Set<String> jdkTypes() {
         return Set.of();

@@ -10,7 +10,7 @@ import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
 import net.bytebuddy.matcher.ElementMatcher;
 
-/** What a probe needs to install itself. */
+/** The context in which a probe installs itself. */
 public final class ProbeSetup {
     private final Settings settings;
     private final AgentLog log;
@@ -18,7 +18,7 @@ public final class ProbeSetup {
     private final WatchedClasses watched;
     private final Advice.WithCustomMapping mapping;
 
-    /** The probe that installs itself. */
+    /** Name of the probe being installed. */
     private String probe = "";
 
     ProbeSetup(Settings settings, AgentLog log, Selection selection, WatchedClasses watched) {
@@ -29,7 +29,7 @@ public final class ProbeSetup {
         this.mapping = Advice.withCustomMapping().bind(OperationConstant.FACTORY);
     }
 
-    /** From now on advice belongs to a probe. @param name what it is called */
+    /** The following advice belongs to this probe. @param name of the probe */
     void of(String name) {
         probe = name;
     }
@@ -42,22 +42,21 @@ public final class ProbeSetup {
         return log;
     }
 
-    /** Which methods the person wants to see. */
+    /** The user's selection of methods. */
     Selection selection() {
         return selection;
     }
 
-    /** Where it is written down what was decided. */
+    /** The table of decisions by class. */
     WatchedClasses watched() {
         return watched;
     }
 
     /**
-     * Puts advice into the methods that match. It is inlined: it may refer to {@code
-     * io.tachograph.bootstrap} and to what the instrumented class itself can see, and should say
-     * {@code suppress = Throwable.class}: what is suppressed is counted, and told ({@link
-     * AdviceFaults}). A parameter with {@link OperationId} is the method's own
-     * operation.
+     * Puts advice into the matching methods. It is inlined: it may refer to {@code
+     * io.tachograph.bootstrap} and to classes visible to the instrumented class, and should set
+     * {@code suppress = Throwable.class}: suppressed exceptions are counted and logged ({@link
+     * AdviceFaults}). A parameter with {@link OperationId} is the id of the method's operation.
      */
     public AgentBuilder.Transformer advice(
             Class<?> advice, ElementMatcher<? super MethodDescription> methods) {
@@ -65,7 +64,7 @@ public final class ProbeSetup {
         return (builder, type, loader, module, domain) -> builder.visit(compiled.on(methods));
     }
 
-    /** The advice by itself, for a transformer that does more. */
+    /** The advice alone, for a transformer with more steps. */
     public Advice compile(Class<?> advice) {
         int place = AdviceFaults.place(probe, advice.getSimpleName());
         return mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()))

@@ -11,15 +11,12 @@ import java.util.IdentityHashMap;
 import java.util.Map;
 
 /**
- * Finds the loaded classes for which the rules now decide otherwise than their byte code says, and
- * has them transformed anew. The JVM keeps the byte code of the class file, so a class none of
- * whose methods is watched any more is again what it was.
+ * Finds the loaded classes whose byte code does not match the current rules, and retransforms them.
+ * The JVM keeps the byte code of the class file, so a class without instrumented methods gets its
+ * original byte code back.
  */
 final class Retransformer {
-    /**
-     * Classes changed at once. Each batch stops the program for some ms, whatever its size, and
-     * then for some 0.1 ms a class.
-     */
+    /** Classes per batch. Each batch stops the program for some ms, plus some 0.1 ms per class. */
     private static final int BATCH = 64;
 
     private final Instrumentation instrumentation;
@@ -42,7 +39,7 @@ final class Retransformer {
     }
 
     /**
-     * @return how many classes were changed
+     * @return number of changed classes
      */
     int bringUpToDate() {
         RuleList list = selection.list();
@@ -88,7 +85,7 @@ final class Retransformer {
         return !same;
     }
 
-    /** From the class file, as when it is loaded: asking the class itself would load others. */
+    /** Decides from the class file, as at load time: reflection on the class would load others. */
     private Decision decide(Class<?> type, RuleList list, Map<ClassLoader, TypePool> pools) {
         try {
             TypePool.Resolution found =
@@ -98,7 +95,7 @@ final class Retransformer {
                     list,
                     found.isResolved()
                             ? found.resolve()
-                            : TypeDescription.ForLoadedType.of(type)); // made at run time
+                            : TypeDescription.ForLoadedType.of(type)); // generated at run time
         } catch (RuntimeException | LinkageError e) {
             giveUp(type, watched.get(type.getClassLoader(), type.getName()), e);
             return null;
@@ -110,7 +107,7 @@ final class Retransformer {
     }
 
     /**
-     * @param types with what was decided for each so far; null for nothing
+     * @param types with the last decision for each; null for none
      */
     private int retransform(Map<Class<?>, Decision> types) {
         if (types.isEmpty()) {
@@ -125,7 +122,7 @@ final class Retransformer {
                 if (types.size() == 1) {
                     giveUp(entry.getKey(), entry.getValue(), e);
                 } else {
-                    // One of them spoils it for all.
+                    // The batch failed; retry one by one.
                     Map<Class<?>, Decision> alone = new IdentityHashMap<>();
                     alone.put(entry.getKey(), entry.getValue());
                     changed += retransform(alone);
@@ -135,7 +132,7 @@ final class Retransformer {
         }
     }
 
-    /** Bodies of lambdas and the like, which nobody can name and the JVM does not let change. */
+    /** Lambdas and other hidden classes, which have no usable name and cannot be retransformed. */
     private static boolean isHidden(String name) {
         return name.indexOf('/') >= 0;
     }

@@ -7,18 +7,18 @@ import net.bytebuddy.description.annotation.AnnotationSource;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 
-/** One state for the methods that a pattern fits, unless a later rule that fits says otherwise. */
+/** A state for the methods that match a pattern, unless a later matching rule overrides it. */
 final class Rule {
     final State state;
     final String text;
 
-    /** Why it cannot be followed; empty if it can. */
+    /** Why the rule is invalid; empty if it is valid. */
     final String fault;
 
-    /** It came from the server, not from the settings of this process. */
+    /** True for a rule of the server, false for a setting of this process. */
     final boolean fromServer;
 
-    /** When it came, {@code System.nanoTime()}. */
+    /** Time of arrival, {@code System.nanoTime()}. */
     final long since;
 
     private final Pattern pattern;
@@ -34,15 +34,15 @@ final class Rule {
         this.fromServer = since != OWN;
     }
 
-    /** From a setting of this process. */
+    /** A rule from a setting of this process. */
     static Rule own(State state, String text) {
         return parse(state, text, OWN);
     }
 
     /**
-     * From the server.
+     * A rule from the server.
      *
-     * @param state as in PROBES; a number that is not known is a fault of the rule
+     * @param state as in PROBES; an unknown number makes the rule invalid
      * @param since {@code System.nanoTime()}
      */
     static Rule ofServer(int state, String text, long since) {
@@ -61,7 +61,7 @@ final class Rule {
         }
     }
 
-    /** The setting that a rule of this process comes from. */
+    /** The setting of a rule of this process. */
     Setting setting() {
         switch (state) {
             case OFF:
@@ -77,12 +77,12 @@ final class Rule {
         return pattern == null;
     }
 
-    /** It fits whatever there is. */
+    /** True if the pattern matches everything. */
     boolean isEverything() {
         return pattern != null && pattern.isEverything();
     }
 
-    /** Could it fit methods of this class? Asked for every class that is loaded. */
+    /** True if the rule could match methods of this class. Called for every loaded class. */
     boolean mayConcern(String className) {
         return pattern != null
                 && (pattern.isAnnotation()
@@ -90,7 +90,7 @@ final class Rule {
                         || pattern.mayFitMethodsOf(className));
     }
 
-    /** For a method of a class that it {@link #mayConcern}. */
+    /** For a method of a class for which {@link #mayConcern} is true. */
     boolean fits(TypeDescription type, MethodDescription method) {
         if (pattern.isAnnotation()) {
             return isAnnotated(type) || isAnnotated(method);

@@ -4,19 +4,19 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** All rules that hold at one time, in order: of those that fit a method the last one decides. */
+/** All current rules in order: the last rule that matches a method decides. */
 final class RuleList {
-    /** Rises with each list: what was decided by an older one may be out of date. */
+    /** Increases with each list: decisions of an older list may be outdated. */
     final long epoch;
 
-    /** What the agent aggregates of itself, whatever the rules say. */
+    /** Operations that the agent itself aggregates, whatever the rules say. */
     final Moves moves;
 
     private final Rule[] rules;
 
     /**
-     * @param own from the settings; they come first
-     * @param fromServer lie above
+     * @param own rules of the settings; they come first
+     * @param fromServer rules of the server, which override them
      */
     RuleList(long epoch, List<Rule> own, List<Rule> fromServer, Moves moves) {
         this.epoch = epoch;
@@ -38,7 +38,7 @@ final class RuleList {
         return Arrays.asList(rules);
     }
 
-    /** Asked for every class that is loaded, so it looks at the name only. */
+    /** Called for every loaded class, so it reads only the name. */
     boolean mayConcern(String className) {
         for (Rule rule : rules) {
             if (rule.mayConcern(className)) {
@@ -48,7 +48,7 @@ final class RuleList {
         return false;
     }
 
-    /** Positions of the rules that may fit methods of a class. */
+    /** Positions of the rules that may match methods of a class. */
     int[] concerning(String className) {
         int[] found = new int[4];
         int count = 0;

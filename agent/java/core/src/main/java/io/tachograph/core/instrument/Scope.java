@@ -4,9 +4,12 @@ import io.tachograph.core.log.AgentLog;
 
 import java.util.List;
 
-/** Classes that are never looked at, whatever the patterns say. */
+/** Classes that are never instrumented, whatever the patterns say. */
 final class Scope {
-    /** Ourselves, and other agents: what they make cannot be described, and is nobody's program. */
+    /**
+     * This agent and other agents: their generated classes have no class files and are not
+     * application code.
+     */
     private static final List<String> OWN =
             List.of(
                     "io.tachograph.bootstrap.",
@@ -35,7 +38,7 @@ final class Scope {
 
     boolean isOwn(String name, ClassLoader loader) {
         ClassLoader own = Scope.class.getClassLoader();
-        // Byte Buddy makes classes of its own, in loaders whose code is beside ours.
+        // Byte Buddy generates classes in loaders that are defined next to the agent's code.
         boolean isHelper =
                 loader != null && own != null && loader.getClass().getClassLoader() == own;
         return loader == own || isHelper || startsWithAny(name, OWN);
@@ -45,13 +48,14 @@ final class Scope {
         return startsWithAny(name, JDK);
     }
 
-    /** What is put into the loader's classes can be resolved there. */
+    /** True if the inlined code can be resolved in the loader's classes. */
     boolean isVisibleIn(ClassLoader loader) {
         return visibility.of(loader);
     }
 
     /**
-     * May methods of this class be selected? The loader, which may have to be asked, comes last.
+     * True if methods of this class may be selected. The loader, which may have to be probed, is
+     * checked last.
      */
     boolean holds(String name, ClassLoader loader) {
         return !isJdk(name) && !isOwn(name, loader) && isVisibleIn(loader);

@@ -10,9 +10,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Which methods are watched, and how: what {@code include} names, what {@code aggregate} names,
- * less what {@code exclude} names, then what the server says. One list of rules, of which it can be
- * seen what each does.
+ * The selection of methods: {@code include} and {@code aggregate}, minus {@code exclude}, then the
+ * rules of the server. One list of rules, with counts for each.
  */
 public final class Selection {
     private final List<Rule> own = new ArrayList<>();
@@ -23,7 +22,7 @@ public final class Selection {
         this.moves = moves;
         add(State.RECORD, settings.list(Setting.INCLUDE), log);
         add(State.AGGREGATE, settings.list(Setting.AGGREGATE), log);
-        add(State.OFF, settings.list(Setting.EXCLUDE), log); // last: it wins over the others
+        add(State.OFF, settings.list(Setting.EXCLUDE), log); // last: overrides the others
         list = new RuleList(0, own, List.of(), moves);
     }
 
@@ -31,14 +30,14 @@ public final class Selection {
         for (String text : texts) {
             Rule rule = Rule.own(state, text);
             if (rule.isFaulty()) {
-                log.say(rule.fault + "; it is left out");
+                log.say(rule.fault + "; it is ignored");
             } else {
                 own.add(rule);
             }
         }
     }
 
-    /** Nothing is watched as long as the server does not ask for it. */
+    /** True if no method is selected by the settings. */
     boolean isEmpty() {
         return own.stream().allMatch(rule -> rule.state == State.OFF);
     }
@@ -47,12 +46,12 @@ public final class Selection {
         return list;
     }
 
-    /** How many rules of {@link #list} are those of the settings. */
+    /** Number of rules in {@link #list} that come from the settings. */
     int ownCount() {
         return own.size();
     }
 
-    /** From now on classes are decided by these rules, too. Called by one thread only. */
+    /** Replaces the rules of the server. Single thread only. */
     RuleList replace(List<Rule> fromServer) {
         list = new RuleList(list.epoch + 1, own, fromServer, moves);
         return list;

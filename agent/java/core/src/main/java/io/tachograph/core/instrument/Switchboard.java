@@ -11,11 +11,10 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Switches methods on and off while the program runs: rules come from the server, the classes whose
- * methods they decide otherwise than before are retransformed, and the server is told what became
- * of it. Calls that are open in a method go on in the byte code they began with, so each is ended
- * as it was entered. A daemon thread of its own: retransforming takes its time, and the sender has
- * none.
+ * Switches methods at run time: applies rules of the server, retransforms the classes whose
+ * decisions changed, and reports the result to the server. Open calls of a method continue in their
+ * old byte code, so each call ends the way it was entered. A daemon thread: retransformation takes
+ * time, and the sender must not wait.
  *
  * <p>Before: {@link ProbeMailbox}. After: {@link Retransformer}, {@link MethodProbe}.
  */
@@ -24,8 +23,8 @@ public final class Switchboard implements Runnable {
     private static final long MILLI = 1_000_000;
 
     /**
-     * When to look again after a change of rules: a class that was being loaded at that moment was
-     * decided by the old ones, and was not to be found among the loaded ones yet.
+     * Delays of further checks after a change of rules: a class that was being loaded at that
+     * moment was decided by the old rules and was not yet in the list of loaded classes.
      */
     private static final long[] AGAIN_NANOS = {300 * MILLI, 3_000 * MILLI};
 
@@ -46,13 +45,13 @@ public final class Switchboard implements Runnable {
     private final long checkAt;
     private boolean checked;
 
-    /** There are moves that the byte code does not follow yet. */
+    /** There are moves that are not applied to the byte code yet. */
     private volatile boolean moved;
 
-    /** There is something that the server was not told. */
+    /** There is something to report to the server. */
     private volatile boolean news;
 
-    /** What concerns the patterns of the settings. */
+    /** Checks of the patterns in the settings. */
     static final class Patterns {
         final long checkedAfterNanos;
         final boolean methodsProbed;
@@ -87,7 +86,7 @@ public final class Switchboard implements Runnable {
                 });
         watched.listen(
                 () -> {
-                    if (!news) { // of many classes the first
+                    if (!news) { // the first of many classes
                         news = true;
                         mailbox.poke();
                     }
@@ -114,7 +113,7 @@ public final class Switchboard implements Runnable {
                 log.detail("the switchboard was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // No memory, or a fault of ours: what is switched stays as it is.
+                // Out of memory or an internal error: methods stay as they are.
                 log.sayOnce("switchboard " + e.getClass(), "switching methods failed: " + e);
             }
         }
@@ -140,7 +139,7 @@ public final class Switchboard implements Runnable {
             retransformer.bringUpToDate();
         }
         if (moved) {
-            moved = false; // first: one that comes meanwhile is not missed
+            moved = false; // first, so that a move that arrives during the change is not missed
             news = true;
             applyMoves();
         }
@@ -163,7 +162,7 @@ public final class Switchboard implements Runnable {
         rules = came;
         heard = true;
         pause.restart();
-        told = null; // every PROBES is answered, also one that changes nothing
+        told = null; // every PROBES is answered, even without a change
         if (!changes || !patterns.methodsProbed) {
             serverRules = fresh;
             return;
@@ -173,25 +172,25 @@ public final class Switchboard implements Runnable {
         sayApplied(changed, (appliedAt - begin) / MILLI);
     }
 
-    /** The rules are the same, what they decide is not. */
+    /** Applies moves: the rules are the same, but their decisions differ. */
     private void applyMoves() {
         int changed = decideAnew();
-        log.detail(changed + " classes changed for what is aggregated");
+        log.detail(changed + " classes changed for aggregated operations");
     }
 
     /**
-     * @return how many classes were changed
+     * @return number of changed classes
      */
     private int decideAnew() {
         selection.replace(serverRules);
         appliedAt = System.nanoTime();
-        looks = 0; // first: what fails now is tried again then
+        looks = 0; // first, so that a failure is tried again
         int changed = retransformer.bringUpToDate();
         appliedAt = System.nanoTime();
         return changed;
     }
 
-    /** A rule that was there before is as old as it was: it is no answer to what came since. */
+    /** A known rule keeps its time: it does not override moves made since. */
     private List<Rule> parse(ProbeRules came, long now) {
         List<Rule> parsed = new ArrayList<>();
         for (ProbeRules.Rule rule : came.rules()) {
@@ -232,7 +231,7 @@ public final class Switchboard implements Runnable {
         for (int at = 0; at < serverRules.size(); at++) {
             Rule rule = serverRules.get(at);
             if (rule.isFaulty()) {
-                log.sayOnce("rule " + rule, "the rule \"" + rule + "\" is left out: " + rule.fault);
+                log.sayOnce("rule " + rule, "the rule \"" + rule + "\" is ignored: " + rule.fault);
             } else {
                 warn("the rule \"" + rule + "\"", rule, totals, selection.ownCount() + at);
             }
@@ -252,7 +251,7 @@ public final class Switchboard implements Runnable {
             if (patterns.methodsProbed) {
                 report.rule(totals.decides[selection.ownCount() + at], serverRules.get(at).fault);
             } else {
-                report.rule(0, "the setting probes leaves out methods");
+                report.rule(0, "the setting probes excludes methods");
             }
         }
         for (Moves.Move move : moves.all()) {
@@ -266,7 +265,7 @@ public final class Switchboard implements Runnable {
         }
     }
 
-    // ---- patterns that do nothing, or too much ----
+    // ---- patterns without matches or with too many ----
 
     private void checkOwnPatterns() {
         RuleList list = selection.list();
@@ -288,7 +287,7 @@ public final class Switchboard implements Runnable {
                             + totals.classes
                             + " classes so far");
         } else if (totals.fits[at] == 0) {
-            log.sayOnce(name, name + " fits no method of the classes that are loaded so far");
+            log.sayOnce(name, name + " fits no method of the classes loaded so far");
         }
     }
 }

@@ -2,12 +2,12 @@ package io.tachograph.core.instrument;
 
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Classes that a rule or a probe concerns and that stay as they are, by the reason. */
+/** Counts of selected classes that could not be instrumented, by reason. */
 public final class Unwatched {
     private final AtomicLong byConstructor = new AtomicLong();
     private final AtomicLong others = new AtomicLong();
 
-    /** A constructor's code was not understood, so its class is left alone. */
+    /** The code of a constructor could not be analysed, so its class stays unchanged. */
     static final class OddConstructor extends RuntimeException {
         private static final long serialVersionUID = 1;
 
@@ -20,7 +20,7 @@ public final class Unwatched {
         (why instanceof OddConstructor ? byConstructor : others).incrementAndGet();
     }
 
-    /** For a constructor whose code was not understood. */
+    /** Because of a constructor that could not be analysed. */
     public long byConstructor() {
         return byConstructor.get();
     }

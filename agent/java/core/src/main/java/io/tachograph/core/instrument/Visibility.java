@@ -8,15 +8,15 @@ import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * Can the classes of a loader see what is put into them? Loaders that ask the bootstrap loader only
- * for {@code java.*} exist (OSGi, by default); a class changed there would fail with {@code
+ * Whether the classes of a loader can see the inlined code. Some loaders delegate only {@code
+ * java.*} to the bootstrap loader (OSGi by default); a class changed there would throw {@code
  * NoClassDefFoundError} in the middle of the program.
  */
 final class Visibility {
     private final Map<ClassLoader, Boolean> known =
             Collections.synchronizedMap(new WeakHashMap<>());
 
-    /** Set while this thread asks a loader: what is loaded for the answer is left alone. */
+    /** Set while this thread probes a loader: classes loaded by the probing are not changed. */
     private final ThreadLocal<Boolean> asking = new ThreadLocal<>();
 
     private final AgentLog log;
@@ -34,8 +34,8 @@ final class Visibility {
     }
 
     /**
-     * Threads that meet at a new loader ask it each: none may take it for one that sees before that
-     * is known.
+     * Threads that meet at a new loader probe it each: none may assume an answer before it is
+     * known.
      */
     private boolean ask(ClassLoader loader) {
         asking.set(true);
@@ -56,7 +56,7 @@ final class Visibility {
                     "loader " + loader.getClass(),
                     "classes of "
                             + loader.getClass().getName()
-                            + " cannot be watched: it does not ask the bootstrap loader for "
+                            + " cannot be instrumented: the loader does not delegate "
                             + Recorder.class.getPackageName());
             return false;
         }

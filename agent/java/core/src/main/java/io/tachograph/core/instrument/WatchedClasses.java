@@ -8,8 +8,8 @@ import java.util.Set;
 import java.util.WeakHashMap;
 
 /**
- * What was decided for the classes that are loaded, as far as a rule concerns them. Keeps no class
- * loader alive. Written where classes are loaded and retransformed, read by the switchboard.
+ * Decisions for the loaded classes that rules match. Retains no class loader. Written when classes
+ * are loaded and retransformed, read by the switchboard.
  */
 final class WatchedClasses {
     private static final Object BOOTSTRAP = new Object();
@@ -45,12 +45,12 @@ final class WatchedClasses {
         return loader == null ? BOOTSTRAP : loader;
     }
 
-    /** Who is told when there may be other sums: on the thread that loads the class. */
+    /** Sets the listener for changed sums; called on the thread that loads the class. */
     void listen(Runnable toPut) {
         listener = toPut;
     }
 
-    /** The class now is, or is about to be, as the decision says. */
+    /** Stores the decision that the class has, or is about to have. */
     void put(ClassLoader loader, String name, Decision decision) {
         boolean concerns = !decision.concernsNobody();
         synchronized (this) {
@@ -67,12 +67,12 @@ final class WatchedClasses {
         }
     }
 
-    /** Null if no rule concerned the class so far. */
+    /** Null if no rule has matched the class so far. */
     synchronized Decision get(ClassLoader loader, String name) {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }
 
-    /** The class cannot be changed: it stays as it is, is counted, and is not tried again. */
+    /** The class cannot be changed: it is counted and not tried again. */
     synchronized void giveUp(ClassLoader loader, String name, Decision asItIs, Object why) {
         if (unchangeable.computeIfAbsent(key(loader), missing -> new HashSet<>()).add(name)) {
             unwatched.count(why);
@@ -87,7 +87,10 @@ final class WatchedClasses {
         return unchangeable.getOrDefault(key(loader), Collections.emptySet()).contains(name);
     }
 
-    /** Decisions of older lists are left out: their counts belong to other rules. */
+    /**
+     * Sums of decisions of this list; decisions of older lists are excluded, since their counts
+     * belong to other rules.
+     */
     synchronized Totals totals(RuleList list) {
         Totals totals = new Totals(list.size());
         for (Map<String, Decision> ofLoader : decisions.values()) {

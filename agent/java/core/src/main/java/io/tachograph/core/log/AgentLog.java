@@ -12,9 +12,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * One line at a time, on standard error or in a file. Never a second copy of what was said a short
- * while ago, so that a fault that repeats cannot fill a disk. Only the agent's own threads and
- * class loading write here.
+ * Writes single lines to standard error or a file. A repeated line is suppressed for a short time,
+ * so that a recurring error cannot fill a disk. Only the agent's own threads and class loading
+ * write here.
  */
 public final class AgentLog {
     private static final long REPEAT_NANOS = 60_000_000_000L;
@@ -30,7 +30,7 @@ public final class AgentLog {
     }
 
     /**
-     * @param chatty also {@link #detail} lines
+     * @param chatty true to write {@link #detail} lines too
      */
     public static AgentLog to(PrintStream out, boolean chatty) {
         return new AgentLog(out, chatty);
@@ -43,7 +43,7 @@ public final class AgentLog {
         return new AgentLog(new PrintStream(stream, true, StandardCharsets.UTF_8), chatty);
     }
 
-    /** Something a person should know: a fault, or that it is over. */
+    /** Logs an event for the user: an error, or its end. */
     public void say(String line) {
         write(line);
     }
@@ -59,7 +59,7 @@ public final class AgentLog {
         write(line);
     }
 
-    /** Whether {@link #sayOnce} would write now, for a line that is costly to make. */
+    /** True if {@link #sayOnce} would write now, for lines that are costly to build. */
     public boolean wouldSay(String subject) {
         synchronized (saidAt) {
             Long before = saidAt.get(subject);
@@ -69,7 +69,7 @@ public final class AgentLog {
         }
     }
 
-    /** Only when {@code log_detail} is set. */
+    /** Written only if {@code log_detail} is set. */
     public void detail(String line) {
         if (chatty) {
             write(line);

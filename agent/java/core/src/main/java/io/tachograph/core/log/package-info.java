@@ -1,2 +1,2 @@
-/** What the agent says to a person. */
+/** The agent's log. */
 package io.tachograph.core.log;

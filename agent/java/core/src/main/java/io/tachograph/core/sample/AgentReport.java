@@ -13,9 +13,8 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * What the sender adds to the samples itself, on its own thread: counts of aggregated operations
- * and of traces left out, which must not be lost when the program ends, what the agent costs, and
- * what of it failed.
+ * Samples that the sender adds on its own thread: counts of aggregated operations and unrecorded
+ * traces, which must not be lost at the end of the program, the overhead, and internal errors.
  */
 public final class AgentReport implements Consumer<SampleBatch> {
     private final OperationSampler operations;
@@ -24,7 +23,7 @@ public final class AgentReport implements Consumer<SampleBatch> {
     private final FaultSampler faults;
 
     /**
-     * @param keeper null where all traces are kept
+     * @param keeper null if all traces are recorded
      */
     public AgentReport(
             Map<String, String> labels,

@@ -6,8 +6,8 @@ import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Series;
 
 /**
- * What the agent itself did and cost. Asked by the samplers' thread, and by the sender before the
- * program ends: it keeps nothing.
+ * Counts and costs of the agent itself. Called by the samplers' thread, and by the sender before
+ * the program ends: stateless.
  */
 final class AgentSampler implements Sampler {
     private final Totals totals;

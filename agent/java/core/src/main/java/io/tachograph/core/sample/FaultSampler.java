@@ -8,7 +8,7 @@ import io.tachograph.core.wire.Series;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** What is not recorded because something of the agent failed. Nothing is said while all is 0. */
+/** Counts of records lost by errors of the agent. Series appear only once a count is above 0. */
 final class FaultSampler implements Sampler {
     private final SeriesMaker maker;
     private final Unwatched unwatched;

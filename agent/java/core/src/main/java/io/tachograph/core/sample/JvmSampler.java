@@ -15,8 +15,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Processor time, memory, garbage collection, threads, classes; names as the Prometheus client for
- * Java has them.
+ * Processor time, memory, garbage collection, threads, classes; the names are those of the
+ * Prometheus client for Java.
  */
 final class JvmSampler implements Sampler {
     private static final double NANOS = 1e9;

@@ -15,17 +15,20 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * What was counted of the operations that are aggregated: the tables of all threads, added up.
+ * Counts of the aggregated operations: the sums of all threads' tables.
  *
  * <p>Before: {@link Tally}. After: {@code io.tachograph.core.send.Sender}.
  */
 final class OperationSampler implements Sampler {
-    /** A caller that is not watched. */
+    /** A caller that is not instrumented. */
     static final String NO_CALLER = "(none)";
 
     private static final String NAME = "tacho_operation_seconds";
 
-    /** What does not change is told so often, so that a query of five minutes back sees it. */
+    /**
+     * Interval at which unchanged values are repeated, so that a query of five minutes back finds
+     * them.
+     */
     private static final long UNCHANGED_NANOS = 60_000_000_000L;
 
     private static final int LABEL_BYTES_MAX = 4_096;
@@ -112,7 +115,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** Is it to be told again, though it has not changed since {@code toldAt}? */
+    /** True if an unchanged value from {@code toldAt} is due again. */
     static boolean isOld(long toldAt, long now) {
         return now - toldAt > UNCHANGED_NANOS;
     }
@@ -125,7 +128,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** Calls of each operation that were counted so far. */
+    /** Counted calls of each operation so far. */
     Map<Integer, Long> callsByOperation() {
         Map<Integer, Long> calls = new HashMap<>();
         pairs.values().forEach(pair -> calls.merge(pair.operation, pair.calls(), Long::sum));

@@ -17,11 +17,11 @@ import java.util.Map;
 import java.util.PriorityQueue;
 
 /**
- * What the agent costs the program: calls of each operation times what one costs here, and the time
- * of the sender, beside the processor time of the process. Has the limits judged, too.
+ * The overhead of the agent: calls of each operation times the measured cost, and the time of the
+ * sender, next to the processor time of the process. Also applies the limits.
  */
 final class OverheadSampler implements Sampler {
-    /** Operations that may get a series of their own: each time the costliest ones. */
+    /** Operations per window that may get their own series: the costliest ones. */
     private static final int TOP = 20;
 
     private static final int OWN_MAX = 64;
@@ -31,7 +31,7 @@ final class OverheadSampler implements Sampler {
     private final Sender sender;
     private final OperationSampler aggregated;
 
-    /** Null where all traces are kept. */
+    /** Null if all traces are recorded. */
     private final TraceSampler traces;
 
     private final Calibration calibration;
@@ -54,7 +54,7 @@ final class OverheadSampler implements Sampler {
     private long processBefore;
     private long senderBefore;
 
-    /** Seconds of one operation since the start. */
+    /** Cost of one operation since the start. */
     private static final class Cost {
         final Series series;
         double seconds;
@@ -64,7 +64,7 @@ final class OverheadSampler implements Sampler {
         }
     }
 
-    /** What one operation cost in a window. */
+    /** Cost of one operation in a window. */
     private static final class Spent {
         final int operation;
         final double nanos;
@@ -104,7 +104,7 @@ final class OverheadSampler implements Sampler {
         return new Cost(maker.of("tacho_agent_overhead_seconds_total", "operation", operation));
     }
 
-    /** Of all threads; 0 where the system does not tell. */
+    /** Of all threads; 0 if the system does not provide it. */
     private static long processNanos() {
         return ProcessHandle.current().info().totalCpuDuration().map(Duration::toNanos).orElse(0L);
     }
@@ -116,7 +116,7 @@ final class OverheadSampler implements Sampler {
         long process = processNanos();
         long busy = sender.busyNanos();
         if (before == 0) {
-            before = now; // not at the start of the program, which it would hold up
+            before = now; // not at the start of the program, which it would delay
             processBefore = process;
             senderBefore = busy;
             return;
@@ -139,7 +139,7 @@ final class OverheadSampler implements Sampler {
         }
     }
 
-    /** Adds up the window. @return what operations without a series of their own cost */
+    /** Sums up the window. @return cost of the operations without their own series */
     private double spend(Window window, Costs costs, PriorityQueue<Spent> costliest) {
         int end = sender.calls().end();
         if (recordedBefore.length < end) {
@@ -179,7 +179,9 @@ final class OverheadSampler implements Sampler {
                 && !entry.name.equals(Operations.OTHER);
     }
 
-    /** The costliest get a series of their own; what they cost so far stays with the rest. */
+    /**
+     * Gives the costliest operations their own series; their cost so far stays in the common one.
+     */
     private void promote(PriorityQueue<Spent> costliest) {
         Spent[] sorted = costliest.toArray(new Spent[0]);
         Arrays.sort(sorted, (a, b) -> Double.compare(b.nanos, a.nanos));

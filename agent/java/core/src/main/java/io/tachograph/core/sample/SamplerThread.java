@@ -9,15 +9,14 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Asks all samplers at a fixed interval, on a daemon thread of its own: a slow bean must not hold
- * up the sender.
+ * Runs all samplers at a fixed interval on a daemon thread: a slow bean must not delay the sender.
  */
 public final class SamplerThread implements Runnable {
     private static final long INTERVAL_NANOS_MIN = 100_000_000;
 
     /**
-     * The program gets its first second for itself: loading the beans costs some 50 ms of processor
-     * time.
+     * Delay before the first samples: loading the beans costs some 50 ms of processor time, which
+     * the program needs in its first second.
      */
     private static final long FIRST_NANOS = 1_000_000_000;
 
@@ -64,10 +63,10 @@ public final class SamplerThread implements Runnable {
             log.detail("the sampler was interrupted and ends");
         } catch (LinkageError e) {
             log.say(
-                    "no samples of the JVM: the program leaves out the module java.management"
+                    "no samples of the JVM: the program lacks the module java.management"
                             + " (--add-modules java.management,jdk.management)");
         } catch (Throwable e) {
-            log.say("the samplers end: " + e);
+            log.say("the samplers failed and end: " + e);
         }
     }
 

@@ -5,7 +5,7 @@ import io.tachograph.core.wire.Series;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Makes series that carry the labels of this process. */
+/** Creates series with the labels of this process. */
 final class SeriesMaker {
     private final Map<String, String> common;
 

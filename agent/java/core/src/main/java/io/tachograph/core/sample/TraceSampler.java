@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Which traces were kept and which were left out, by the operation with which they began.
+ * Counts of recorded and unrecorded traces, by entry operation.
  *
  * <p>Before: {@code io.tachograph.bootstrap.TraceGate}. After: {@code
  * io.tachograph.core.send.Sender}.
@@ -88,12 +88,12 @@ final class TraceSampler implements Sampler {
         }
     }
 
-    /** Traces kept between the last two samples. */
+    /** Traces recorded between the last two samples. */
     long kept() {
         return keptLast;
     }
 
-    /** Calls left out since this was asked last. */
+    /** Calls not recorded since the last call of this method. */
     long callsLeftOut() {
         long calls = counts.callsLeftOut() - callsBefore;
         callsBefore = counts.callsLeftOut();

@@ -1,2 +1,2 @@
-/** What the JVM says of itself, every few seconds, as series named in the manner of Prometheus. */
+/** Samples of the JVM at an interval, as series with the naming conventions of Prometheus. */
 package io.tachograph.core.sample;

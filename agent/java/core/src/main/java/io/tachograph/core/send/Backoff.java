@@ -3,8 +3,8 @@ package io.tachograph.core.send;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * How long to wait before the next try: twice as long each time, with jitter, so that many agents
- * do not come at once.
+ * Exponential back-off between attempts, with jitter, so that many agents do not reconnect at the
+ * same time.
  */
 final class Backoff {
     private static final long FIRST_NANOS = 100_000_000;
@@ -12,7 +12,7 @@ final class Backoff {
 
     private long next = FIRST_NANOS;
 
-    /** It worked. */
+    /** The attempt succeeded. */
     void reset() {
         next = FIRST_NANOS;
     }

@@ -3,8 +3,8 @@ package io.tachograph.core.send;
 import java.util.Arrays;
 
 /**
- * How many calls of each operation came out of the rings. Kept by the sender's thread, where they
- * pass anyway, so that counting costs the program nothing; to be read on that thread only.
+ * Calls of each operation read from the rings. Counted on the sender's thread, which reads the
+ * events anyway, so that counting costs the program nothing; for use on that thread only.
  */
 public final class CallCounts {
     private long[] entered = new long[1_024];
@@ -21,7 +21,7 @@ public final class CallCounts {
         return operation < entered.length ? entered[operation] : 0;
     }
 
-    /** No operation from here on was seen. */
+    /** Upper bound of the operations seen, exclusive. */
     public int end() {
         return entered.length;
     }

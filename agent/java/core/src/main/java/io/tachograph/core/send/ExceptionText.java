@@ -5,15 +5,16 @@ import java.lang.invoke.VarHandle;
 
 /**
  * {@code class: message} of an exception, without running code of the program: {@code getMessage}
- * may be overridden, and may throw, wait or change something. The message is read from the field.
- * The method is asked of exceptions of {@code java.base} only, some of which put their message
- * together, and of those not that which asks what it wraps, as several of other modules do.
+ * may be overridden, and may throw, wait or change state. The message is read from the field. The
+ * method is called only on exceptions of {@code java.base}, some of which build their message on
+ * demand, except the one that calls the exception it wraps; several in other modules do that too.
  *
- * <p>Messages of databases hold values and statements, and so do those of what wraps them: of an
- * exception that is or was caused by a {@code java.sql.SQLException}, class and code are told only.
+ * <p>Messages of databases contain values and statements, and so do those of exceptions that wrap
+ * them: if a {@code java.sql.SQLException} is the exception or one of its causes, only class and
+ * code are recorded.
  */
 final class ExceptionText {
-    /** Causes that are looked at; a chain that is longer, or goes round, is told by class only. */
+    /** Causes to follow; of a longer or cyclic chain only the class is recorded. */
     private static final int CAUSES_MAX = 16;
 
     private static final String DATABASE = "java.sql.SQLException";
@@ -47,8 +48,8 @@ final class ExceptionText {
             };
 
     /**
-     * Classes of the JDK that keep the cause elsewhere: their {@code getCause} returns a field of
-     * theirs. That of {@code Throwable} waits for a lock that the program may hold.
+     * Classes of the JDK with their own field for the cause, which their {@code getCause} returns.
+     * The one of {@code Throwable} takes a lock that the program may hold.
      */
     private static final ClassValue<Boolean> HAS_OWN_CAUSE =
             new ClassValue<>() {
@@ -64,7 +65,7 @@ final class ExceptionText {
                 }
             };
 
-    /** The setting {@code database_messages}, of the process. */
+    /** The setting {@code database_messages} of the process. */
     private static volatile boolean tellsDatabaseMessages;
 
     private ExceptionText() {}
@@ -104,12 +105,15 @@ final class ExceptionText {
         return cause == thrown ? null : cause;
     }
 
-    /** Where the field cannot be read, a message of a database would be worse than a lock. */
+    /**
+     * If the field cannot be read: a database message in the records would be worse than taking a
+     * lock.
+     */
     private static boolean mayAskForCause(Class<?> type) {
         return CAUSE == null ? type.getClassLoader() == null : HAS_OWN_CAUSE.get(type);
     }
 
-    /** A state of another form is no state: a program may put any text there. */
+    /** A malformed SQLState is not recorded: a program may put any text there. */
     private static String code(Throwable thrown) {
         if (STATE == null || CODE == null || !databaseClass().isInstance(thrown)) {
             return "";
@@ -120,7 +124,7 @@ final class ExceptionText {
         return isState ? " (SQLState " + state + ", code " + code + ")" : " (code " + code + ")";
     }
 
-    /** The JDK's; null in a JVM without its module. */
+    /** The JDK's class; null in a JVM without its module. */
     private static Class<?> databaseClass() {
         try {
             return Class.forName(DATABASE, false, ClassLoader.getPlatformClassLoader());
@@ -129,7 +133,7 @@ final class ExceptionText {
         }
     }
 
-    /** Open to us since {@code Agent} asked the JVM to open its package; null where that failed. */
+    /** Readable because {@code Agent} asked the JVM to open its package; null if that failed. */
     private static VarHandle field(Class<?> owner, String name, Class<?> type) {
         if (owner == null) {
             return null;

@@ -8,7 +8,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Tells of advice that threw, once a minute for each place at most, on the sender's thread.
+ * Logs advice that threw, at most once a minute for each place, on the sender's thread.
  *
  * <p>Before: {@link AdviceFaults}.
  */
@@ -23,13 +23,13 @@ final class FaultLog {
         this.log = log;
     }
 
-    /** Takes what was thrown since it was called last. */
+    /** Logs the exceptions since the last call. */
     void tell() {
         int end = AdviceFaults.size();
         for (int at = 0; at < end; at++) {
             long count = AdviceFaults.count(at);
             Throwable thrown = count == told[at] ? null : AdviceFaults.take(at);
-            if (thrown != null) { // or it is about to be there
+            if (thrown != null) { // or it is about to be stored
                 told[at] = count;
                 tell(AdviceFaults.place(at), count, thrown);
             }
@@ -42,7 +42,7 @@ final class FaultLog {
             log.sayOnce(
                     where,
                     where
-                            + ": failed, so something is not recorded; count = "
+                            + ": failed, records are missing; count = "
                             + count
                             + ", last = "
                             + ExceptionText.of(thrown)
@@ -50,7 +50,7 @@ final class FaultLog {
         }
     }
 
-    /** Where it was thrown. Not by {@code getStackTrace}, which may be the program's own. */
+    /** The stack frames. Read without {@code getStackTrace}, which the program may override. */
     private static String frames(Throwable thrown) {
         StringBuilder text = new StringBuilder();
         try {
@@ -59,7 +59,7 @@ final class FaultLog {
                 text.append(at == 0 ? ", at " : " < ").append(frames[at]);
             }
         } catch (Throwable e) {
-            // Without it then.
+            // Continue without frames.
         }
         return text.toString();
     }

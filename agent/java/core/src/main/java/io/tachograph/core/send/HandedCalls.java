@@ -6,31 +6,31 @@ import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SegmentRecord;
 
 /**
- * Writes the last part of calls that were ended elsewhere than on the thread that began them.
+ * Writes the last part of calls that ended on another thread than they began.
  *
- * <p>Before: {@link HandedCall}, and {@link RingReader}, which wrote the parts before. After: {@link
- * Outbox}.
+ * <p>Before: {@link HandedCall}, and {@link RingReader}, which wrote the earlier parts. After:
+ * {@link Outbox}.
  */
 final class HandedCalls {
     private final Outbox outbox;
     private final Totals totals;
     private final SegmentRecord record;
 
-    /** Ended, but the place where its thread left it is not read yet. */
+    /** Ended calls whose position in the ring, where their thread left them, is not read yet. */
     private HandedCall waiting;
 
-    /** What a ring's reader knows of a call when its thread leaves it. */
+    /** State of a ring's reader for a call when its thread leaves it. */
     static final class Rest {
         final SegmentRecord.Head head = new SegmentRecord.Head();
 
-        /** What the part before could not say was lost, so the call is. */
+        /** The previous part was lost, so the call is lost too. */
         boolean isLost;
 
         int operation;
         int call;
         long begin;
 
-        /** nanoTime to epoch, as in the parts before. */
+        /** nanoTime to epoch, as in the earlier parts. */
         long offset;
     }
 
@@ -40,7 +40,7 @@ final class HandedCalls {
         this.record = new SegmentRecord(dictionary);
     }
 
-    /** Writes those that have ended, as far as there is room. */
+    /** Writes the ended calls, as far as there is room. */
     void write(Buffers buffers) {
         HandedCall next = buffers.takeEnded();
         while (next != null) {

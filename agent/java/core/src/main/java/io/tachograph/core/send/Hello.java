@@ -12,7 +12,7 @@ final class Hello {
     private Hello() {}
 
     /**
-     * @param pairs what describes the process; at most {@link Wire#HELLO_PAIRS_MAX} are sent
+     * @param pairs attributes of the process; at most {@link Wire#HELLO_PAIRS_MAX} are sent
      */
     static byte[] frame(Session session, Map<String, String> pairs) {
         Bytes frame = Frame.begin(new Bytes(256));

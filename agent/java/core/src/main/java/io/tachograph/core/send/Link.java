@@ -18,8 +18,8 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 
 /**
- * One connection after the other to the server. A state machine that is stepped by the sender;
- * nothing in it waits.
+ * The connection to the server, re-established after each failure. A non-blocking state machine
+ * that the sender steps.
  *
  * <pre>
  *   RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
@@ -32,16 +32,16 @@ import java.nio.channels.SocketChannel;
 final class Link {
     private static final long GREETING_NANOS = 5_000_000_000L;
 
-    /** After an answer that trying again at once cannot change. */
+    /** Pause after an answer that an immediate retry cannot change. */
     private static final long REFUSED_NANOS = 60_000_000_000L;
 
-    /** At least so long after any ERROR: a WELCOME before it has reset the back-off. */
+    /** Minimum pause after any ERROR: a WELCOME before it has reset the back-off. */
     private static final long PAUSE_NANOS = 1_000_000_000;
 
     private static final long MILLI = 1_000_000;
     private static final int STEP_FRAMES_MAX = 64;
 
-    /** A server that has rules says them at once; one that is silent for so long has none. */
+    /** A server with rules sends them at once; after this long without PROBES it has none. */
     private static final long RULES_NANOS = 3_000_000_000L;
 
     enum State {
@@ -79,10 +79,10 @@ final class Link {
     private boolean holding;
     private boolean failedOnce;
 
-    /** PROBES came on this connection, so PROBED is understood. */
+    /** PROBES arrived on this connection, so the server supports PROBED. */
     private boolean probesHeard;
 
-    /** Rules of a server hold: another one, or the same after a restart, may have none. */
+    /** Rules of a server apply: another server, or the same one after a restart, may have none. */
     private boolean rulesHold;
 
     private long rulesDue;
@@ -111,19 +111,18 @@ final class Link {
     }
 
     /**
-     * A try is under way, and none has failed so far: a program that ends early may wait for it a
-     * moment.
+     * True during the first connection attempt: a program that ends early may wait briefly for it.
      */
     boolean isFirstTry() {
         return !failedOnce && state != State.OPEN;
     }
 
-    /** Something is under way that a look in a few milliseconds would bring forward. */
+    /** True if an operation is pending that would progress within a few milliseconds. */
     boolean isBusy() {
         return out != null || state != State.RESTING && state != State.OPEN;
     }
 
-    /** Does whatever can be done without waiting. */
+    /** Does all work that is possible without waiting. */
     void step() {
         long now = System.nanoTime();
         try {
@@ -155,7 +154,7 @@ final class Link {
         } catch (Refused e) {
             fail(now, e.getMessage(), e.pauseNanos);
             if (e.isFinal) {
-                outbox.discard(totals); // after the outage has begun: it counts as dropped in it
+                outbox.discard(totals); // after the outage has begun: counted as dropped during it
             }
         } catch (IOException | RuntimeException e) {
             fail(now, reason(e), backoff.next());
@@ -190,7 +189,7 @@ final class Link {
         recordTypesSent = 0;
     }
 
-    /** Too long without a word. */
+    /** Checks the time limits on silence of the server. */
     private void expire(long now) throws IOException {
         if (state == State.OPEN) {
             if (now - lastHeard > 3 * heartbeatNanos) {
@@ -247,19 +246,18 @@ final class Link {
                 takeRules(body);
                 break;
             default:
-                // PONG has done its work by arriving; a type of a later version is none of our
-                // business.
+                // PONG needs no action; types of later versions are ignored.
         }
     }
 
-    /** Rules that cannot be read are no reason to lose the connection. */
+    /** Unreadable rules do not close the connection. */
     private void takeRules(BodyReader body) {
         probesHeard = true;
         try {
             probes.put(ProbeRules.read(body));
             rulesHold = true;
         } catch (FrameReader.Damaged e) {
-            log.sayOnce("probes", "the server's rules are not followed: " + e.getMessage());
+            log.sayOnce("probes", "the server's rules are ignored: " + e.getMessage());
         }
     }
 
@@ -276,13 +274,13 @@ final class Link {
         }
         body.u8();
         long acknowledged = body.varint();
-        body.varint(); // our frames are far below any limit a server may name
+        body.varint(); // frames of this agent are far below any limit of a server
         heartbeatNanos = Math.max(100, Math.min(body.varint(), 600_000)) * MILLI;
         takesRecords = !body.atEnd() && (body.varint() & Wire.FEATURE_RECORDS) != 0;
         outbox.acknowledge(acknowledged);
         state = State.OPEN;
-        lastPing = now - heartbeatNanos; // the first one goes out at once: it tells what was
-        // dropped meanwhile
+        // The first PING goes out at once: it reports the records dropped in the meantime.
+        lastPing = now - heartbeatNanos;
         probesHeard = false;
         rulesDue = now + RULES_NANOS;
         holding = false;
@@ -292,7 +290,7 @@ final class Link {
         outages.connected(resolver.address().toString(), now);
     }
 
-    /** What an ERROR means for us (wire.md, table of codes). */
+    /** The reaction to an ERROR (wire.md, table of codes). */
     private Refused refusal(int code, String message) {
         String text = "the server refuses: " + message + " (error " + code + ")";
         switch (code) {
@@ -314,7 +312,7 @@ final class Link {
         private static final long serialVersionUID = 1;
         final long pauseNanos;
 
-        /** The same frames would fail in the same way again. */
+        /** The same frames would fail again in the same way. */
         final boolean isFinal;
 
         Refused(String message, long pauseNanos, boolean isFinal) {
@@ -340,8 +338,8 @@ final class Link {
     }
 
     /**
-     * A server that refuses says why and closes; if that comes between reading and writing, the
-     * write fails first, and the reason still lies in the socket.
+     * A server that refuses a connection sends the reason and closes; if that happens between
+     * reading and writing, the write fails first, and the reason is still in the socket buffer.
      */
     private int write(long now) throws IOException, FrameReader.Damaged, Refused {
         try {
@@ -352,7 +350,7 @@ final class Link {
         }
     }
 
-    /** Chooses what goes out next. @return false if there is nothing */
+    /** Selects the next frame to send. @return false if there is none */
     private boolean prepare(long now) {
         if (state != State.OPEN) {
             return false;
@@ -388,14 +386,14 @@ final class Link {
         return true;
     }
 
-    /** An older server takes a definition of a record type for a malformed one, and closes. */
+    /** An older server treats the definition of a record type as malformed and closes. */
     private Outbox.Sent nextForServer() {
         Outbox.Sent next = outbox.next();
         while (next != null && next.entries > 0 && !takesRecords) {
             outbox.leaveOut(totals);
             log.sayOnce(
                     "records",
-                    "the server is too old for records of declared types: they are left out");
+                    "the server is too old for records of declared types: they are dropped");
             next = outbox.next();
         }
         return next;
@@ -421,9 +419,9 @@ final class Link {
     }
 
     /**
-     * Makes the next step tell the server the counts, whatever the time.
+     * Makes the next step send the counts to the server, whatever the time.
      *
-     * @return false if it knows them
+     * @return false if the server has them already
      */
     boolean pingSoon() {
         if (dropped() == droppedAtPing) {
@@ -433,7 +431,7 @@ final class Link {
         return true;
     }
 
-    /** The program ends: outages that were not told are. */
+    /** At the end of the program: logs pending outages. */
     void tellOutages() {
         outages.catchUp(resolver.address().toString(), true, System.nanoTime());
     }
@@ -444,7 +442,7 @@ final class Link {
             try {
                 channel.close();
             } catch (IOException ignored) {
-                // It is gone, which is what was wanted.
+                // The connection is closed, as intended.
             }
         }
         channel = null;

@@ -5,10 +5,10 @@ import io.tachograph.core.log.AgentLog;
 import java.util.concurrent.TimeUnit;
 
 /**
- * What the log says of a server that goes and comes: each outage, but one a minute at most, and its
- * end with what was dropped meanwhile. Who reads the last line knows whether there is a connection,
- * but for the first minute of an outage that followed the one before within a minute; such a one
- * that is over by then is told afterwards.
+ * Logs outages of the server: each outage, but at most one per minute, and its end with the number
+ * of records dropped during it. So the last line shows whether there is a connection, except in the
+ * first minute of an outage that began within a minute of the previous line; if that outage ends in
+ * time, it is logged afterwards.
  *
  * <p>Before: {@link Link}.
  */
@@ -21,12 +21,12 @@ final class Outages {
     private boolean isTold;
     private boolean wasConnected;
 
-    /** Past this the next line may come. */
+    /** Time from which the next line may be written. */
     private long quietUntil;
 
     private boolean isQuiet;
 
-    /** Outages since the last one that was told. */
+    /** Outages since the last one that was logged. */
     private int untold;
 
     private long beganAt;
@@ -38,9 +38,9 @@ final class Outages {
     }
 
     /**
-     * A connection, or a try to make one, has failed.
+     * A connection, or an attempt to connect, has failed.
      *
-     * @param wasOpen it was a connection
+     * @param wasOpen true if the connection was open
      * @param now as {@code System.nanoTime()}
      */
     void failed(String server, String why, boolean wasOpen, long now) {
@@ -66,7 +66,7 @@ final class Outages {
         told(now);
     }
 
-    /** There is a connection. */
+    /** A connection is open. */
     void connected(String server, long now) {
         if (!isOut) {
             log.say("connected to " + server);
@@ -85,8 +85,7 @@ final class Outages {
     }
 
     /**
-     * While there is a connection: tells of outages that came too soon after a line, when the next
-     * may come.
+     * While connected: logs outages that came too soon after a line, once the next line is allowed.
      *
      * @param isLast the program ends
      */
@@ -115,7 +114,7 @@ final class Outages {
         return (count == 0 ? "nothing was" : count + " records were") + " dropped meanwhile";
     }
 
-    /** Without records that the program itself could not make. */
+    /** Excludes records that the program itself failed to create. */
     private long dropped() {
         long entries = totals.entriesDropped() - totals.entriesFailed();
         return totals.callsDropped() + entries + totals.samplesDropped;

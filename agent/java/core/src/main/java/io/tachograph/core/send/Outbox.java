@@ -9,17 +9,17 @@ import io.tachograph.core.wire.Wire;
 import java.util.ArrayDeque;
 
 /**
- * Records become numbered DATA frames here and stay until the server has acknowledged them, over
- * all reconnects. Bounded in bytes; a record that finds no room is refused, and the caller counts
- * what was in it.
+ * Packs records into numbered DATA frames and keeps them until the server acknowledges them, across
+ * reconnects. Bounded in bytes; a record without room is refused, and the caller counts its
+ * content.
  *
  * <p>Before: {@link RingReader}. After: {@link Link}.
  */
 final class Outbox {
-    /** A frame is closed when it has reached this; a single record may be longer. */
+    /** A frame is closed when it reaches this size; a single record may be larger. */
     private static final int FRAME_BYTES = 65_536;
 
-    /** What a frame in the queue costs beside its bytes. */
+    /** Memory of a frame in the queue besides its bytes. */
     private static final int FRAME_OVERHEAD = 64;
 
     private final Dictionary dictionary;
@@ -39,12 +39,15 @@ final class Outbox {
     private int samples;
     private long bytes;
 
-    /** A frame, ready to be sent, perhaps for the second time. */
+    /** A frame to send, possibly again. */
     static final class Sent {
         final long seq;
         final byte[] frame;
 
-        /** The dictionary's size when the frame was closed: so much must be sent before it. */
+        /**
+         * Size of the dictionary when the frame was closed: this much must be sent before the
+         * frame.
+         */
         final int dictionarySize;
 
         /** The same of the record types; 0 for a frame without records of declared types. */
@@ -53,7 +56,10 @@ final class Outbox {
         final int calls;
         final int samples;
 
-        /** Such a frame has nothing else, for not every server takes them. */
+        /**
+         * Declared records in the frame; such a frame has no other records, since not every server
+         * supports them.
+         */
         final int entries;
 
         Sent(long seq, byte[] frame, int[] dictionarySizes, int calls, int samples, int entries) {
@@ -72,8 +78,8 @@ final class Outbox {
     }
 
     /**
-     * @param waits when full, the rings are left as they are, so that the program waits, too; else
-     *     what is in them is dropped and counted
+     * @param waits true if the rings are not read when the queue is full, so that the program
+     *     waits; otherwise their content is dropped and counted
      */
     Outbox(Dictionary dictionary, long bytesMax, boolean waits) {
         this.dictionary = dictionary;
@@ -81,17 +87,17 @@ final class Outbox {
         this.waits = waits;
     }
 
-    /** Nothing is to be read from the rings now. */
+    /** True if the rings must not be read now. */
     boolean mustWait() {
         return waits && isFull();
     }
 
-    /** No record can be taken now. */
+    /** True if no record can be added now. */
     boolean isFull() {
         return bytes + frame.size() + entryRecords.size() >= bytesMax;
     }
 
-    /** Bytes of all frames that are not acknowledged. */
+    /** Bytes of all unacknowledged frames. */
     long bytes() {
         return bytes;
     }
@@ -99,9 +105,9 @@ final class Outbox {
     /**
      * Begins a record.
      *
-     * @param at time of the record, ns since the epoch: the base of the frame, if it is the frame's
-     *     first
-     * @return where its content is to be written; then comes {@link #end}
+     * @param at time of the record, ns since the epoch: the base of the frame if it is the frame's
+     *     first record
+     * @return the buffer for its content; {@link #end} must follow
      */
     Bytes begin(long at) {
         if (!open) {
@@ -114,17 +120,17 @@ final class Outbox {
         return record.clear();
     }
 
-    /** Base of the frame that is being filled, valid after {@link #begin}. */
+    /** Base of the current frame, valid after {@link #begin}. */
     long base() {
         return base;
     }
 
     /**
-     * Puts the record into the frame. @param callsEnded how many calls end in it; @param samplesIn
-     * how many samples it has
+     * Adds the record to the frame. @param callsEnded number of calls that end in it; @param
+     * samplesIn number of its samples
      */
     void end(int tag, int callsEnded, int samplesIn) {
-        frame.reserve(record.size() + 16); // fails, if it must, before the first byte
+        frame.reserve(record.size() + 16); // throws, if at all, before the first byte
         frame.u8(tag).varint(record.size()).raw(record);
         calls += callsEnded;
         samples += samplesIn;
@@ -134,9 +140,9 @@ final class Outbox {
     }
 
     /**
-     * Puts a part of a segment into the frame.
+     * Adds a part of a segment to the frame.
      *
-     * @param offset from its clock to the epoch, ns
+     * @param offset from the clock of the part to the epoch, ns
      */
     void put(SegmentRecord part, SegmentRecord.Head head, long offset, Totals totals) {
         long start = part.start() + offset;
@@ -147,8 +153,8 @@ final class Outbox {
     }
 
     /**
-     * Begins a record of a declared type. @param at its time, ns since the epoch @return where its
-     * content is to be written; then comes {@link #endEntry}
+     * Begins a record of a declared type. @param at its time, ns since the epoch @return the buffer
+     * for its content; {@link #endEntry} must follow
      */
     Bytes beginEntry(long at) {
         if (entries == 0) {
@@ -163,9 +169,9 @@ final class Outbox {
         return entryBase;
     }
 
-    /** Keeps the record until the frame is closed. */
+    /** Adds the record, which stays until the frame is closed. */
     void endEntry() {
-        entryRecords.reserve(record.size() + 16); // fails, if it must, before the first byte
+        entryRecords.reserve(record.size() + 16); // throws, if at all, before the first byte
         entryRecords.u8(Wire.TAG_RECORD).varint(record.size()).raw(record);
         entries++;
         if (entryRecords.size() >= FRAME_BYTES) {
@@ -173,7 +179,7 @@ final class Outbox {
         }
     }
 
-    /** Closes what is at hand, so that it can be sent. Numbers rise in the order of sending. */
+    /** Closes the open frames, so that they can be sent. Numbers rise in the order of sending. */
     void close() {
         closeFrame();
         if (entries > 0) {
@@ -200,7 +206,7 @@ final class Outbox {
         frame.clear();
     }
 
-    /** Number of the last frame that was closed. */
+    /** Number of the last closed frame. */
     long lastSeq() {
         return open ? seq - 1 : seq;
     }
@@ -214,14 +220,14 @@ final class Outbox {
         unacknowledged.add(waiting.remove());
     }
 
-    /** The next frame is not for this server: it goes, and what is in it is counted. */
+    /** Drops the next frame, which this server does not support, and counts its content. */
     void leaveOut(Totals totals) {
         Sent lost = waiting.remove();
         bytes -= lost.frame.length + FRAME_OVERHEAD;
         totals.entriesDropped += lost.entries;
     }
 
-    /** All frames up to {@code upTo} are on the server's disk. */
+    /** All frames up to {@code upTo} are on the disk of the server. */
     void acknowledge(long upTo) {
         forget(unacknowledged, upTo);
         forget(waiting, upTo); // sent on an earlier connection, acknowledged by WELCOME on this one
@@ -238,14 +244,14 @@ final class Outbox {
                 && (waiting.isEmpty() || waiting.peek().seq > upTo);
     }
 
-    /** The connection is gone: everything without an acknowledgement is to be sent again. */
+    /** The connection is lost: all unacknowledged frames are sent again. */
     void rewind() {
         while (!unacknowledged.isEmpty()) {
             waiting.addFirst(unacknowledged.removeLast());
         }
     }
 
-    /** Throws away all closed frames: the server refuses them for good. */
+    /** Drops all closed frames: the server refuses them permanently. */
     void discard(Totals totals) {
         rewind();
         for (Sent lost : waiting) {

@@ -3,22 +3,23 @@ package io.tachograph.core.send;
 import io.tachograph.core.wire.ProbeRules;
 
 /**
- * Between the link and the switchboard: the newest rules one way, the newest answer the other. Only
- * the newest counts, so neither waits for the other and nothing queues up.
+ * Exchange between the link and the switchboard: the newest rules in one direction, the newest
+ * answer in the other. Newer values replace older ones, so neither side waits and no queue builds
+ * up.
  */
 public final class ProbeMailbox {
     private ProbeRules rules;
     private byte[] answer;
     private boolean poked;
 
-    /** Rules came, or a server that has none was reached. What was not answered yet is void. */
+    /** Stores new rules, or the rules of a server without any. A pending answer is discarded. */
     synchronized void put(ProbeRules came) {
         rules = came;
         answer = null;
         notifyAll();
     }
 
-    /** The rules that came since the last look; null if none did within the time. */
+    /** The rules that arrived since the last call; null if none arrived within the time. */
     public synchronized ProbeRules await(long nanos) throws InterruptedException {
         long until = System.nanoTime() + nanos;
         long left = nanos;
@@ -32,13 +33,15 @@ public final class ProbeMailbox {
         return came;
     }
 
-    /** Ends {@link #await} early: there is something else to do. */
+    /** Ends {@link #await} early: there is other work. */
     public synchronized void poke() {
         poked = true;
         notifyAll();
     }
 
-    /** To be sent when the server is one that understands it. Void when newer rules have come. */
+    /**
+     * Stores an answer, sent if the server supports it. Discarded when newer rules have arrived.
+     */
     public synchronized void answer(byte[] frame) {
         if (rules == null) {
             answer = frame;

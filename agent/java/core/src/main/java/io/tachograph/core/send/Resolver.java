@@ -4,8 +4,8 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 
 /**
- * Looks a name up on a thread of its own: a name server that does not answer must not keep the
- * rings from being emptied.
+ * Resolves a host name on its own thread: an unresponsive name server must not delay emptying the
+ * rings.
  */
 final class Resolver {
     private final ServerAddress address;
@@ -38,13 +38,13 @@ final class Resolver {
         try {
             found = address.resolve();
         } catch (IOException e) {
-            fault = new IOException("the host name is not known: " + address);
+            fault = new IOException("unknown host name: " + address);
         } finally {
             running = false;
         }
     }
 
-    /** Null as long as there is no answer. @throws IOException if the name has no address */
+    /** Null while the look-up runs. @throws IOException if the name has no address */
     InetSocketAddress result() throws IOException {
         IOException wrong = fault;
         if (wrong != null) {

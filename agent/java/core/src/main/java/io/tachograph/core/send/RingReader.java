@@ -13,28 +13,28 @@ import io.tachograph.core.wire.SegmentRecord;
 import java.util.Arrays;
 
 /**
- * Follows the ring of one thread and turns its words into parts of segments. A part is closed with
- * the outermost call, when it is long, or when it is a second old; the next part then carries the
- * calls that are open.
+ * Reads the ring of one thread and turns its words into parts of segments. A part is closed when
+ * the outermost call ends, when the part is long, or when it is a second old; the next part then
+ * carries the open calls.
  *
  * <p>Before: {@link ThreadBuffer}, whose layout is in {@link Word}. After: {@link Outbox}.
  */
 final class RingReader {
     private static final int EVENTS_MAX = 4_096;
 
-    /** Events for which room is made at once. */
+    /** Number of events for which room is reserved at once. */
     private static final int RUN_EVENTS = 256;
 
-    /** A part of a deep recursion is longer, or most of it would be carried calls. */
+    /** Maximum length in a deep recursion, where most of a shorter part would be carried calls. */
     private static final int EVENTS_MAX_DEEP = 60_000;
 
     private static final int ATTRIBUTE_BYTES_MAX = 262_144;
     private static final long AGE_MAX_NANOS = 1_000_000_000;
 
-    /** An outermost call is left out with all that it calls for so long at most. */
+    /** Longest time for which an outermost call suppresses all its callees. */
     static final long LEFT_OUT_NANOS_MAX = 60_000_000_000L;
 
-    /** The writer gets room back in pieces of this many words. */
+    /** Words are freed for the writer in blocks of this size. */
     private static final int FREE_WORDS = 2_048;
 
     private final ThreadBuffer buffer;
@@ -48,7 +48,7 @@ final class RingReader {
     private final DeclaredRecord.Call call = new DeclaredRecord.Call();
     private final SegmentRecord.Head head = new SegmentRecord.Head();
 
-    /** Open calls as this side sees them: operation, number, time of the enter. */
+    /** Open calls as seen by the reader: operation, number, time of the enter. */
     private int[] openOperations = new int[64];
 
     private int[] openCalls = new int[64];
@@ -59,15 +59,15 @@ final class RingReader {
     private Context nextParent;
     private String borrower = "";
 
-    /** nanoTime to epoch, fixed for a segment. */
+    /** nanoTime to epoch, constant within a segment. */
     private long offset;
 
-    /** The outermost call that is being left out, and when it was seen first. */
+    /** The outermost call that is not recorded, and the time when it was first seen. */
     private int leftOut;
 
     private long leftOutSince;
 
-    /** A fault happened inside this segment: its rest is thrown away and counted. */
+    /** An error occurred inside this segment: the rest is discarded and counted. */
     private boolean broken;
 
     RingReader(
@@ -89,19 +89,19 @@ final class RingReader {
     }
 
     /**
-     * Reads everything that is there, or as much as the outbox has room for where the program is to
-     * wait for the rest.
+     * Reads all available words, or as many as the outbox has room for if the program is to wait
+     * for the rest.
      *
-     * @return how many words that was
+     * @return number of words read
      */
     int read() {
         long begin = buffer.consumed();
         long at = begin;
         long end = buffer.published();
-        long now = System.nanoTime(); // after the look at the ring, so no event is later
+        long now = System.nanoTime(); // after reading the ring's position, so no event is later
         int sinceFreed = 0;
         boundLeftOut(now);
-        // Asked before each word: what it completes must find room.
+        // Checked before each word, so that a completed part finds room.
         while (at < end && !outbox.mustWait()) {
             long before = at;
             long word = buffer.word(at);
@@ -133,7 +133,9 @@ final class RingReader {
         return (int) (at - begin);
     }
 
-    /** Keeps a call without an exit from muting its thread for ever. @param now any clock */
+    /**
+     * Keeps a call without an exit from suppressing its thread permanently. @param now any clock
+     */
     void boundLeftOut(long now) {
         int number = buffer.outermostLeftOut();
         if (number != leftOut) {
@@ -144,7 +146,7 @@ final class RingReader {
         }
     }
 
-    /** Hands over what there is, open calls included. */
+    /** Passes on the current part, including open calls. */
     void flush() {
         if (record.eventCount() > 0) {
             closePart();
@@ -170,13 +172,13 @@ final class RingReader {
         return Word.kind(word) == Word.ESCAPE && Word.middle(word) > Word.RECORD;
     }
 
-    /** A record of a declared type, written in the call that is open innermost. */
+    /** Reads a record of a declared type, written in the innermost open call. */
     private void takeRecord(long word, long at, long now) {
         RecordTypes.Entry type = RecordTypes.shared().entry(Word.middle(word) - Word.RECORD);
         for (int index = 0; index < type.words; index++) {
             declared.words[index] = buffer.word(at + index);
         }
-        // All of them, whatever becomes of the record: the next word's objects come behind.
+        // Always all of them, even if the record is dropped: the objects of the next word follow.
         for (int index = 0; index < type.objects; index++) {
             declared.objects[index] = buffer.takeObject();
         }
@@ -223,11 +225,11 @@ final class RingReader {
     }
 
     /**
-     * The short way for what nearly all words are: calls inside of an outermost one, of operations
-     * that have their ids, within a part. Stops before the first word that is anything else. All
-     * that changes is in local variables: most of the sender's time goes into this loop.
+     * Fast path for the usual words: calls within an outermost one, of operations with known ids,
+     * within a part. Stops before the first word of another kind. All changing state is in local
+     * variables: most of the sender's time is spent in this loop.
      *
-     * @return position of the word at which it stopped
+     * @return position of the word where it stopped
      */
     private long takeCalls(long from, long end, long now) {
         int eventCount = record.eventCount();
@@ -235,7 +237,7 @@ final class RingReader {
         if (depth == 0 || broken || eventCount == 0 || isLong) {
             return from;
         }
-        // The event with which a part is long enough goes the long way.
+        // The event that completes a part takes the slow path.
         long stop = Math.min(end, from + Math.min(RUN_EVENTS, EVENTS_MAX - 1 - eventCount));
         Bytes events = record.room((int) Math.max(0, stop - from));
         byte[] bytes = events.array();
@@ -295,9 +297,9 @@ final class RingReader {
 
     private void exit(long time, boolean failed) {
         if (depth == 0) {
-            return; // cannot be: the writer counts its open calls
+            return; // impossible: the writer counts its open calls
         }
-        int open = depth--; // first: whatever fails below, both sides must agree on the depth
+        int open = depth--; // first: both sides must agree on the depth even if the rest fails
         if (!broken) {
             prepareExit(open, time);
             if (failed) {
@@ -349,8 +351,8 @@ final class RingReader {
     }
 
     /**
-     * Before the first event of a later part (an enter, which is on the stack already): what it
-     * carries.
+     * Adds the carried calls before the first event of a later part, whose enter is already on the
+     * stack.
      */
     private void prepare() {
         if (record.eventCount() == 0 && head.part > 0) {
@@ -414,7 +416,7 @@ final class RingReader {
         }
     }
 
-    /** The outermost call goes on without its thread: the part before its last one ends here. */
+    /** The outermost call continues without its thread: its last but one part ends here. */
     private void letGo(HandedCall handed) {
         closePart();
         HandedCalls.Rest rest = new HandedCalls.Rest();
@@ -448,7 +450,7 @@ final class RingReader {
         }
     }
 
-    /** Hands the part to the outbox and begins the next one. */
+    /** Passes the part to the outbox and begins the next one. */
     private void closePart() {
         if (record.eventCount() > 0 && !broken) {
             if (outbox.isFull()) {
@@ -462,8 +464,8 @@ final class RingReader {
     }
 
     /**
-     * The thread has ended. Calls that are open will never exit: they end, as failed, when the last
-     * event happened.
+     * The thread has ended. Its open calls will never exit: they end as failed at the time of the
+     * last event.
      */
     void finish() {
         while (depth > 0) {
@@ -472,7 +474,7 @@ final class RingReader {
         nextParent = null;
     }
 
-    /** Something that must not happen did (no memory): the segment is given up, the ring is not. */
+    /** After an unexpected error (out of memory): gives up the segment, but not the ring. */
     private void spoil() {
         totals.callsDroppedInQueue += record.exits();
         record.clear();

@@ -23,9 +23,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * The agent's own thread: again and again it empties the rings, fills frames, steps the connection
- * and sleeps. It sleeps 50 ms when little happens and less when rings fill quickly; a ring that is
- * half full wakes it.
+ * The agent's main thread: a loop that empties the rings, fills frames, steps the connection and
+ * sleeps. It sleeps 50 ms under low load and less when rings fill quickly; a half-full ring wakes
+ * it.
  */
 public final class Sender implements Runnable {
     private static final long SLEEP_MAX_NANOS = 50_000_000;
@@ -35,7 +35,7 @@ public final class Sender implements Runnable {
     private static final int SAMPLE_BATCHES_MAX = 64;
     private static final long REPORT_NANOS_MIN = 100_000_000;
 
-    /** Words in one ring at which the next look comes sooner. */
+    /** Words in one ring above which the next sleep is shorter. */
     private static final int WORDS_MANY = 4_096;
 
     private static final int WORDS_FEW = 512;
@@ -72,10 +72,13 @@ public final class Sender implements Runnable {
     private long reportedAt = System.nanoTime();
     private long busyNanos;
 
-    /** Instead of a server: all is made ready to be sent, and thrown away. To measure that much. */
+    /**
+     * Value of {@code server}: prepares all frames and discards them instead of sending, for
+     * measurements.
+     */
     public static final String DISCARD = "discard";
 
-    /** What a sender needs to know. */
+    /** Options of a sender. */
     public static final class Options {
         /** {@code host:port}, or {@link #DISCARD}. */
         public String server;
@@ -83,24 +86,24 @@ public final class Sender implements Runnable {
         /** Pairs of HELLO. */
         public Map<String, String> process;
 
-        /** Labels of its series. */
+        /** Labels of the process's series. */
         public Map<String, String> labels = Map.of();
 
-        /** Bytes of unacknowledged frames. */
+        /** Maximum size of unacknowledged frames, bytes. */
         public long queueBytes;
 
         /**
-         * When the queue is full the rings are left alone and fill up, instead of being emptied and
-         * counted.
+         * If the queue is full, the rings are not read and fill up; otherwise they are emptied, and
+         * the content is dropped and counted.
          */
         public boolean blocks;
 
-        /** Whether messages of exceptions of databases are sent. */
+        /** Whether messages of database exceptions are sent. */
         public boolean databaseMessages;
     }
 
     /**
-     * @throws IllegalArgumentException if the server's address is none
+     * @throws IllegalArgumentException if the server address is invalid
      */
     public Sender(Buffers buffers, Session session, Options options, AgentLog log) {
         this.buffers = buffers;
@@ -127,24 +130,24 @@ public final class Sender implements Runnable {
         return totals;
     }
 
-    /** Where rules of the server arrive, and answers go out. */
+    /** Exchange of rules and answers with the server. */
     public ProbeMailbox probes() {
         return probes;
     }
 
-    /** To be read on the sender's thread. */
+    /** For use on the sender's thread. */
     public CallCounts calls() {
         return calls;
     }
 
-    /** Time that the sender was not asleep, since the start; to be read on its thread. */
+    /** Time for which the sender was not asleep, since the start; for use on its thread. */
     public long busyNanos() {
         return busyNanos;
     }
 
     /**
-     * On its own thread the sender asks for these samples so often, and once more before the
-     * program ends. To be set before the start.
+     * Sets samples that the sender takes on its own thread at this interval, and once more before
+     * the program ends. Must be called before the start.
      */
     public void report(Consumer<SampleBatch> samples, long intervalNanos) {
         report = samples;
@@ -152,32 +155,32 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Asked for on the sender's thread when everything else is ready to be sent, before the program
-     * ends. May be set at any time.
+     * Sets the final samples, taken on the sender's thread when all else is ready to be sent before
+     * the program ends. May be called at any time.
      */
     public void lastReport(Consumer<SampleBatch> samples) {
         lastReport = samples;
     }
 
-    /** Hands over what a sampler saw. Never waits; counts what finds no room. */
+    /**
+     * Queues the samples of a sampler. Never waits: a full queue holds minutes of samples, so the
+     * sender is stalled and the batch is dropped.
+     */
     public void offer(SampleBatch batch) {
-        samples.offer(
-                batch); // 64 batches are minutes; past that the sender itself is stuck and could
-        // not count either
+        samples.offer(batch);
     }
 
     /** Starts the thread. */
     public void start() {
         Thread thread = new Thread(null, this, "tachograph-sender", 0, false);
         thread.setDaemon(true);
-        thread.setContextClassLoader(null); // or it would hold on to the program's
+        thread.setContextClassLoader(null); // otherwise it would retain the program's
         thread.start();
     }
 
     /**
-     * Sends everything that was recorded so far, open calls included, and waits for the
-     * acknowledgement; not at all where there is no server. The sender goes on afterwards: other
-     * shutdown hooks may still be at work.
+     * Sends all records so far, including open calls, and waits for the acknowledgement; does not
+     * wait without a server. The sender continues afterwards: other shutdown hooks may still run.
      */
     public void flush(long waitNanos) {
         CountDownLatch done = new CountDownLatch(1);
@@ -186,7 +189,7 @@ public final class Sender implements Runnable {
         buffers.wake();
         try {
             done.await(waitNanos, TimeUnit.NANOSECONDS);
-            // What other threads record meanwhile is not what was waited for.
+            // Records of other threads since then are not waited for.
             if (!isFlushed && totals.bytesQueued > 0) {
                 log.say(
                         "the program ends before the server has everything: "
@@ -211,8 +214,8 @@ public final class Sender implements Runnable {
                     buffers.sleep(pause);
                 }
             } catch (Throwable e) {
-                // No memory, or a fault of ours: the program must not feel it, and one line tells
-                // of it.
+                // Out of memory or an internal error: the program must not be affected; logged
+                // once.
                 complain(e);
                 buffers.sleep(FAULT_NANOS);
             }
@@ -221,9 +224,9 @@ public final class Sender implements Runnable {
 
     private void complain(Throwable e) {
         try {
-            log.sayOnce("sender " + e.getClass(), "the sender failed and goes on: " + e);
+            log.sayOnce("sender " + e.getClass(), "the sender failed and continues: " + e);
         } catch (Throwable ignored) {
-            // Not even memory for a line.
+            // No memory for a log line.
         }
     }
 
@@ -270,7 +273,7 @@ public final class Sender implements Runnable {
         }
         int words = reader.read();
         fullest = Math.max(fullest, words);
-        // While so much was read about half as much came again: a sleep now would end too late.
+        // While this much was read, about half as much was written: a sleep now would be too long.
         isCrowded |= words > buffer.capacity() / 4;
         if (hasEnded(buffer) && !outbox.mustWait()) {
             reader.finish();
@@ -331,9 +334,9 @@ public final class Sender implements Runnable {
             log.say(
                     "a record of "
                             + type
-                            + " is left out, as others will be: "
+                            + " is dropped, later ones are only counted: "
                             + thrown
-                            + " where a value was read");
+                            + " while reading a value");
         }
     }
 
@@ -349,7 +352,7 @@ public final class Sender implements Runnable {
                 link.state() == Link.State.OPEN
                         && outbox.isAcknowledged(flushSeq)
                         && !link.isBusy();
-        // What was left out on the way is said, too.
+        // Also sends the count of records dropped in the process.
         if (hopeless || acknowledged && !link.pingSoon()) {
             totals.bytesQueued = outbox.bytes();
             isFlushed = !hopeless;
@@ -360,9 +363,7 @@ public final class Sender implements Runnable {
         }
     }
 
-    /**
-     * How long to sleep: less while rings fill quickly or the connection has something under way.
-     */
+    /** The time to sleep: shorter while rings fill quickly or the connection has pending work. */
     private long pause() {
         if (fullest > WORDS_MANY) {
             sleepNanos = Math.max(SLEEP_MIN_NANOS, sleepNanos / 4);

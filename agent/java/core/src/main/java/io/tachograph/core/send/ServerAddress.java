@@ -4,11 +4,13 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 
-/** {@code host:port}, looked up again at each try: a name may get another address. */
+/** {@code host:port}, resolved again at each attempt: the address of a name may change. */
 final class ServerAddress {
     static final int PORT = 7071;
 
-    /** Names, addresses of version 4, and of 6 with a zone; not the slashes of a URL. */
+    /**
+     * Host names, IPv4 addresses, and IPv6 addresses with a zone; excludes the slashes of a URL.
+     */
     private static final String NAME = "[\\p{L}\\p{N}._-]+";
 
     private static final String LITERAL6 = "[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[\\p{L}\\p{N}._-]+)?";
@@ -22,8 +24,8 @@ final class ServerAddress {
     }
 
     /**
-     * @param text also without the port, which is {@link #PORT} then
-     * @throws IllegalArgumentException with what was expected, if the text is no address
+     * @param text the port is optional, default {@link #PORT}
+     * @throws IllegalArgumentException with the expected form, if the text is not an address
      */
     static ServerAddress parse(String text) {
         int colon = text.lastIndexOf(':');
@@ -46,14 +48,14 @@ final class ServerAddress {
     }
 
     /**
-     * May take seconds where a name server does not answer; never called on a thread that anybody
-     * waits for.
+     * May take seconds if a name server does not answer; never called on a thread that others wait
+     * for.
      */
     InetSocketAddress resolve() throws UnknownHostException {
         return new InetSocketAddress(InetAddress.getByName(host), port);
     }
 
-    /** Looking it up asks nobody. */
+    /** True if resolving it needs no name server. */
     boolean isLiteral() {
         return host.matches("[0-9.]+") || host.contains(":") || host.equals("localhost");
     }

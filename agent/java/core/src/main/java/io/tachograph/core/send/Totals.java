@@ -1,8 +1,7 @@
 package io.tachograph.core.send;
 
 /**
- * What the sender counted since the process began. Written by the sender only, read by the
- * samplers.
+ * The sender's counts since the process began. Written by the sender only, read by the samplers.
  */
 public final class Totals {
     volatile long callsSent;
@@ -22,12 +21,12 @@ public final class Totals {
     volatile long bytesQueued;
     volatile boolean connected;
 
-    /** Calls whose exit was put into a frame. */
+    /** Calls whose exit was added to a frame. */
     public long callsSent() {
         return callsSent;
     }
 
-    /** Calls that were left out: no room in a ring, or none in the queue of frames. */
+    /** Dropped calls: no room in a ring, or in the queue of frames. */
     public long callsDropped() {
         return callsDroppedInRings + callsDroppedInQueue;
     }
@@ -40,17 +39,17 @@ public final class Totals {
         return samplesDropped;
     }
 
-    /** Records of declared types that were put into a frame. */
+    /** Records of declared types that were added to a frame. */
     public long entriesSent() {
         return entriesSent;
     }
 
-    /** Those that were left out: no room, a server that takes none, or {@link #entriesFailed}. */
+    /** Dropped records: no room, not supported by the server, or {@link #entriesFailed}. */
     public long entriesDropped() {
         return entriesDropped + entriesDroppedInRings + entriesFailed;
     }
 
-    /** Those whose values could not be read: code of the program's threw. */
+    /** Records whose values could not be read because code of the program threw. */
     public long entriesFailed() {
         return entriesFailed;
     }
@@ -64,17 +63,17 @@ public final class Totals {
         return recordsRejected;
     }
 
-    /** Bytes written to the connection, repetitions included. */
+    /** Bytes written to the connection, including repeated frames. */
     public long bytesSent() {
         return bytesSent;
     }
 
-    /** Connections that were made. */
+    /** Connections established. */
     public long connects() {
         return connects;
     }
 
-    /** Bytes of frames that are not acknowledged. */
+    /** Bytes of unacknowledged frames. */
     public long bytesQueued() {
         return bytesQueued;
     }

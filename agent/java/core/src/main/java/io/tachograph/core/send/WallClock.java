@@ -4,9 +4,9 @@ import java.time.Instant;
 import java.util.function.Supplier;
 
 /**
- * Turns {@code System.nanoTime()} into time since the Unix epoch. The difference between the two
- * clocks is read again and again, so the recorder follows a clock that is set; a segment keeps the
- * difference it began with, so its durations do not see the jump.
+ * Converts {@code System.nanoTime()} to time since the Unix epoch. The offset between the two
+ * clocks is measured repeatedly, so that the recorder follows changes of the wall clock; a segment
+ * keeps its initial offset, so its durations have no jump.
  */
 final class WallClock {
     private static final int TRIES = 3;
@@ -19,14 +19,14 @@ final class WallClock {
     }
 
     /**
-     * @param wall what time it is; may jump in either direction
+     * @param wall the current time; may jump in either direction
      */
     WallClock(Supplier<Instant> wall) {
         this.wall = wall;
         update();
     }
 
-    /** Reads both clocks. Keeps the reading with the least time between its two ends. */
+    /** Measures the offset. Of several readings it uses the one with the shortest duration. */
     void update() {
         long narrowest = Long.MAX_VALUE;
         for (int tries = 0; tries < TRIES; tries++) {
@@ -43,7 +43,7 @@ final class WallClock {
         }
     }
 
-    /** To be added to a {@code nanoTime}: ns since the epoch. */
+    /** Offset to add to a {@code nanoTime} to get ns since the epoch. */
     long offset() {
         return offset;
     }

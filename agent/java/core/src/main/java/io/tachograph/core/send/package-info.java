@@ -1,7 +1,7 @@
 /**
- * The sender: one daemon thread that empties the rings, cuts what it finds into segments, keeps
- * frames until they are acknowledged, and speaks with the server. It never blocks in a system call,
- * so a slow or dead server cannot keep it from emptying the rings.
+ * The sender: one daemon thread that empties the rings, cuts events into segments, keeps frames
+ * until they are acknowledged, and communicates with the server. It makes no blocking system call,
+ * so a slow or unreachable server cannot keep it from emptying the rings.
  *
  * <p>{@link io.tachograph.core.send.Sender} (the loop) -> {@link
  * io.tachograph.core.send.RingReader} (words to segments) -> {@link io.tachograph.core.send.Outbox}

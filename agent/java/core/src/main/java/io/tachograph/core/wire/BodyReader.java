@@ -2,7 +2,7 @@ package io.tachograph.core.wire;
 
 import java.nio.charset.StandardCharsets;
 
-/** Reads the fields of a frame's body one after the other. */
+/** Reads the fields of a frame's body in sequence. */
 public final class BodyReader {
     private final byte[] body;
     private int at;

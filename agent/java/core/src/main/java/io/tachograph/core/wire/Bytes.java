@@ -3,9 +3,9 @@ package io.tachograph.core.wire;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** A byte array that grows, and the primitive types of the protocol. Little endian. */
+/** A growing byte array with the primitive types of the protocol. Little endian. */
 public final class Bytes {
-    /** The longest varint: 64 bits, seven in a byte. */
+    /** The longest varint: 64 bits, seven per byte. */
     public static final int VARINT_BYTES_MAX = 10;
 
     private byte[] array;
@@ -19,7 +19,7 @@ public final class Bytes {
         return size;
     }
 
-    /** The bytes themselves, valid up to {@link #size} until the next write. */
+    /** The array itself, valid up to {@link #size} until the next write. */
     public byte[] array() {
         return array;
     }
@@ -68,9 +68,9 @@ public final class Bytes {
     }
 
     /**
-     * Unsigned LEB128, into an array with room for it.
+     * Writes unsigned LEB128 into an array with sufficient room.
      *
-     * @return the position behind it
+     * @return the position after it
      */
     public static int putVarint(byte[] into, int at, long value) {
         while ((value & ~0x7fL) != 0) {
@@ -81,12 +81,14 @@ public final class Bytes {
         return at + 1;
     }
 
-    /** For who writes into {@link #array} with {@link #putVarint}, after {@link #reserve}. */
+    /**
+     * For callers that write into {@link #array} with {@link #putVarint}, after {@link #reserve}.
+     */
     public void end(int at) {
         size = at;
     }
 
-    /** The varint that was written at a position. */
+    /** Reads the varint at a position. */
     long peekVarint(int at) {
         long value = 0;
         for (int shift = 0; ; shift += 7) {
@@ -98,7 +100,7 @@ public final class Bytes {
         }
     }
 
-    /** How many bytes it takes. */
+    /** Number of bytes of the varint at a position. */
     int peekWidth(int at) {
         int end = at;
         while (array[end] < 0) {
@@ -107,7 +109,7 @@ public final class Bytes {
         return end + 1 - at;
     }
 
-    /** Writes another one in its place; what is behind it moves where the two differ in width. */
+    /** Replaces a varint; the bytes after it move if the widths differ. */
     void replaceVarint(int at, long value) {
         int before = peekWidth(at);
         int width = Math.max(1, (70 - Long.numberOfLeadingZeros(value)) / 7);
@@ -148,7 +150,7 @@ public final class Bytes {
         }
     }
 
-    /** Makes sure that {@code count} more bytes can be written without growing. */
+    /** Ensures room for {@code count} more bytes. */
     public void reserve(int count) {
         if (array.length - size < count) {
             array = Arrays.copyOf(array, Math.max(array.length * 2, size + count));
@@ -156,12 +158,12 @@ public final class Bytes {
     }
 
     /**
-     * UTF-8 of at most {@code bytesMax} bytes: cut between characters and ended with an ellipsis
-     * where it is longer. Lone surrogates become {@code ?}, as Java does.
+     * UTF-8 of at most {@code bytesMax} bytes: longer text is cut between characters and ends with
+     * an ellipsis. Lone surrogates become {@code ?}, as in Java.
      */
     public static byte[] utf8(String text, int bytesMax) {
-        // A char is at most 3 bytes, so the rest cannot matter; a pair that is cut in half is cut
-        // again below.
+        // A char is at most 3 bytes, so the rest is not needed; a surrogate pair cut in half here
+        // is cut again below.
         String head = text.length() > bytesMax ? text.substring(0, bytesMax) : text;
         byte[] bytes = head.getBytes(StandardCharsets.UTF_8);
         if (bytes.length <= bytesMax && head.length() == text.length()) {

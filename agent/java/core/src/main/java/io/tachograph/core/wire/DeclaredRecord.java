@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.UUID;
 
 /**
- * The bytes of a record of a declared type (wire.md, DATA, record 4), and of its type (DICT, kind
- * 4). One is used again and again: values in, bytes out.
+ * Encoding of a record of a declared type (wire.md, DATA, record 4), and of its type (DICT, kind
+ * 4). One object is reused: values in, bytes out.
  */
 public final class DeclaredRecord {
     private static final long NANOS = 1_000_000_000;
@@ -18,27 +18,27 @@ public final class DeclaredRecord {
     private final Dictionary dictionary;
     private final Map<String, String> labels;
 
-    /** By the type's id. */
+    /** By id of the type. */
     private Series[] series = new Series[16];
 
-    /** Of the record at hand: numbers and other values, in the order of the fields. */
+    /** Values of the current record: numbers and other values, in the order of the fields. */
     public final long[] words = new long[RecordTypes.RECORD_FIELDS_MAX];
 
     public final Object[] objects = new Object[RecordTypes.RECORD_FIELDS_MAX];
 
     /**
-     * @param labels of this process: every type's series has them
+     * @param labels of this process, which every type's series has
      */
     public DeclaredRecord(Dictionary dictionary, Map<String, String> labels) {
         this.dictionary = dictionary;
         this.labels = labels;
     }
 
-    /** Where a record was written. */
+    /** The call in which a record was written. */
     public static final class Call {
         public long segment;
 
-        /** Of the segment; null for a trace that begins with it. */
+        /** Parent of the segment; null for a trace that begins with it. */
         public Context parent;
 
         /** Negative: outside of calls. */
@@ -48,9 +48,8 @@ public final class DeclaredRecord {
     /**
      * Writes the record's content.
      *
-     * @param atInBase its time relative to the frame's base, ns
-     * @return false if there is no room in the dictionary for its type or series; nothing is
-     *     written then
+     * @param atInBase time of the record relative to the frame's base, ns
+     * @return false if the dictionary has no room for its type or series; then nothing is written
      */
     public boolean write(RecordTypes.Entry type, Call call, long atInBase, Bytes out) {
         int id = seriesOf(type);
@@ -168,7 +167,7 @@ public final class DeclaredRecord {
         }
     }
 
-    /** Times beyond 1677 and 2262 are the nearest that there is. */
+    /** Times outside 1677 to 2262 are clamped. */
     private static long nanos(long seconds, int nano) {
         try {
             return seconds < 0
@@ -179,7 +178,7 @@ public final class DeclaredRecord {
         }
     }
 
-    /** A definition of DICT. */
+    /** Writes a definition of DICT. */
     static void define(RecordTypes.Entry type, Bytes out) {
         out.u8(Wire.DICT_RECORD_TYPE).varint(type.id).string(type.name);
         out.varint(type.kinds.length());

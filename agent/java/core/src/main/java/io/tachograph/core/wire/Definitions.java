@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** Definitions in the order in which they were made, cut into bodies of DICT frames. */
+/** Definitions in order of creation, cut into bodies of DICT frames. */
 public final class Definitions {
     private static final int BODY_BYTES = 65_536;
 
@@ -13,7 +13,7 @@ public final class Definitions {
     /** Positions where a body may end, some {@link #BODY_BYTES} apart. */
     private final List<Integer> cuts = new ArrayList<>();
 
-    /** Where the next definition is to be written; then comes {@link #end}. */
+    /** Buffer for the next definition; {@link #end} must follow. */
     Bytes begin() {
         return bytes;
     }
@@ -26,7 +26,7 @@ public final class Definitions {
     }
 
     /**
-     * Bytes of all definitions so far; a DATA frame may be sent when so much was sent on its
+     * Bytes of all definitions so far; a DATA frame may be sent once this many were sent on its
      * connection.
      */
     public int size() {
@@ -36,9 +36,9 @@ public final class Definitions {
     /**
      * The next DICT frame of a connection.
      *
-     * @param from how much was sent on it
-     * @param to how much is needed
-     * @return null if all of it was sent
+     * @param from bytes already sent on it
+     * @param to bytes needed
+     * @return null if all were sent
      */
     public byte[] frame(int from, int to) {
         if (from >= to) {
@@ -47,7 +47,7 @@ public final class Definitions {
         return Frame.of(Wire.DICT, bytes.array(), from, end(from, to) - from);
     }
 
-    /** Where the frame that {@link #frame} makes ends. */
+    /** End of the frame returned by {@link #frame}. */
     public int end(int from, int to) {
         int found = Collections.binarySearch(cuts, from + 1);
         int at = found < 0 ? -found - 1 : found;

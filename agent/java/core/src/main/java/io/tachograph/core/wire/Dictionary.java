@@ -10,22 +10,19 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Strings and their ids on the wire. Ids are given out once and mean the same for the whole
- * session, so frames that wait to be sent again stay right; a new connection is sent everything
- * from the start. Bounded as the protocol wants it: past a bound the name is {@code (other)}.
+ * Strings and their ids on the wire. An id keeps its meaning for the whole session, so frames that
+ * are sent again stay valid; a new connection gets all definitions from the start. Bounded as
+ * required by the protocol: past a bound the name is {@code (other)}.
  */
 public final class Dictionary {
-    /**
-     * Texts that may become ids: thread names and keys, and, up to a lower bound, values that come
-     * again.
-     */
+    /** Texts that may get ids: thread names and keys, and, up to a lower bound, repeated values. */
     private static final int TEXTS_MAX = 32_768;
 
     private static final int VALUES_MAX = 16_384;
     private static final int SERIES_MAX = 16_384;
     private static final int OPERATIONS_MAX = Wire.DICT_IDS_MAX - 64;
 
-    /** Below the protocol's bound, so that the last definitions still fit. */
+    /** Below the bound of the protocol, so that the last definitions still fit. */
     private static final int STRING_BYTES_MAX = Wire.DICT_BYTES_MAX - (1 << 20);
 
     private static final int SEEN = 4_096;
@@ -48,7 +45,7 @@ public final class Dictionary {
         this.operations = operations;
     }
 
-    /** Bytes of all definitions so far, but for record types. */
+    /** Bytes of all definitions so far, without record types. */
     public int size() {
         return definitions.size();
     }
@@ -63,12 +60,12 @@ public final class Dictionary {
         return definitions.end(from, to);
     }
 
-    /** Definitions of record types: not every server knows them, so they go apart. */
+    /** Definitions of record types: kept separately, since not every server supports them. */
     public Definitions recordTypes() {
         return recordTypes;
     }
 
-    /** Defines a record type, under the id that it has here. @return false if there is no room */
+    /** Defines a record type under its id. @return false if there is no room */
     boolean recordType(RecordTypes.Entry type) {
         if (defined.get(type.id)) {
             return true;
@@ -84,7 +81,7 @@ public final class Dictionary {
         return true;
     }
 
-    /** Wire id of an operation that has one already, else 0. */
+    /** Wire id of an operation that already has one, else 0. */
     public int known(int operation) {
         return operation < operationIds.length ? operationIds[operation] : 0;
     }
@@ -105,7 +102,7 @@ public final class Dictionary {
     private int defineOperation(Operations.Entry entry) {
         boolean full = operationCount >= OPERATIONS_MAX || stringBytes > STRING_BYTES_MAX;
         byte[] name = Bytes.utf8(full ? Operations.OTHER : entry.name, Wire.OPERATION_BYTES_MAX);
-        // Names that differ only past the cut, and all (other) of a kind, share an id.
+        // Names that are equal after the cut, and all (other) of a kind, share an id.
         String key = entry.kind + new String(name, StandardCharsets.UTF_8);
         Integer known = operationsByName.get(key);
         if (known != null) {
@@ -131,7 +128,7 @@ public final class Dictionary {
         return defineText(text);
     }
 
-    /** Id of a value that is worth one: it is short and came before. 0 if it is not. */
+    /** Id of a short value that occurred before; else 0. */
     public int value(String value) {
         Integer id = texts.get(value);
         if (id != null) {

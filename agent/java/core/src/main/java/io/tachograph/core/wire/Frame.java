@@ -3,7 +3,7 @@ package io.tachograph.core.wire;
 import java.util.zip.CRC32C;
 
 /**
- * The envelope of everything on the connection.
+ * The envelope of every message of the protocol.
  *
  * <pre>
  *  0        4    5    6    8        12
@@ -15,19 +15,19 @@ import java.util.zip.CRC32C;
 public final class Frame {
     private Frame() {}
 
-    /** Makes room for the header: call first, then write the body, then {@link #finish}. */
+    /** Reserves room for the header: call first, then write the body, then {@link #finish}. */
     public static Bytes begin(Bytes out) {
         return out.clear().u64(0).u32(0);
     }
 
-    /** Fills in the header of what {@link #begin} began. */
+    /** Fills in the header after {@link #begin} and the body. */
     public static void finish(Bytes frame, int type) {
         frame.putU32(0, frame.size() - Wire.FRAME_HEADER_BYTES);
         frame.putU32(4, type);
         frame.putU32(8, checksum(frame.array(), 0, frame.size() - Wire.FRAME_HEADER_BYTES));
     }
 
-    /** A whole frame with a body that is there already. */
+    /** A complete frame with an existing body. */
     public static byte[] of(int type, byte[] body, int from, int count) {
         Bytes frame = begin(new Bytes(Wire.FRAME_HEADER_BYTES + count)).raw(body, from, count);
         finish(frame, type);

@@ -3,12 +3,9 @@ package io.tachograph.core.wire;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/**
- * Finds the server's frames in the bytes that arrive. Bounded: the server has no reason to send a
- * long frame.
- */
+/** Extracts the server's frames from the received bytes. Bounded: a server sends no long frames. */
 public final class FrameReader {
-    /** Longest body from a server that is believed: PROBES carries up to a thousand patterns. */
+    /** Longest accepted body: PROBES carries up to a thousand patterns. */
     private static final int BODY_BYTES_MAX = 1 << 20;
 
     private byte[] pending = new byte[4_096];
@@ -16,7 +13,7 @@ public final class FrameReader {
     private int type;
     private byte[] body;
 
-    /** The bytes are not those of a server of this protocol. */
+    /** The bytes are not from a server of this protocol. */
     public static final class Damaged extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -25,7 +22,7 @@ public final class FrameReader {
         }
     }
 
-    /** Takes over all bytes that remain in {@code bytes}. */
+    /** Takes all remaining bytes of {@code bytes}. */
     public void push(ByteBuffer bytes) {
         int count = bytes.remaining();
         if (pending.length - size < count) {
@@ -35,7 +32,7 @@ public final class FrameReader {
         size += count;
     }
 
-    /** Steps to the next whole frame. @return false if more bytes are needed */
+    /** Advances to the next complete frame. @return false if more bytes are needed */
     public boolean next() throws Damaged {
         if (size < Wire.FRAME_HEADER_BYTES) {
             return false;
@@ -59,12 +56,12 @@ public final class FrameReader {
         return true;
     }
 
-    /** Type of the frame that {@link #next} found. */
+    /** Type of the current frame. */
     public int type() {
         return type;
     }
 
-    /** Its body, to be read field by field. */
+    /** Body of the current frame, to be read field by field. */
     public BodyReader body() {
         return new BodyReader(body);
     }

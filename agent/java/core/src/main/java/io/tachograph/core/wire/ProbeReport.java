@@ -3,12 +3,12 @@ package io.tachograph.core.wire;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What PROBED answers: how the rules were followed. */
+/** Content of PROBED: the result of applying the rules. */
 public final class ProbeReport {
-    /** Of the PROBES that is answered. */
+    /** Revision of the PROBES that is answered. */
     public long revision;
 
-    /** Methods that are recorded, aggregated, and switched off by a rule. */
+    /** Number of methods that are recorded, aggregated, and switched off by a rule. */
     public long on;
 
     public long aggregated;
@@ -41,10 +41,10 @@ public final class ProbeReport {
     }
 
     /**
-     * The next rule, in the order of PROBES.
+     * Adds the result of the next rule, in the order of PROBES.
      *
-     * @param methods how many it decides
-     * @param fault why it cannot be followed, or empty
+     * @param methods number of methods it decides
+     * @param fault why the rule is invalid, or empty
      */
     public ProbeReport rule(long methods, String fault) {
         matched.add(new Matched(methods, fault));
@@ -52,8 +52,8 @@ public final class ProbeReport {
     }
 
     /**
-     * An operation that is aggregated without a rule; what is past the protocol's bound is left
-     * out.
+     * Adds an operation that is aggregated without a rule; operations past the protocol's bound are
+     * omitted.
      *
      * @param since ns since the Unix epoch
      */
@@ -64,7 +64,7 @@ public final class ProbeReport {
         return this;
     }
 
-    /** The whole frame. */
+    /** The complete frame. */
     public byte[] frame() {
         Bytes frame = Frame.begin(new Bytes(256));
         frame.varint(revision).varint(on).varint(aggregated).varint(off).varint(matched.size());

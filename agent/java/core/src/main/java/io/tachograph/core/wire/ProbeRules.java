@@ -4,17 +4,17 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** What PROBES says: the whole list of rules of the server for this process. */
+/** Content of PROBES: the whole list of the server's rules for this process. */
 public final class ProbeRules {
-    /** As the settings of the process say: what holds when a server has no rules. */
+    /** No rules of a server: only the settings of the process apply. */
     public static final ProbeRules NONE = new ProbeRules(0, List.of());
 
     private final long revision;
     private final List<Rule> rules;
 
-    /** One rule, not looked at yet. */
+    /** One rule, not parsed yet. */
     public static final class Rule {
-        /** 0 off, 1 each call is recorded, 2 aggregated; others may come with later versions. */
+        /** 0 off, 1 recorded, 2 aggregated; later versions may add others. */
         public final int state;
 
         public final String pattern;

@@ -3,7 +3,7 @@ package io.tachograph.core.wire;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What the samplers saw at one moment. Filled by one thread, then handed to the sender. */
+/** Samples of one moment. Filled by one thread, then passed to the sender. */
 public final class SampleBatch {
     private final long at;
     private final List<Series> series = new ArrayList<>();
@@ -22,7 +22,7 @@ public final class SampleBatch {
         return this;
     }
 
-    /** A whole number is sent as i64. */
+    /** Adds an integer, sent as i64. */
     public SampleBatch add(Series of, long value) {
         series.add(of);
         values.add(value);
@@ -37,12 +37,12 @@ public final class SampleBatch {
         return series.size();
     }
 
-    /** Its series has an id; false if there are too many. */
+    /** Assigns an id to the sample's series; false if there are too many series. */
     public boolean isDefined(int index, Dictionary dictionary) {
         return dictionary.series(series.get(index)) != 0;
     }
 
-    /** Writes sample {@code index} as the content of a record of tag 1. */
+    /** Writes sample {@code index} as the content of a record with tag 1. */
     public void write(int index, long base, Dictionary dictionary, Bytes out) {
         Number value = values.get(index);
         boolean whole = value instanceof Long;

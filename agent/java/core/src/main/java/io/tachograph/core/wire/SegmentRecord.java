@@ -3,8 +3,8 @@ package io.tachograph.core.wire;
 import io.tachograph.bootstrap.Context;
 
 /**
- * One part of a segment while it grows (wire.md, DATA, record 3). The reader of a ring says what
- * happened, in order, and at the end {@link #write} gives the record's bytes.
+ * One part of a segment under construction (wire.md, DATA, record 3). The reader of a ring adds
+ * events in order; {@link #write} returns the bytes of the record.
  */
 public final class SegmentRecord {
     private final Dictionary dictionary;
@@ -24,7 +24,7 @@ public final class SegmentRecord {
         this.dictionary = dictionary;
     }
 
-    /** Forgets everything. */
+    /** Resets the part. */
     public void clear() {
         carried.clear();
         events.clear();
@@ -35,7 +35,7 @@ public final class SegmentRecord {
         exits = 0;
     }
 
-    /** A call that is open already. @param age ns before the part's first event */
+    /** Adds a call that is already open. @param age ns before the part's first event */
     public void carry(int operation, int call, long age) {
         carried.varint(dictionary.operation(operation)).varint(call).varint(age);
         carriedCount++;
@@ -59,8 +59,8 @@ public final class SegmentRecord {
     }
 
     /**
-     * For a loop that writes events itself, as {@link #enter} and {@link #exit} do, after the first
-     * one: where they go, with room for {@code count} of them; {@link #took} must follow.
+     * For a loop that encodes events itself like {@link #enter} and {@link #exit}, after the first
+     * event: the buffer, with room for {@code count} events; {@link #took} must follow.
      */
     public Bytes room(int count) {
         events.reserve(count * 2 * Bytes.VARINT_BYTES_MAX);
@@ -68,7 +68,7 @@ public final class SegmentRecord {
     }
 
     /**
-     * @param count events that were written since {@link #room}, {@code exitCount} of them exits
+     * @param count events written since {@link #room}, {@code exitCount} of them exits
      * @param end time of the last event
      */
     public void took(int count, int exitCount, long end) {
@@ -88,7 +88,7 @@ public final class SegmentRecord {
     }
 
     /**
-     * @return false if the segment has its number of attributes
+     * @return false if the segment has the maximum number of attributes
      */
     public boolean attribute(int call, String key, String value) {
         if (attributeCount >= Wire.SEGMENT_ATTRIBUTES_MAX) {
@@ -110,7 +110,7 @@ public final class SegmentRecord {
     }
 
     /**
-     * @return false if the segment has its number of attributes
+     * @return false if the segment has the maximum number of attributes
      */
     public boolean attribute(int call, String key, long value) {
         if (attributeCount >= Wire.SEGMENT_ATTRIBUTES_MAX) {
@@ -122,9 +122,9 @@ public final class SegmentRecord {
     }
 
     /**
-     * A call that was entered in this part, or is carried by it, is one of another operation.
+     * Changes the operation of a call that this part entered or carries.
      *
-     * @param first number of the first call that this part enters
+     * @param first number of the first call entered in this part
      */
     public void rename(int call, int first, int operation) {
         if (call < first) {
@@ -162,7 +162,7 @@ public final class SegmentRecord {
         return eventCount;
     }
 
-    /** Calls that end in this part: what is lost if it is thrown away. */
+    /** Calls that end in this part: the loss if it is discarded. */
     public int exits() {
         return exits;
     }
@@ -171,17 +171,17 @@ public final class SegmentRecord {
         return attributes.size();
     }
 
-    /** Time of the first event, as it was given. */
+    /** Time of the first event, as passed in. */
     public long start() {
         return start;
     }
 
-    /** Time of the last event, as it was given. */
+    /** Time of the last event, as passed in. */
     public long last() {
         return last;
     }
 
-    /** What goes before the events, and does not change while they are collected. */
+    /** Fields before the events, constant while events are collected. */
     public static final class Head {
         public long segment;
 
@@ -194,8 +194,8 @@ public final class SegmentRecord {
     }
 
     /**
-     * The content of the record. @param startInBase time of the first event relative to the frame's
-     * base, ns
+     * Writes the content of the record. @param startInBase time of the first event relative to the
+     * frame's base, ns
      */
     public void write(Head head, long startInBase, Bytes out) {
         Context parent = head.parent;
@@ -225,7 +225,7 @@ public final class SegmentRecord {
         }
     }
 
-    /** Nearly always that of the segment before. */
+    /** Nearly always the thread of the previous segment. */
     private int threadId(String name) {
         if (name != threadKnown) {
             threadId = dictionary.text(name);
@@ -235,8 +235,8 @@ public final class SegmentRecord {
     }
 
     /**
-     * {@code xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx} in lower case: the only spelling that survives
-     * as 16 bytes.
+     * {@code xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx} in lower case: the only spelling that is
+     * preserved in 16 bytes.
      */
     private static boolean isUuid(String text) {
         if (text.length() != 36) {

@@ -4,13 +4,13 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The labels of a series of samples. Made once by a sampler and kept: the sender remembers its id
- * here.
+ * The labels of a series of samples. Created once by a sampler and reused: the sender stores its
+ * wire id here.
  */
 public final class Series {
     private final Map<String, String> labels;
 
-    /** Id on the wire, 0 before the first use. Touched by the sender only. */
+    /** Id on the wire, 0 before the first use. Accessed by the sender only. */
     int id;
 
     /**

@@ -61,7 +61,7 @@ public final class Wire {
     public static final int FORM_UUID = 2;
     public static final int FORM_INTEGER = 3;
 
-    /** A bit of WELCOME's features: DICT kind 4 and DATA tag 4 are known. */
+    /** A bit in the features of WELCOME: the server supports DICT kind 4 and DATA tag 4. */
     public static final int FEATURE_RECORDS = 1;
 
     public static final int FIELD_BOOL = 1;

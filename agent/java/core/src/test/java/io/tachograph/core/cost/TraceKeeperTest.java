@@ -219,7 +219,8 @@ class TraceKeeperTest {
         load.second("a=1001 b=1");
         load.second("a=3000 b=1");
         assertEquals(
-                List.of("some traces are left out from now on: rate 1 k/s over 10/s"), said(load));
+                List.of("some traces are not recorded from now on: rate 1 k/s over 10/s"),
+                said(load));
         assertEquals(0, load.moves.size(), "no operation is moved");
         int seconds = 0;
         while (said(load).size() == 1 && seconds < 100) {
@@ -228,7 +229,7 @@ class TraceKeeperTest {
         }
         // What is kept in a second follows from the one before, so the first may leave some out.
         assertTrue(seconds == 30 || seconds == 31, "said after " + seconds);
-        assertEquals("all traces are kept again", said(load).get(1));
+        assertEquals("all traces are recorded again", said(load).get(1));
     }
 
     private static List<String> said(Load load) {
@@ -249,7 +250,8 @@ class TraceKeeperTest {
         assertTrue(load.second("a=400") <= 101);
         assertTrue(load.second("a=400") >= 80);
         assertEquals(
-                List.of("some traces are left out from now on: overhead 4 % over 1 %"), said(load));
+                List.of("some traces are not recorded from now on: overhead 4 % over 1 %"),
+                said(load));
         load.keeper.raise(1.25);
         assertEquals(125, load.keeper.limit(), 1e-9);
         for (int at = 0; at < 20; at++) {
