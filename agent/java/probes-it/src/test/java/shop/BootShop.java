@@ -27,13 +27,13 @@ public class BootShop {
         boot.run(arguments);
     }
 
-    /** Tells the port. */
+    /** Prints the port. */
     @Bean
     static ApplicationListener<WebServerInitializedEvent> port() {
         return event -> System.out.println("PORT " + event.getWebServer().getPort());
     }
 
-    /** What is asked for. */
+    /** The endpoints. */
     @RestController
     public static class Ads {
         @GetMapping("/ads/{id}")

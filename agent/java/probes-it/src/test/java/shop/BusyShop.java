@@ -13,8 +13,8 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Work that goes on in other threads. Each public method is one trace; what is done elsewhere calls
- * {@link #work}.
+ * Work in other threads. Each public method is one trace; the work in other threads calls {@link
+ * #work}.
  */
 public final class BusyShop {
     private static final Runnable SHARED = () -> work("shared");
@@ -113,12 +113,12 @@ public final class BusyShop {
         thread.join();
     }
 
-    /** After all these hand-overs, what this thread does itself is still its own. */
+    /** After all these submissions, this thread's own calls still belong to it. */
     void alone() {
         work("alone");
     }
 
-    /** A pool that compares its tasks, and so must see the program's own objects. */
+    /** A pool that compares its tasks, and so must get the program's own objects. */
     void ordered() throws Exception {
         record Task(int rank, CountDownLatch done) implements Runnable, Comparable<Task> {
             @Override
@@ -142,7 +142,7 @@ public final class BusyShop {
         pool.shutdown();
     }
 
-    /** A task that is taken back by identity. */
+    /** A task that is removed by identity. */
     void removed() throws Exception {
         CountDownLatch gate = new CountDownLatch(1);
         ThreadPoolExecutor pool = (ThreadPoolExecutor) Executors.newFixedThreadPool(1);
@@ -157,7 +157,7 @@ public final class BusyShop {
         Runnable task = () -> work("never");
         pool.execute(task);
         if (!pool.remove(task) || pool.getQueue().size() != 0) {
-            throw new IllegalStateException("the pool does not know its own task");
+            throw new IllegalStateException("the pool does not find its own task");
         }
         gate.countDown();
         pool.shutdown();

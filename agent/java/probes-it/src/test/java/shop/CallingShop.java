@@ -11,8 +11,8 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * Calls another program over HTTP in every way that the JDK has. The argument is the other one's
- * address.
+ * Calls another program over HTTP in all ways of the JDK. The argument is the address of the other
+ * program.
  */
 public final class CallingShop {
     private final HttpClient client = HttpClient.newHttpClient();
@@ -24,7 +24,7 @@ public final class CallingShop {
 
     public static void main(String[] arguments) throws Exception {
         CallingShop shop = new CallingShop(URI.create(arguments[0]));
-        // Not in a method: without a caller that is recorded, no header is set before the connect.
+        // Not in a method: without a recorded caller, no header is set before the connect.
         HttpURLConnection vain =
                 (HttpURLConnection) URI.create("http://127.0.0.1:1/vain").toURL().openConnection();
         for (int i = 0; i < 2; i++) {
@@ -34,7 +34,7 @@ public final class CallingShop {
                 }
                 vain.getInputStream();
             } catch (IOException e) {
-                // Expected: nobody listens there.
+                // Expected: the port is closed.
             }
         }
         shop.foreign();
@@ -49,7 +49,7 @@ public final class CallingShop {
     void foreign() throws Exception {
         try {
             client.send(new Foreign(address), HttpResponse.BodyHandlers.discarding());
-            throw new IllegalStateException("the client takes a request without headers");
+            throw new IllegalStateException("the client accepts a request without headers");
         } catch (UnsupportedOperationException e) {
             // Expected: thrown by the request itself.
         }
@@ -102,11 +102,11 @@ public final class CallingShop {
                     HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/")).build(),
                     HttpResponse.BodyHandlers.discarding());
         } catch (Exception e) {
-            // Expected: nobody listens there.
+            // Expected: the port is closed.
         }
     }
 
-    /** A request of the program's own making, which cannot be asked for its headers. */
+    /** A request class of the program without readable headers. */
     private static final class Foreign extends HttpRequest {
         private final URI address;
 

@@ -8,7 +8,7 @@ import jakarta.servlet.http.HttpServletResponse;
 
 import java.lang.reflect.Proxy;
 
-/** A request of a make that nobody foresaw: it cannot be asked for anything but its attributes. */
+/** A request that throws for every method except those for attributes. */
 public final class FaultyShop {
     private static int served;
 
@@ -37,7 +37,7 @@ public final class FaultyShop {
     }
 
     /**
-     * @param arguments how many requests
+     * @param arguments number of requests
      */
     public static void main(String[] arguments) {
         Front front = new Front();

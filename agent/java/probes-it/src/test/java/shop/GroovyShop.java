@@ -9,8 +9,9 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Classes written in Groovy, whose compiler makes a branch for each constructor above that {@code
- * super(...)} may mean. The argument is the jar of an old Groovy, whose class files have no frames.
+ * Classes written in Groovy, whose compiler generates a branch for each super constructor that
+ * {@code super(...)} may mean. The argument is the jar of an old Groovy, whose class files have no
+ * frames.
  */
 public final class GroovyShop {
     private static final String SOURCE =
@@ -57,7 +58,7 @@ public final class GroovyShop {
         old(Path.of(arguments[0]));
     }
 
-    /** Verified when they are initialised; to run them this Groovy is too old for a new JDK. */
+    /** Only verified, by initialising them: this Groovy is too old to run on a new JDK. */
     private static void old(Path jar) throws Exception {
         URL[] urls = {jar.toUri().toURL()};
         try (URLClassLoader loader =

@@ -85,7 +85,7 @@ public final class JdbcShop {
                 Statement statement = connection.createStatement()) {
             statement.execute("select 1 from nothing");
         } catch (SQLException e) {
-            // Expected: this is what the test is about.
+            // Expected: this is the case under test.
         }
         try (Connection connection = pool.getConnection();
                 PreparedStatement statement =
@@ -93,7 +93,7 @@ public final class JdbcShop {
             statement.setString(1, "s3cret");
             statement.executeQuery().close();
         } catch (SQLException e) {
-            // Expected: its message holds the value.
+            // Expected: its message contains the value.
         }
     }
 }

@@ -38,7 +38,7 @@ public final class JettyShop extends Handler.Abstract {
         return true;
     }
 
-    /** Answers when the handler has long returned. */
+    /** Answers after the handler has returned. */
     private static void later(String path, Response response, Callback callback) {
         try {
             Thread.sleep(250);

@@ -8,11 +8,11 @@ import javax.servlet.http.HttpServlet;
 import javax.servlet.http.HttpServletRequest;
 import javax.servlet.http.HttpServletResponse;
 
-/** Answers later, in every way that {@code javax.servlet} has; the other package has the same one. */
+/** Answers later, in all ways of {@code javax.servlet}; the other package has the same class. */
 public final class LaterJavax extends HttpServlet {
     private static final long serialVersionUID = 1L;
 
-    /** What a request that is answered later takes at least, ms. */
+    /** Shortest time of a request that is answered later, ms. */
     private static final int LATER_MS = 250;
 
     @Override
@@ -46,7 +46,7 @@ public final class LaterJavax extends HttpServlet {
         }
     }
 
-    /** In a dispatch by another thread. */
+    /** Called in a dispatch by another thread. */
     void done(String then, HttpServletResponse response) throws ServletException {
         if ("fail".equals(then)) {
             throw new ServletException("no lamp");
@@ -81,7 +81,7 @@ public final class LaterJavax extends HttpServlet {
         }
     }
 
-    /** Until nobody reads it any more. */
+    /** Writes until the connection is closed. */
     private static void flood(AsyncContext context, HttpServletResponse response)
             throws IOException {
         try {

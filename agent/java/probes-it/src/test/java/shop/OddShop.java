@@ -6,8 +6,8 @@ import groovyjarjarasm.asm.MethodVisitor;
 import groovyjarjarasm.asm.Opcodes;
 
 /**
- * A class as no compiler writes it, but as the JVM takes it: its constructor has two branches that
- * call {@code super()}, both of them reached from below only, and no frames that would tell so.
+ * A class that no compiler generates but the JVM accepts: its constructor has two branches that
+ * call {@code super()}, both reached only from below, and no stack map frames.
  */
 public final class OddShop {
     private OddShop() {}

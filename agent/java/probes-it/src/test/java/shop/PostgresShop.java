@@ -13,8 +13,8 @@ import java.sql.Statement;
 import javax.sql.DataSource;
 
 /**
- * Statements of a real PostgreSQL, through two pools. Everything that is data holds the word
- * {@code s3cret}, wherever PostgreSQL lets one write data.
+ * Statements for a real PostgreSQL, through two pools. All data contains the word {@code s3cret},
+ * in every syntax of PostgreSQL for data.
  */
 public final class PostgresShop {
     private final DataSource source;
@@ -75,7 +75,7 @@ public final class PostgresShop {
                 "insert into \"ad\" values (1, 'title s3cret')");
     }
 
-    /** Names in quotes, which are data in other dialects. */
+    /** Names in quotes, which are strings in other dialects. */
     void plain() throws SQLException {
         execute("select \"title\" from \"ad\" where \"id\" = 1 and title <> 'plain s3cret'");
     }
@@ -115,7 +115,7 @@ public final class PostgresShop {
         }
     }
 
-    /** Each message of the database holds what was sent to it. */
+    /** Each message of the database contains data of the statement. */
     void fails() {
         SQLException first = null;
         for (String text :

@@ -16,8 +16,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Many requests under way at once: some that are never answered, then some that are answered when
- * all of them are there.
+ * Many open requests at the same time: some that are never answered, then some that are answered
+ * once all of them have arrived.
  */
 public final class PromisingShop {
     public static final int SILENT = 300;
@@ -53,9 +53,9 @@ public final class PromisingShop {
                 each.get();
             }
             if (silent.stream().anyMatch(CompletableFuture::isDone)) {
-                throw new IllegalStateException("nobody answers these");
+                throw new IllegalStateException("these requests must not be answered");
             }
-            new CountDownLatch(1).await(); // until it is ended from outside
+            new CountDownLatch(1).await(); // until the process is killed
         }
     }
 
@@ -80,7 +80,7 @@ public final class PromisingShop {
                 }
             }
         } catch (IOException e) {
-            // Closed: the program is over.
+            // Closed at the end of the program.
         }
     }
 

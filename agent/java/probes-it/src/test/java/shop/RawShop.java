@@ -15,7 +15,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 
-/** Sends requests to a socket, and prints the bytes that came and what the answer says. */
+/** Sends requests to a socket, and prints the received bytes and the answer. */
 public final class RawShop {
     private static final String ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     private static final String MOVED =
@@ -70,7 +70,7 @@ public final class RawShop {
         HttpResponse<String> answer = client.send(request, HttpResponse.BodyHandlers.ofString());
         say(request, answer);
         say(request, client.sendAsync(request, HttpResponse.BodyHandlers.ofString()).get());
-        // What the answer tells can be sent again.
+        // The request of an answer can be sent again.
         say(request, client.send(answer.request(), HttpResponse.BodyHandlers.ofString()));
     }
 
@@ -104,11 +104,11 @@ public final class RawShop {
                 }
             }
         } catch (IOException e) {
-            // Closed: the program is over.
+            // Closed at the end of the program.
         }
     }
 
-    /** One request. @return null at the end of the connection */
+    /** Serves one request. @return null at the end of the connection */
     private static String serve(Socket one) throws IOException {
         InputStream in = one.getInputStream();
         ByteArrayOutputStream head = new ByteArrayOutputStream();

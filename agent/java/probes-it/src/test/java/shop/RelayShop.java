@@ -18,8 +18,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * A server that asks another one, in every way and from other threads, before it answers. The
- * argument is the other one's address.
+ * A server that calls another one, in all ways and from other threads, before it answers. The
+ * argument is the address of the other server.
  */
 public final class RelayShop extends Handler.Abstract {
     private final HttpClient client = HttpClient.newHttpClient();

@@ -18,14 +18,14 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One task object that is handed over again and again, by calls that are recorded ({@link #a},
- * {@link #b}) and by {@code main}, which is not. Each scenario is a method that does the work, so
- * that its runs can be told from others.
+ * One task object that is submitted repeatedly, by recorded calls ({@link #a}, {@link #b}) and by
+ * {@code main}, which is not recorded. Each scenario is a method that does the work, so that its
+ * runs can be identified.
  */
 public final class ReusedTask {
     static final int TIMES = 200;
 
-    /** A pool whose one thread is kept busy until {@link #open}. */
+    /** A pool whose only thread is blocked until {@link #open}. */
     private static final class Gated extends ThreadPoolExecutor {
         private final CountDownLatch gate = new CountDownLatch(1);
 
@@ -45,7 +45,7 @@ public final class ReusedTask {
             gate.countDown();
         }
 
-        /** Opens it, and waits until everything in it has run. */
+        /** Opens it, and waits until all its tasks have run. */
         void end() throws InterruptedException {
             open();
             finish(this);
@@ -55,11 +55,11 @@ public final class ReusedTask {
     static final class Filler implements Runnable {
         @Override
         public void run() {
-            // Takes a place in a queue.
+            // Occupies a place in a queue.
         }
     }
 
-    /** All are equal, so that a queue that sorts has no order for them. */
+    /** All instances are equal, so that a sorting queue cannot order them. */
     record Equal(Runnable work) implements Runnable, Comparable<Equal> {
         @Override
         public void run() {
@@ -88,7 +88,7 @@ public final class ReusedTask {
         }
     }
 
-    // ---- who hands over ----
+    // ---- submitters ----
 
     static void a(Executor pool, Runnable task) {
         pool.execute(task);
@@ -104,7 +104,7 @@ public final class ReusedTask {
         return thread;
     }
 
-    // ---- what is done ----
+    // ---- work ----
 
     static void untracedFirst() {}
 
@@ -187,7 +187,7 @@ public final class ReusedTask {
         second.end();
         first.end();
 
-        // Into the queue, then past it.
+        // Into the queue, then into a new thread.
         pool = new Gated(new ArrayBlockingQueue<>(1), 2, new ThreadPoolExecutor.AbortPolicy());
         CountDownLatch ran = new CountDownLatch(1);
         Runnable newThread =
@@ -215,7 +215,7 @@ public final class ReusedTask {
         Runnable removed = ReusedTask::removed;
         a(pool, removed);
         if (!pool.remove(removed)) {
-            throw new IllegalStateException("the pool does not know its own task");
+            throw new IllegalStateException("the pool does not find its own task");
         }
         pool.execute(removed);
         b(pool, removed);
@@ -227,7 +227,7 @@ public final class ReusedTask {
         a(pool, drained);
         pool.execute(drained);
         if (pool.shutdownNow().get(0) != drained) {
-            throw new IllegalStateException("the pool does not tell its own task");
+            throw new IllegalStateException("the pool does not return its own task");
         }
         pool.end();
         pool = new Gated(queue, 1, new ThreadPoolExecutor.AbortPolicy());
@@ -235,7 +235,7 @@ public final class ReusedTask {
         b(pool, drained);
         pool.end();
 
-        // Not by the pool; known when nothing waits any more, some time later.
+        // Not by the pool; detected some time after the queue is empty.
         pool = new Gated();
         Runnable takenUnseen = ReusedTask::takenUnseen;
         a(pool, takenUnseen);
@@ -246,7 +246,7 @@ public final class ReusedTask {
         pool.end();
     }
 
-    /** By the clock that the agent looks at. */
+    /** Waits by the clock that the agent uses. */
     private static void awaitSecond() throws InterruptedException {
         long since = CoarseClock.nanos();
         while (CoarseClock.nanos() - since <= 1_000_000_000L) {
@@ -260,7 +260,7 @@ public final class ReusedTask {
         return pool;
     }
 
-    /** Once more, by nobody and by {@link #b}, when the pool has room. */
+    /** Submits it again, unrecorded and by {@link #b}, when the pool has room. */
     private static void again(Gated pool, Runnable task) throws InterruptedException {
         pool.open();
         while (pool.getQueue().size() > 0) {
@@ -303,7 +303,7 @@ public final class ReusedTask {
         pool.end();
     }
 
-    /** Handlers of the program's own. */
+    /** Rejection handlers of the program. */
     private static void handlers() throws Exception {
         Gated pool =
                 full(
@@ -329,7 +329,7 @@ public final class ReusedTask {
         pool.end();
     }
 
-    /** What makes an object of its own for each hand-over. */
+    /** Submissions for which the JDK creates an object each. */
     private static void others() throws Exception {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1);
         Runnable scheduled = ReusedTask::scheduled;
@@ -395,7 +395,7 @@ public final class ReusedTask {
         }
     }
 
-    /** Three threads, one of them not recorded, hand over the same object. */
+    /** Three threads, one of them unrecorded, submit the same object. */
     private static void all(Gated pool) throws Exception {
         Runnable task = ReusedTask::together;
         Thread[] threads = {

@@ -5,8 +5,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Servlets that get requests and responses of the program's own making, one after the other on one
- * thread. Most of them cannot be asked everything.
+ * Servlets that get wrapped requests and responses of the program, in sequence on one thread. Most
+ * wrappers throw for some method.
  */
 public final class WrappingShop {
     private WrappingShop() {}
@@ -25,7 +25,10 @@ public final class WrappingShop {
         }
     }
 
-    /** Answers what the probes and {@code HttpServlet} ask, but throws for {@code unknown}. */
+    /**
+     * Implements the methods that the probes and {@code HttpServlet} call, but throws for {@code
+     * unknown}.
+     */
     private static <T> T odd(Class<T> type, String path, String unknown) {
         Map<String, Object> answers = new HashMap<>();
         answers.put("getMethod", "GET");
@@ -52,7 +55,7 @@ public final class WrappingShop {
                         }));
     }
 
-    /** A servlet of the new package name. */
+    /** A servlet of {@code jakarta.servlet}. */
     public static final class Jakarta extends jakarta.servlet.http.HttpServlet {
         private static final long serialVersionUID = 1L;
 
@@ -60,11 +63,11 @@ public final class WrappingShop {
         protected void service(
                 jakarta.servlet.http.HttpServletRequest request,
                 jakarta.servlet.http.HttpServletResponse response) {
-            // Nothing to say.
+            // Empty.
         }
     }
 
-    /** A servlet of the old package name. */
+    /** A servlet of {@code javax.servlet}. */
     public static final class Javax extends javax.servlet.http.HttpServlet {
         private static final long serialVersionUID = 1L;
 
@@ -72,7 +75,7 @@ public final class WrappingShop {
         protected void service(
                 javax.servlet.http.HttpServletRequest request,
                 javax.servlet.http.HttpServletResponse response) {
-            // Nothing to say.
+            // Empty.
         }
     }
 }

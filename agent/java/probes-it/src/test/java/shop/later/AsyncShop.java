@@ -50,7 +50,7 @@ public class AsyncShop {
         boot.run();
     }
 
-    /** Tells the port. */
+    /** Prints the port. */
     @Bean
     static ApplicationListener<WebServerInitializedEvent> port() {
         return event -> System.out.println("PORT " + event.getWebServer().getPort());
@@ -86,13 +86,13 @@ public class AsyncShop {
         return "found " + id;
     }
 
-    /** An answer that is no fault. */
+    /** A status that is not a failure. */
     @ResponseStatus(HttpStatus.GONE)
     static final class Gone extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }
 
-    /** What is asked for. */
+    /** The endpoints. */
     @RestController
     public static class Ads {
         @GetMapping("/users/{name}")
@@ -132,7 +132,7 @@ public class AsyncShop {
         }
     }
 
-    /** The same for JAX-RS. */
+    /** The same endpoints for JAX-RS. */
     @Path("/goods")
     public static final class Rest {
         @GET

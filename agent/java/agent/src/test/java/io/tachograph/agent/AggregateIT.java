@@ -24,7 +24,7 @@ import java.util.TreeMap;
 class AggregateIT {
     private static final String REQUEST = "app.Work$Request";
 
-    /** Longest wait, s: the tests share two cores with everything else. */
+    /** Longest wait, s: all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static final String COUNT = "tacho_operation_seconds_count";
@@ -38,7 +38,7 @@ class AggregateIT {
                 .with("TACHO_FLUSH_MAX", "60s");
     }
 
-    /** The last value of each series of a name, by operation and caller: {@code a<b}. */
+    /** Last value of each series of a metric, by operation and caller: {@code a<b}. */
     private static Map<String, Double> series(Decoder got, String name) {
         Map<String, Double> last = new TreeMap<>();
         for (Sample sample : got.samples) {
@@ -80,7 +80,7 @@ class AggregateIT {
                 .sum();
     }
 
-    /** The counts of one operation are told in four ways, which agree. */
+    /** The four metrics of one operation agree. */
     private static void assertSeriesAgree(Decoder got) {
         Map<String, Double> counts = series(got, COUNT);
         assertEquals(counts, series(got, "tacho_operation_seconds_bucket"));
@@ -110,7 +110,7 @@ class AggregateIT {
                 int state = revision % 2 == 0 ? 1 : 2;
                 server.rules(revision, new ProbeRule(state, patterns[revision % 7 % 4]));
                 long asked = revision;
-                // The first answer may come before the classes are loaded.
+                // The first answer may precede the loading of the classes.
                 assertTrue(
                         server.awaitProbed(
                                 WAIT_S,
@@ -236,7 +236,7 @@ class AggregateIT {
                             got -> got.declared.stream().anyMatch(record -> isMove(record, said))));
             assertTrue(Math.abs(moved.since() / 1_000_000 - now) < 60_000, moved.toString());
             assertTrue(server.probed().aggregated() > 0, server.probed().toString());
-            server.rules(2, ProbeRule.on(REQUEST + ".leaf")); // a person's later word
+            server.rules(2, ProbeRule.on(REQUEST + ".leaf")); // a newer rule of a user
             assertTrue(
                     server.awaitProbed(
                             WAIT_S,
@@ -331,7 +331,8 @@ class AggregateIT {
                                             each.reason()
                                                     .matches("overhead [0-9.]+ % over 0.0001 %")),
                     moved.toString());
-            assertTrue(program.errors().contains("nothing is left"), program.describe());
+            assertTrue(
+                    program.errors().contains("no further reduction possible"), program.describe());
             Decoder got = server.decoder();
             assertEquals(3, last(got, "tacho_agent_moved_operations", "none", ""));
             long requests = sum(program, "requests") + program.number("last");

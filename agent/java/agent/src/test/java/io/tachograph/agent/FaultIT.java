@@ -18,20 +18,20 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * Whatever the server or the settings do: the program runs as before, one line tells, and sending
- * resumes.
+ * Whatever the server or the settings do: the program runs as before, one line is logged, and
+ * sending resumes.
  */
 class FaultIT {
     /** Calls of one request of the program. */
     private static final int CALLS = 10;
 
     /**
-     * What a program may take at most, ms, that the agent must not hold up: far more than it takes
-     * on two busy cores, far less than for ever.
+     * Longest run of a program that the agent must not delay, ms: far more than it needs on two
+     * busy cores, but finite.
      */
     private static final long MILLIS_MAX = 60_000;
 
-    /** After 20 s {@link Program#terminate} kills it. */
+    /** {@link Program#terminate} kills the program after 20 s. */
     private static final long SIGTERM_MILLIS_MAX = 15_000;
 
     private static void assertOneLine(Program program, String text) throws IOException {

@@ -22,9 +22,9 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/** Programs of which not every trace is kept: those that are, are whole, and all are counted. */
+/** Programs with a limit on traces: recorded traces are complete, and all traces are counted. */
 class LeftOutIT {
-    /** Longest wait, s: the tests share two cores with everything else. */
+    /** Longest wait, s: all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static final Path API = Path.of("../api/target/classes");
@@ -50,7 +50,7 @@ class LeftOutIT {
                 .with("TACHO_FLUSH_MAX", "60s");
     }
 
-    /** The last value of each series of a name, by operation, or by nothing. */
+    /** Last value of each series of a metric, by operation, or under the empty name. */
     private static Map<String, Long> last(Decoder got, String name) {
         Map<String, Long> last = new TreeMap<>();
         for (Sample sample : got.samples) {
@@ -68,7 +68,10 @@ class LeftOutIT {
         return server.decoder();
     }
 
-    /** What was kept is there, and with what was left out it is what the program made. */
+    /**
+     * All recorded traces have arrived, and with the unrecorded ones they add up to those of the
+     * program.
+     */
     private static void assertCounts(Decoder got, Map<String, Long> made) {
         Map<String, Long> kept = last(got, KEPT);
         Map<String, Long> leftOut = last(got, LEFT_OUT);
@@ -125,7 +128,8 @@ class LeftOutIT {
             assertCounts(got, Map.of(HOT, hot, RARE, rare, HANDS, hands));
             assertWhole(got.roots);
 
-            // Under the limit: what was free in the first second, then shares, second by second.
+            // Below the limit: the spare traces of the first second, then the shares of each
+            // second.
             Map<String, Long> kept = last(got, KEPT);
             long all = kept.values().stream().mapToLong(Long::longValue).sum();
             assertTrue(all <= 100 * (program.millis() / 1_000 + 1) + 3, all + " kept");
@@ -133,7 +137,7 @@ class LeftOutIT {
             assertTrue(kept.get(RARE) >= (rare + 1) / 2, kept + " of " + rare);
             assertTrue(kept.get(HANDS) >= 10, kept + " of " + hands);
 
-            // All calls, those of tasks and threads, too.
+            // All calls, including those of tasks and threads.
             long calls = 3 * hot + 2 * rare + 8 * hands;
             assertEquals(calls, got.callsEnded + last(got, CALLS).get(""));
             Map<String, Long> counts = last(got, "tacho_operation_seconds_count");
@@ -169,7 +173,7 @@ class LeftOutIT {
         assertEquals(Map.of(), pieces, "pieces of no trace");
     }
 
-    /** Records that the program declares are kept always; those in a trace that is kept know it. */
+    /** Declared records are always kept; those in a recorded trace have its ids. */
     private static void assertNoted(Decoder got, long rare, long kept) {
         List<Declared> noted =
                 got.declared.stream()
@@ -189,7 +193,7 @@ class LeftOutIT {
         assertTrue(ratios.stream().anyMatch(ratio -> ratio < 1), ratios.toString());
     }
 
-    /** Calls that are open while methods are switched, and the connection breaks, stay balanced. */
+    /** Calls that are open during switches and a lost connection stay balanced. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void nothingIsLostOverManySwitches(int jdk) throws Exception {
@@ -240,9 +244,7 @@ class LeftOutIT {
         }
     }
 
-    /**
-     * A budget for the overhead that cannot be kept: fewer and fewer traces, nothing aggregated.
-     */
+    /** An overhead budget that cannot be met: ever fewer traces, no operation aggregated. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void theBudgetLowersTheNumberOfTraces(int jdk) throws Exception {

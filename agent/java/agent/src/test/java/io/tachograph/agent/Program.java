@@ -50,31 +50,31 @@ final class Program {
         return this;
     }
 
-    /** An option of the JVM. */
+    /** Adds a JVM option. */
     Program option(String option) {
         options.add(option);
         return this;
     }
 
-    /** Also classes of this folder. */
+    /** Adds a directory to the class path. */
     Program classes(Path folder) {
         classes += java.io.File.pathSeparator + folder.toAbsolutePath();
         return this;
     }
 
-    /** Path of the configuration file, as it is written behind the equals sign. */
+    /** Sets the path of the configuration file, as written after the equals sign. */
     Program config(String path) {
         config = path;
         return this;
     }
 
-    /** Without the agent: it comes later, see {@link #attach}. */
+    /** Starts without the agent, which is attached later, see {@link #attach}. */
     Program bare() {
         bare = true;
         return this;
     }
 
-    /** Loads the agent into the running program, as a person would, with a file of settings. */
+    /** Loads the agent into the running program from the command line, with a file of settings. */
     void attach(String settings) throws IOException, InterruptedException {
         Path file = Files.createTempFile("tacho", ".toml");
         file.toFile().deleteOnExit();
@@ -86,9 +86,9 @@ final class Program {
     }
 
     /**
-     * What {@code java -jar tachograph-agent.jar} says.
+     * Runs {@code java -jar tachograph-agent.jar}.
      *
-     * @return the code with which it ended, and what it printed
+     * @return its exit code and its output
      */
     static String attach(int jdk, String... arguments) throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-jar"));
@@ -131,7 +131,7 @@ final class Program {
         return this;
     }
 
-    /** Runs it to its end, which must be a good one. */
+    /** Runs it to its end; fails unless it exits with 0. */
     Program run() throws IOException, InterruptedException {
         return start().finish();
     }
@@ -146,14 +146,14 @@ final class Program {
         }
     }
 
-    /** A line on its standard input. */
+    /** Writes a line to its standard input. */
     void say(String line) throws IOException {
         OutputStream in = process.getOutputStream();
         in.write((line + "\n").getBytes(StandardCharsets.UTF_8));
         in.flush();
     }
 
-    /** Waits for its end, which must be a good one. */
+    /** Waits for its end; fails unless it exits with 0. */
     Program finish() throws IOException, InterruptedException {
         if (!process.waitFor(120, TimeUnit.SECONDS)) {
             kill();
@@ -166,7 +166,7 @@ final class Program {
         return this;
     }
 
-    /** SIGTERM. @return ms until the process was gone */
+    /** Sends SIGTERM. @return ms until the process ended */
     long terminate() throws InterruptedException {
         long from = System.nanoTime();
         process.destroy();
@@ -194,7 +194,7 @@ final class Program {
         return Files.readString(errors, StandardCharsets.UTF_8);
     }
 
-    /** The number behind a word in the output: {@code count 12}. The last one counts. */
+    /** The number after a word in the output: {@code count 12}. The last one counts. */
     long number(String name) throws IOException {
         String found = null;
         String[] words = output().split("\\s+");

@@ -16,15 +16,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 import java.util.List;
 
-/** Does what the server gets tell what the program did? */
+/** Compares the records that the server receives with the actions of the program. */
 class RecordingIT {
-    /**
-     * Words: so many that nothing is dropped although the sender shares two busy cores with
-     * everything else.
-     */
+    /** Words, enough that no call is dropped although the sender shares two busy cores. */
     private static final int BUFFER = 1 << 20;
 
-    /** Runs the program and hands over what the server has of it. */
+    /** Runs the program and returns the received records. */
     private static Decoder record(int jdk, String... arguments) throws Exception {
         try (WireServer server = new WireServer()) {
             Program.on(jdk, arguments)
@@ -185,9 +182,7 @@ class RecordingIT {
         program.finish();
     }
 
-    /**
-     * Sixteen times as many threads as there are buffers: those of threads that ended serve again.
-     */
+    /** Sixteen times as many threads as buffers: buffers of ended threads are reused. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void threadsEnd(int jdk) throws Exception {
@@ -249,7 +244,7 @@ class RecordingIT {
         }
     }
 
-    /** The first sample comes after a second or later, the next ones an hour after that. */
+    /** The first sample comes after at least a second, the next one an hour later. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void theLastCountsArrive(int jdk) throws Exception {

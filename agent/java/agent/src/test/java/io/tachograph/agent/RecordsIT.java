@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 
-/** Records that a program declares, in real JVMs: what it writes is what a server gets. */
+/** Declared records in real JVMs: the server receives the values that the program writes. */
 class RecordsIT {
     private static final Path API = Path.of("../api/target/classes");
 
@@ -89,7 +89,7 @@ class RecordsIT {
             assertEquals(Map.of(), got.get(2).values());
             assertEquals(Map.of("cart", 17L, "total", 9.5), got.get(3).values());
             assertEquals(Map.of("cart", 18L, "total", -0.0), got.get(4).values());
-            assertEquals(5, got.size(), "those whose code throws are left out");
+            assertEquals(5, got.size(), "records whose code throws are dropped");
             assertNamed(got);
             assertEquals(4, server.entriesDropped, "and counted");
             assertToldOnce(program, "app_every", IllegalStateException.class);
@@ -143,12 +143,14 @@ class RecordsIT {
             Decoder got = server.decoder();
             assertSound(server);
             assertEquals(6_000, got.declared.size() + server.entriesDropped);
-            // As many as the lent rings hold between two looks of the sender.
+            // As many as the lent rings hold between two passes of the sender.
             assertTrue(got.declared.size() > 500, "received " + got.declared.size());
         }
     }
 
-    /** Each thread's records are there, in their order, those of calls with the call's ids. */
+    /**
+     * Each thread's records have arrived in order; records inside calls have the ids of the call.
+     */
     private static void assertComplete(WireServer server, int threads, int records) {
         assertSound(server);
         Decoder got = server.decoder();
@@ -185,7 +187,7 @@ class RecordsIT {
     }
 
     @Test
-    void aServerThatKnowsNoneGetsNone() throws Exception {
+    void aServerWithoutSupportGetsNone() throws Exception {
         try (WireServer server = new WireServer()) {
             server.isOld = true;
             program(17, server, "threads", "2").run();

@@ -30,7 +30,7 @@ class SwitchIT {
     private static final int CALLS = 10;
 
     /**
-     * Longest wait, s, for what comes within one: the tests share two cores with everything else.
+     * Longest wait, s, for events that usually take under one second: all tests share two cores.
      */
     private static final int WAIT_S = 90;
 
@@ -77,7 +77,7 @@ class SwitchIT {
         return server.await(WAIT_S, got -> count(server, operation) >= atLeast);
     }
 
-    /** What is still in the rings when a rule is answered has come. */
+    /** Waits for the events that were in the rings when the rule was answered. */
     private static void settle() throws InterruptedException {
         Thread.sleep(1_500);
     }
@@ -196,7 +196,7 @@ class SwitchIT {
         }
     }
 
-    /** A call has all that it called, or that part of it in which its class was watched. */
+    /** A call has all its callees, or those from the time when its class was instrumented. */
     private static void assertPartOfRequest(Call call) {
         String name = call.operation.substring(REQUEST.length() + 1);
         int most = name.startsWith("handle") ? 3 : name.startsWith("middle") ? 2 : 0;
@@ -255,7 +255,7 @@ class SwitchIT {
     }
 
     @Test
-    void aServerWithoutRulesEndsThoseOfAnother() throws Exception {
+    void aServerWithoutRulesEndsTheRulesOfThePreviousOne() throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, 17, "until-told", "1").start();
             assertTrue(await(server, REQUEST, 100), program.describe());
@@ -279,7 +279,7 @@ class SwitchIT {
     }
 
     @Test
-    void patternsThatSelectNothingOrEverythingAreNamed() throws Exception {
+    void patternsThatSelectNothingOrEverythingAreLogged() throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     program(server, 17, "later")
@@ -326,7 +326,7 @@ class SwitchIT {
         }
     }
 
-    /** A method so long that not one more instruction fits. */
+    /** A method of maximum length, so that no instruction can be added. */
     private static Path tooLong(String name) throws IOException {
         Path folder = Files.createTempDirectory("too-long");
         Path source = folder.resolve(name + ".java");
@@ -343,7 +343,7 @@ class SwitchIT {
                         .run(null, null, null, "--release", "17", source.toString());
         assertEquals(0, result, "the compiler's result");
         for (Path made : List.of(folder, source, folder.resolve(name + ".class"))) {
-            made.toFile().deleteOnExit(); // the last one first
+            made.toFile().deleteOnExit(); // in reverse order of creation
         }
         return folder;
     }
@@ -367,7 +367,7 @@ class SwitchIT {
             program.say("end");
             program.finish();
             assertNull(server.fault);
-            assertEquals(0, count(server, "TooLong"), "it stays as it is");
+            assertEquals(0, count(server, "TooLong"), "it stays unchanged");
             long named = program.errors().lines().filter(line -> line.contains("TooLong")).count();
             assertEquals(1, named, program.describe());
         }

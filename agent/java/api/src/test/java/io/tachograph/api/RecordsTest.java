@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 
 import java.nio.file.Path;
 
-/** Generated code where there is no agent, where there is one, and where it comes later. */
+/** Generated code without an agent, with an agent, and with an agent that is attached later. */
 class RecordsTest {
     private static final Path AGENT = Path.of("../bootstrap/target/classes");
 
@@ -44,10 +44,10 @@ class RecordsTest {
     }
 
     @Test
-    void anAgentMayComeLater() throws Exception {
+    void anAgentMayBeAttachedLater() throws Exception {
         ClassLoader loader = Compiled.of("Orders", SOURCE).apart(AGENT);
         call(loader, "p.Caller", "call");
-        assertFalse(isOn(loader), "the agent's classes are there, but it has not begun");
+        assertFalse(isOn(loader), "the agent's classes are loaded, but it has not started");
         Class<?> options = loader.loadClass("io.tachograph.bootstrap.Buffers$Options");
         Class<?> recorder = loader.loadClass("io.tachograph.bootstrap.Recorder");
         recorder.getMethod("start", options)

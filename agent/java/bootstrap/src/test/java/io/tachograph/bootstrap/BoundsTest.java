@@ -9,17 +9,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** What the program's side holds at most, each at the bound and one past it. */
+/** Bounds on memory in the program's threads, each at the bound and one past it. */
 class BoundsTest {
     private static final int CHARS = 1_000;
 
-    /** Offers so many of what is bounded. @return how many found room */
+    /** Adds this many items. @return number of accepted items */
     private static int taken(String what, int count) throws Exception {
         switch (what) {
             case "record types":
                 return types(new RecordTypes(RecordTypes.COUNT_MAX, 1 << 20), count);
             case "characters":
-                // Two are between name, kinds and fields.
+                // Two characters are used between name, kinds and fields.
                 return new RecordTypes(9, CHARS).id("n".repeat(count - 2), "") > 0 ? count : 0;
             case "fields":
                 String[] fields = new String[2 * count];
@@ -48,7 +48,7 @@ class BoundsTest {
         return new Buffers(new Session(1, 2), options);
     }
 
-    /** Calls that are under way without a thread. */
+    /** Open calls without a thread. */
     private static int lent(int count) {
         Buffers buffers = buffers();
         int taken = 0;
@@ -58,7 +58,7 @@ class BoundsTest {
         return taken;
     }
 
-    /** Threads that live at once. */
+    /** Threads alive at the same time. */
     private static int threads(int count) throws InterruptedException {
         Buffers buffers = buffers();
         int operation = Operations.shared().id(Operations.METHOD, "bounded");

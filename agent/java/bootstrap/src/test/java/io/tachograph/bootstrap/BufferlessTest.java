@@ -18,7 +18,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 
-/** Threads that need no buffer, and threads for which there is none. */
+/** Threads that need no buffer, and threads that get none. */
 class BufferlessTest {
     private static final Context CAUSE = Context.local(1, 2, 3, 4);
     private static final int OPERATION = Operations.shared().id(Operations.METHOD, "bufferless");
@@ -37,7 +37,7 @@ class BufferlessTest {
         return task.get();
     }
 
-    /** Threads that live and hold a buffer each, until {@code done}. */
+    /** Threads that each hold a buffer until {@code done}. */
     private static List<Thread> takeAll(Buffers buffers, CountDownLatch done) throws Exception {
         List<Thread> threads = new ArrayList<>();
         CountDownLatch all = new CountDownLatch(64);
@@ -62,7 +62,7 @@ class BufferlessTest {
     }
 
     @Test
-    void handingWorkOnAndBeingHandedSomeTakesNoBuffer() throws Exception {
+    void submittingAndReceivingTasksTakesNoBuffer() throws Exception {
         Buffers buffers = buffers();
         onAnotherThread(
                 () -> {
@@ -82,7 +82,7 @@ class BufferlessTest {
     }
 
     @Test
-    void whatWasAttachedBeforeTheFirstCallCausesIt() throws Exception {
+    void aContextAttachedBeforeTheFirstCallIsItsParent() throws Exception {
         Buffers buffers = buffers();
         onAnotherThread(
                 () -> {
@@ -101,7 +101,7 @@ class BufferlessTest {
         assertEquals(64 * Long.BYTES, buffers.bytes());
     }
 
-    /** A virtual thread may be anything here: what is lent works the same. */
+    /** The thread may be virtual here: a lent buffer works the same. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aCallWithoutABufferIsLeftOutWithAllThatItCalls(boolean attaches) throws Exception {
@@ -121,7 +121,7 @@ class BufferlessTest {
                         assertSame(cause, buffers.context());
                         none.attribute(inner, "key", "value");
                         none.exitFailed(inner, new RuntimeException());
-                        // There is room again, but not for what is inside a call left out.
+                        // A buffer is free again, but not for calls inside a dropped one.
                         done.countDown();
                         for (Thread thread : threads) {
                             thread.join();
@@ -129,8 +129,8 @@ class BufferlessTest {
                         buffers.forEach(each -> each.free(each.published()));
                         buffers.forEach(each -> assertTrue(buffers.reclaim(each)));
                         assertTrue(buffers.current().enter(OPERATION) < 0);
-                        none.exit(outer); // makes up for the exit that is missing
-                        none.exit(outer); // without effect
+                        none.exit(outer); // adds the missing exit
+                        none.exit(outer); // no effect
                         int recorded = buffers.current().enter(OPERATION);
                         assertEquals(1, recorded);
                         assertEquals(cause != null, buffers.context().traceLow() == 2);
@@ -175,7 +175,7 @@ class BufferlessTest {
         assertEquals(5L * rounds, buffers.callsDroppedWithoutBuffer());
     }
 
-    /** Its exit was lost; a call that may end on another thread is not over with its thread. */
+    /** The exit was lost; a call that may end on another thread outlives its thread. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aBorrowedBufferWhoseThreadHasEndedIsTakenBack(boolean isLent) throws Exception {

@@ -15,7 +15,7 @@ class ContextTest {
     private static final String SPAN = "00f067aa0ba902b7";
 
     @Test
-    void traceparentGoesThrough() {
+    void traceparentIsPassedOn() {
         String header = "00-" + TRACE + "-" + SPAN + "-01";
         Context context = Context.parse(header);
         assertEquals(Context.REMOTE, context.segment());
@@ -29,7 +29,10 @@ class ContextTest {
                         .traceparent());
     }
 
-    /** What a header says is followed where traces are left out, and never passed on by itself. */
+    /**
+     * The sampled flag of a header is followed if traces are limited, and never passed on by
+     * itself.
+     */
     @ParameterizedTest
     @CsvSource({"00, false", "01, true", "02, false", "03, true", "fe, false", "ff, true"})
     void theHeaderSaysWhetherItsTraceIsRecorded(String flags, boolean isSampled) {
@@ -40,7 +43,7 @@ class ContextTest {
     }
 
     @Test
-    void onlyATraceThatIsLeftOutHereSaysSo() {
+    void onlyATraceThatIsNotRecordedHereLacksTheFlag() {
         Context leftOut = Context.leftOut(1, 2, 3);
         assertFalse(leftOut.isSampled());
         assertFalse(leftOut.isFromHeader());

@@ -23,9 +23,9 @@ class HandedCallTest {
         return HandedCall.begin(buffers, OPERATION, null, "http.path", "/");
     }
 
-    /** Nobody ends them: as many as one likes, each with an id of its own, in few buffers. */
+    /** Calls that never end: any number of them, each with its own id, in few buffers. */
     @Test
-    void callsThatAreUnderWayHoldNoBuffer() {
+    void openCallsHoldNoBuffer() {
         Buffers buffers = buffers(65_536);
         long before = Losses.calls();
         long last = 0;
@@ -40,9 +40,12 @@ class HandedCallTest {
         assertTrue(buffers.lend(Thread.currentThread()).slot >= 0);
     }
 
-    /** What finds no room is counted, has the parent of its caller, and its end says nothing. */
+    /**
+     * A call without room is counted, passes on the parent of its caller, and its end has no
+     * effect.
+     */
     @Test
-    void whatFindsNoRoomIsCounted() {
+    void callsWithoutRoomAreCounted() {
         Buffers buffers = buffers(64);
         long before = Losses.calls();
         int begun = 0;
@@ -73,9 +76,12 @@ class HandedCallTest {
         assertEquals(0, ended.operation());
     }
 
-    /** Also of two that come at once: the second one waits for the first, and then says nothing. */
+    /**
+     * Also if two arrive at the same time: the second one waits for the first and then has no
+     * effect.
+     */
     @Test
-    void theFirstOfTwoEndsThatMeetCounts() throws Exception {
+    void theFirstOfTwoConcurrentEndsCounts() throws Exception {
         Buffers buffers = buffers(256);
         HandedCall call = begin(buffers);
         Thread second = new Thread(() -> call.end(7, false, null));
@@ -93,7 +99,7 @@ class HandedCallTest {
     }
 
     @Test
-    void factsPastTheBoundAreCounted() {
+    void attributesPastTheBoundAreCounted() {
         long before = Losses.attributes();
         HandedCall call = begin(buffers(256));
         for (long at = 0; at < 10; at++) {

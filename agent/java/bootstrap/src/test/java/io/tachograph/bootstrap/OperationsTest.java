@@ -25,7 +25,7 @@ class OperationsTest {
     }
 
     @Test
-    void pastTheBoundAllAreOther() {
+    void namesPastTheBoundAreOther() {
         Operations operations = new Operations(OTHERS + 20, 4);
         for (int at = 0; at < 3; at++) {
             assertEquals(

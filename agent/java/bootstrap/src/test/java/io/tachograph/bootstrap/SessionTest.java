@@ -14,7 +14,7 @@ import java.util.Random;
 
 class SessionTest {
     @Test
-    void hashesAreThoseOfThePlatform() throws Exception {
+    void hashesAreThoseOfTheJdk() throws Exception {
         Random random = new Random(1);
         for (int length = 0; length <= 55; length++) {
             byte[] bytes = new byte[length];
@@ -30,7 +30,7 @@ class SessionTest {
     }
 
     @Test
-    void aSessionFollowsFromItsSecret() throws Exception {
+    void aSessionIsDerivedFromItsSecret() throws Exception {
         byte[] secret = new byte[16];
         new Random(2).nextBytes(secret);
         MessageDigest digest = MessageDigest.getInstance("SHA-256");

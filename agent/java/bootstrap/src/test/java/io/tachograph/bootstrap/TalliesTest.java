@@ -16,7 +16,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 
-/** Calls that are counted, alone and between calls that are recorded. */
+/** Counted calls, alone and between recorded calls. */
 class TalliesTest {
     private static Buffers buffers() {
         return new Buffers(new Session(1, 2), new Buffers.Options());
@@ -52,7 +52,7 @@ class TalliesTest {
 
     /**
      * {@code a(} counts a call, {@code A(} records one, {@code )} ends the innermost, {@code .}
-     * ends it without an exit, as when the stack is full.
+     * ends it without an exit, as after a stack overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
         Deque<String> names = new ArrayDeque<>();
@@ -127,7 +127,7 @@ class TalliesTest {
     }
 
     @Test
-    void theLongestIsThatOfItsInterval() {
+    void theLongestCallIsThatOfItsInterval() {
         Tally tally = new Tally(1, 0);
         Tally.nextInterval();
         tally.add(100, true);
@@ -167,7 +167,7 @@ class TalliesTest {
             assertEquals(pair, pairs.admit(pair));
         }
         assertEquals(7L << 32 | other, pairs.admit(7L << 32 | 9_999));
-        assertEquals(7L << 32 | 1_001, pairs.admit(7L << 32 | 1_001), "what is known stays");
+        assertEquals(7L << 32 | 1_001, pairs.admit(7L << 32 | 1_001), "known pairs stay");
         long operation = 100;
         for (int left = CallPairs.PAIRS_MAX - CallPairs.OWN_MAX - 1; left > 0; left--) {
             assertEquals(operation << 32 | other, pairs.admit(operation << 32 | 1_001));
@@ -177,7 +177,7 @@ class TalliesTest {
         assertEquals(7L << 32 | other, pairs.admit(7L << 32 | 8_888));
     }
 
-    /** More pairs than are kept apart: none of their calls is lost. */
+    /** More pairs than are counted separately: no call is lost. */
     @Test
     void callsPastTheBoundAreCounted() {
         Buffers buffers = buffers();
@@ -227,7 +227,7 @@ class TalliesTest {
     }
 
     @Test
-    void aThreadWithoutABufferIsNotCountedInSilence() {
+    void callsOfAThreadWithoutABufferAreCountedAsDropped() {
         Buffers.Options options = new Buffers.Options();
         Buffers buffers = new Buffers(new Session(1, 2), options);
         ThreadBuffer none = new ThreadBuffer(buffers, ThreadBuffer.NOBODYS, 0, true);

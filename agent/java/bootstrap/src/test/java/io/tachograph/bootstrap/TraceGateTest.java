@@ -20,7 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Traces that are left out whole: nothing in the ring, everything in the counts. */
+/** Traces that are not recorded: no event in the ring, all calls in the counts. */
 class TraceGateTest {
     private static final String TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
     private static final Context KEPT = header("01");
@@ -40,7 +40,7 @@ class TraceGateTest {
         return Operations.shared().id(Operations.METHOD, name);
     }
 
-    /** A call of its own, caused by {@code cause}. @return whether it was kept */
+    /** A call with parent {@code cause}. @return whether it was recorded */
     private static boolean call(ThreadBuffer buffer, String name, Context cause) {
         long before = buffer.published();
         Context attached = buffer.attach(cause);
@@ -52,7 +52,7 @@ class TraceGateTest {
         return isKept;
     }
 
-    /** Kept, left out, followed and kept, followed and left out. */
+    /** Counts: recorded, not recorded, followed and recorded, followed and not recorded. */
     private static String counts(Buffers buffers, String name) {
         int index = buffers.traces().entry(operation(name)).index();
         long[] sums = new long[4];
@@ -74,7 +74,7 @@ class TraceGateTest {
 
     /**
      * {@code A(} is a recorded call, {@code a(} a counted one; {@code )} returns, {@code !} throws,
-     * {@code .} ends without an exit, as when the stack is full.
+     * {@code .} ends without an exit, as after a stack overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
         Deque<Character> names = new ArrayDeque<>();
@@ -99,7 +99,7 @@ class TraceGateTest {
         }
     }
 
-    /** Calls that were counted, by caller and operation. */
+    /** Counted calls, by caller and operation. */
     private static Map<String, Long> counted(Buffers buffers) {
         Map<String, Long> counted = new TreeMap<>();
         buffers.forEach(
@@ -120,7 +120,7 @@ class TraceGateTest {
         return counted;
     }
 
-    /** What is counted is the same as in a trace that is kept; nothing else is there. */
+    /** The counts are those of a recorded trace; no event is written. */
     @ParameterizedTest
     @CsvSource({
         "A(), 1",
@@ -149,7 +149,7 @@ class TraceGateTest {
         assertEquals(0, callsLeftOut(keeping));
         assertEquals(0, buffer.callsDropped());
         assertEquals(counted(keeping), counted(leaving));
-        assertTrue(call(buffer, "after", KEPT), "the next trace is decided about anew");
+        assertTrue(call(buffer, "after", KEPT), "the next trace is decided again");
         assertFalse(call(buffer, "after", UNSAMPLED));
         assertEquals("[0, 0, 1, 1]", counts(leaving, "after"));
     }
@@ -169,17 +169,17 @@ class TraceGateTest {
     }
 
     @Test
-    void whatFollowsATraceIsLeftOutWithIt() {
+    void callsElsewhereFollowATraceThatIsNotRecorded() {
         Buffers buffers = buffers(1);
         ThreadBuffer buffer = buffers.current();
         buffers.traces().spare(0);
-        assertTrue(call(buffer, "entry", null), "the first one is always kept");
+        assertTrue(call(buffer, "entry", null), "the first one is always recorded");
         int token = buffer.enter(operation("entry"));
         assertTrue(token < 0);
         Context context = buffer.context();
         assertSame(context, buffer.context(), "one trace, one id");
         assertTrue(context.traceparent().endsWith("-00"));
-        // A task, or a thread: it is no trace of its own, so it is not counted as one.
+        // A task or a thread is not a trace of its own, so it is not counted as one.
         ThreadBuffer other = buffers.lend(Thread.currentThread());
         assertFalse(call(other, "task", context));
         other.attach(context);
@@ -203,14 +203,14 @@ class TraceGateTest {
     }
 
     @Test
-    void aTraceFromElsewhereKeepsItsId() {
+    void aTraceOfAnotherProcessKeepsItsId() {
         Buffers buffers = buffers(1_000);
         ThreadBuffer buffer = buffers.current();
         Context attached = buffer.attach(UNSAMPLED);
         int token = buffer.enter(operation("request"));
         buffer.attach(attached);
         assertEquals("00-" + TRACE + "-00f067aa0ba902b7-00", buffer.context().traceparent());
-        assertFalse(buffer.context().isFromHeader(), "a task of it is no trace of its own");
+        assertFalse(buffer.context().isFromHeader(), "a task of it is not a separate trace");
         buffer.exit(token);
         buffer.attach(KEPT);
         token = buffer.enter(operation("request"));
@@ -220,7 +220,7 @@ class TraceGateTest {
         assertEquals("[0, 0, 1, 1]", counts(buffers, "request"));
     }
 
-    /** By default nothing is left out, whatever a header says. */
+    /** By default every trace is recorded, whatever a header says. */
     @ParameterizedTest
     @ValueSource(strings = {"00", "01"})
     void withoutTheSettingAllIsKept(String flags) {
@@ -236,11 +236,11 @@ class TraceGateTest {
     }
 
     @Test
-    void sharesArePermitsAndAChance() {
+    void aShareIsPermitsAndAProbability() {
         Buffers buffers = buffers(3);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 6; at++) {
-            // One that the first has always, three that nobody has a claim to.
+            // One that is always recorded, and three spare ones.
             assertEquals(at < 4, call(buffer, "entry", null), "trace " + at);
         }
         TraceEntry entry = buffers.traces().entry(operation("entry"));
@@ -248,7 +248,7 @@ class TraceGateTest {
         assertTrue(call(buffer, "entry", null) && call(buffer, "entry", null));
         assertFalse(call(buffer, "entry", null));
         entry.give(0, 1_000_000);
-        assertFalse(call(buffer, "entry", null), "no chance");
+        assertFalse(call(buffer, "entry", null), "probability 0");
         entry.give(0.25, 0);
         int kept = 0;
         for (int at = 0; at < 10_000; at++) {
@@ -274,7 +274,7 @@ class TraceGateTest {
         assertEquals(Operations.OTHER, Operations.shared().entry(others.operation()).name);
         assertSame(others, traces.entry(operation("bounded-yet-more")));
         assertSame(others, traces.entry(Operations.COUNT_MAX));
-        assertEquals(1, traces.entry(operation("bounded-1")).index(), "what is known stays");
+        assertEquals(1, traces.entry(operation("bounded-1")).index(), "known entries stay");
         assertEquals(Traces.ENTRIES_MAX + 1, traces.entries().length);
     }
 
@@ -287,7 +287,7 @@ class TraceGateTest {
     }
 
     @Test
-    void noRoomIsNoDecision() {
+    void aCallWithoutRoomIsNotDecided() {
         Buffers buffers = shortRings(1_000);
         ThreadBuffer buffer = buffers.current();
         int kept = 0;
@@ -348,7 +348,7 @@ class TraceGateTest {
 
     /** A parent is an object, of which a ring of 64 words holds 16. */
     @Test
-    void noRoomForTheParentIsNoDecision() {
+    void aCallWithoutRoomForItsParentIsNotDecided() {
         Buffers buffers = shortRings(1_000);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 20; at++) {
@@ -360,7 +360,9 @@ class TraceGateTest {
         assertEquals(0, callsLeftOut(buffers));
     }
 
-    /** Left out by the gate, or for want of room, by a call that never ends. */
+    /**
+     * Not recorded, by decision of the gate or because the ring is full, by a call that never ends.
+     */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void aLostExitDoesNotMuteItsThreadForEver(boolean byGate) {
@@ -372,21 +374,21 @@ class TraceGateTest {
             while (call(buffer, "full", null)) {}
         }
         int before = buffer.outermostLeftOut();
-        assertEquals(0, before, "calls that ended are over");
+        assertEquals(0, before, "ended calls are closed");
         assertTrue(buffer.enter(operation("outer")) < 0);
         buffer.attach(null);
         buffer.free(buffer.published());
         int number = buffer.outermostLeftOut();
         buffer.endLeftOut(before);
         buffer.endLeftOut(number - 1);
-        assertFalse(call(buffer, "inner", null), "left out with its caller");
+        assertFalse(call(buffer, "inner", null), "not recorded, like its caller");
         int inner = buffer.enter(operation("inner"));
         buffer.endLeftOut(number);
         assertTrue(call(buffer, "later", null), "its own trace");
         assertTrue(call(buffer, "later", null));
-        assertEquals(!byGate, call(buffer, "between", UNSAMPLED), "the last that was left out");
+        assertEquals(!byGate, call(buffer, "between", UNSAMPLED), "the last unrecorded one");
         long dropped = buffer.callsDropped();
-        buffer.exit(inner); // if it lives after all
+        buffer.exit(inner); // if it is still open
         assertTrue(call(buffer, "later", null));
         buffer.exit(-1);
         assertTrue(call(buffer, "later", null));
@@ -394,10 +396,12 @@ class TraceGateTest {
         assertEquals(0, buffer.outermostLeftOut());
         assertNull(buffer.context());
         buffer.attach(UNSAMPLED);
-        assertEquals(!byGate, call(buffer, "after", UNSAMPLED), "decided about as ever");
+        assertEquals(!byGate, call(buffer, "after", UNSAMPLED), "decided as usual");
     }
 
-    /** It may have been given back and belong to another thread when the call's exit comes. */
+    /**
+     * The buffer may have been returned and belong to another thread when the call's exit comes.
+     */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void aBorrowedBufferIsNotGivenUp(boolean borrowed) {

@@ -1,6 +1,6 @@
 package io.tachograph.bootstrap;
 
-/** Outermost calls with a cause, on any buffer: the probes do it on the program's own. */
+/** Outermost calls with a parent, on any buffer; probes use the buffer of the calling thread. */
 public final class Caused {
     private Caused() {}
 

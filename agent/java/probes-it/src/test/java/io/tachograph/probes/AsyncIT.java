@@ -20,7 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Requests that another thread answers end when they are answered. */
+/** Requests that another thread answers end with their answer. */
 class AsyncIT {
     private static final long LATER_NS = 250_000_000;
 
@@ -28,7 +28,7 @@ class AsyncIT {
         return Jdks.VERSIONS;
     }
 
-    /** One request, and what is to be recorded of it. */
+    /** One request and its expected record. */
     private record Case(String path, String operation, int status, String exception, boolean late) {
         void check(Watched shop) throws Exception {
             String plain = path.replaceAll("[?#].*", "");
@@ -91,7 +91,7 @@ class AsyncIT {
         }
     }
 
-    /** The other package, in another server. */
+    /** The other servlet package, in another server. */
     @ParameterizedTest
     @MethodSource("jdks")
     void theOldPackageNameKnowsItToo(int jdk) throws Exception {
@@ -117,7 +117,7 @@ class AsyncIT {
                     shop.output().lines().filter(each -> each.startsWith("PORTS")).findFirst().get();
             String[] ports = line.substring("PORTS ".length(), line.length() - 1).split(",");
             for (String port : ports) {
-                // The first one has Servlet 3.1, which does not tell its mapping.
+                // The first one has Servlet 3.1, which does not report its mapping.
                 boolean isOld = port.equals(ports[0]);
                 List<Case> cases =
                         later(
@@ -138,9 +138,9 @@ class AsyncIT {
         }
     }
 
-    /** Names come from routes: neither many paths of one nor a scanner take room from others. */
+    /** Names come from routes: neither many paths of one route nor a scanner use up the names. */
     @Test
-    void pathsAndScannersTakeNoNames() throws Exception {
+    void pathsAndScannersUseNoNames() throws Exception {
         try (Watched shop = new Watched(17, AsyncShop.class)) {
             for (int at = 1; at <= 1_100; at++) {
                 assertEquals(200, shop.get("/users/name" + at));
@@ -179,7 +179,7 @@ class AsyncIT {
         return answers;
     }
 
-    /** What {@code LaterJakarta} and {@code LaterJavax} do. */
+    /** The cases of {@code LaterJakarta} and {@code LaterJavax}. */
     static List<Case> later(String path, String operation) {
         return later(path, operation, operation);
     }

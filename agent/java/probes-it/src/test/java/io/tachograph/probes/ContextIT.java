@@ -18,11 +18,11 @@ import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** What other threads do for a call belongs to its trace, whichever way it got there. */
+/** Work of other threads for a call belongs to its trace, however it was submitted. */
 class ContextIT {
     private static final String WORK = "shop.BusyShop.work(String)";
 
-    /** What is between {@code main} and the hand-overs. */
+    /** The methods between {@code main} and the submissions. */
     private static final String SCENARIOS =
             Stream.of(
                             "main", "<init>", "hold", "finish", "finished", "order", "leaving",
@@ -60,7 +60,7 @@ class ContextIT {
             Map<String, Integer> found = new LinkedHashMap<>();
             expected.keySet().forEach(method -> found.put(method, workOf(shop, method)));
             assertEquals(expected, found, () -> shop.shapes().toString());
-            // The later runs of the periodic task belong to nobody.
+            // The later runs of the periodic task have no parent.
             long orphans =
                     shop.roots().stream()
                             .filter(root -> root.operation.equals(WORK) && root.parent == null)
@@ -69,7 +69,7 @@ class ContextIT {
         }
     }
 
-    /** One object, handed over by several calls and by nobody, in every way that pools have. */
+    /** One object, submitted by several calls and by unrecorded code, in all ways of pools. */
     @ParameterizedTest
     @MethodSource("jdks")
     void eachRunOfATaskBelongsToItsOwnHandOver(int jdk) throws Exception {
@@ -113,7 +113,7 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
         }
     }
 
-    /** Who handed the runs of {@code method} over, in the order in which they began. */
+    /** The origins of the runs of {@code method}, in the order in which they began. */
     private static List<String> origins(Watched shop, String method) {
         List<Call> roots = shop.roots();
         return roots.stream()
@@ -132,9 +132,8 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
     }
 
     /**
-     * How many pieces of work belong to the call of {@code method}: segments of other threads, or
-     * calls of its own where it helped itself while it waited, as a fork-join task's {@code get}
-     * does.
+     * Number of pieces of work for the call of {@code method}: segments of other threads, or calls
+     * of its own if it ran some while it waited, as a fork-join task's {@code get} does.
      */
     private static int workOf(Watched shop, String method) {
         List<Call> roots = shop.roots();
@@ -145,7 +144,7 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
                         .orElseThrow(
                                 () ->
                                         new AssertionError(
-                                                method + " is not there: " + shop.shapes()));
+                                                method + " is missing: " + shop.shapes()));
         Stream<Call> elsewhere =
                 roots.stream()
                         .filter(

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** What of the agent fails is counted and told; the program does not notice. */
+/** Failures of the agent are counted and logged; the program is not affected. */
 class FaultsIT {
     private static final int REQUESTS = 1_000;
 
@@ -49,7 +49,7 @@ class FaultsIT {
                     shop.shapes().stream()
                             .filter(shape -> shape.startsWith("shop.FaultyShop$Front.service("))
                             .count();
-            assertEquals(REQUESTS, requests, "what another probe records is there");
+            assertEquals(REQUESTS, requests, "the records of another probe arrived");
         }
     }
 

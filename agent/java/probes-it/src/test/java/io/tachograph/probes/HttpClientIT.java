@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** One program calls another: what both record is one trace. */
+/** One program calls another: the records of both form one trace. */
 class HttpClientIT {
     static List<Integer> jdks() {
         return Jdks.VERSIONS;
@@ -63,7 +63,7 @@ class HttpClientIT {
                 assertEquals(
                         post.span,
                         posted.parent,
-                        "the header goes out before the call itself begins");
+                        "the header is sent before the call itself begins");
 
                 Call foreign = calling.root(root -> root.operation.endsWith(".foreign()"));
                 assertTrue(
@@ -78,12 +78,12 @@ class HttpClientIT {
                 assertEquals(
                         "r-9",
                         called.root("GET /send/{id}").attributes.get("request.id"),
-                        "other headers go along");
+                        "other headers are sent too");
             }
         }
     }
 
-    /** But for the header, what is sent and what the answer tells is as without the agent. */
+    /** Apart from the trace header, requests and answers are the same as without the agent. */
     @ParameterizedTest
     @MethodSource("jdks")
     void requestsAreThoseOfTheProgram(int jdk) throws Exception {
@@ -104,7 +104,7 @@ class HttpClientIT {
         }
     }
 
-    /** Requests under way take no room, whether they are ever answered or not. */
+    /** Open requests use no buffer, whether or not they are answered. */
     @ParameterizedTest
     @MethodSource("jdks")
     void manyRequestsAreUnderWayAtOnce(int jdk) throws Exception {
@@ -121,7 +121,7 @@ class HttpClientIT {
             List<Call> silent =
                     shop.roots(PromisingShop.SILENT, call -> isTo("/silent", call));
             assertEquals(PromisingShop.SILENT, silent.size());
-            assertTrue(silent.stream().allMatch(call -> call.end == null), "nobody answered");
+            assertTrue(silent.stream().allMatch(call -> call.end == null), "none was answered");
         }
     }
 
@@ -129,7 +129,7 @@ class HttpClientIT {
         return path.equals(call.attributes.get("http.path"));
     }
 
-    /** The parents that requests to {@code path} came with, in order. */
+    /** The parents in requests to {@code path}, in order. */
     private static List<String> told(Watched shop, String path) throws Exception {
         List<String> told = new ArrayList<>();
         boolean isWanted = false;
@@ -144,7 +144,7 @@ class HttpClientIT {
         return told;
     }
 
-    /** What the program printed, without what differs from run to run. */
+    /** The output of the program without the parts that differ between runs. */
     private static List<String> lines(Watched shop, String pattern) throws Exception {
         return shop.output()
                 .lines()

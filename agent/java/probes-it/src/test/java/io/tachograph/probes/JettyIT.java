@@ -84,7 +84,7 @@ class JettyIT {
             assertEquals(404, jetty.get("/unknown/7"));
             Call unknown = jetty.root("GET (not found)");
             assertEquals("404", unknown.attributes.get("http.status"));
-            assertTrue(!unknown.failed, "404 is an answer, not a fault");
+            assertTrue(!unknown.failed, "404 is an answer, not a failure");
             assertEquals(5, jetty.roots().size(), () -> jetty.shapes().toString());
 
             assertEquals(201, jetty.get("/later/7"));

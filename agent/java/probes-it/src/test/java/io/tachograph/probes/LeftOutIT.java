@@ -19,7 +19,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 
-/** Whoever decides that a trace is left out, all programs that take part in it leave it out. */
+/** If one program decides that a trace is not recorded, no program of the trace records it. */
 class LeftOutIT {
     private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
     private static final String SPAN = "b7ad6b7169203331";
@@ -38,7 +38,7 @@ class LeftOutIT {
         return call.attributes.getOrDefault("http.path", "");
     }
 
-    /** Requests that were recorded, by their path. */
+    /** Recorded requests, by path. */
     private static Set<String> requests(Watched shop, String prefix) {
         return shop.roots().stream()
                 .filter(root -> root.kind == 2)
@@ -96,7 +96,9 @@ class LeftOutIT {
         }
     }
 
-    /** What other threads do to answer belongs to the request and begins no traces of its own. */
+    /**
+     * Work of other threads for an answer belongs to the request and begins no trace of its own.
+     */
     @ParameterizedTest
     @MethodSource("jdks")
     void whatIsAnsweredLaterIsLeftOutWhole(int jdk) throws Exception {
@@ -120,7 +122,7 @@ class LeftOutIT {
         }
     }
 
-    /** By default nothing is left out, and nobody is told to. */
+    /** By default every trace is recorded, and headers have the sampled flag. */
     @ParameterizedTest
     @MethodSource("jdks")
     void withoutTheSettingHeadersLeaveNothingOut(int jdk) throws Exception {

@@ -12,8 +12,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * A real PostgreSQL of the test's own in a fresh directory, gone when closed. It refuses to run as
- * root, so root steps down.
+ * A PostgreSQL server for the test in a new directory, deleted on close. The server refuses to run
+ * as root, so root switches to another user.
  */
 final class Postgres implements AutoCloseable {
     private static final boolean IS_ROOT = System.getProperty("user.name").equals("root");
@@ -36,7 +36,7 @@ final class Postgres implements AutoCloseable {
         return "jdbc:postgresql://127.0.0.1:" + port + "/postgres";
     }
 
-    /** Debian keeps the server's programs out of PATH, one folder for each version. */
+    /** Debian keeps the server's programs out of PATH, in one directory per version. */
     private static Path programs() throws IOException {
         Path debian = Path.of("/usr/lib/postgresql");
         List<Path> folders = new ArrayList<>();

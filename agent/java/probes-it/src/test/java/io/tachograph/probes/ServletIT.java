@@ -77,7 +77,7 @@ class ServletIT {
                     tomcat.root("GET /shop/later").shape());
 
             // The error page of /broken is a second dispatch of the same request: a method call,
-            // but no second request.
+            // but not a second request.
             long requests = tomcat.roots().stream().filter(root -> root.kind == 2).count();
             assertEquals(6, requests, () -> tomcat.shapes().toString());
         }
@@ -106,7 +106,7 @@ class ServletIT {
         }
     }
 
-    /** What throws when it is asked must not keep the thread's next request from being recorded. */
+    /** A wrapper that throws must not keep the thread's next request from being recorded. */
     @ParameterizedTest
     @MethodSource("jdks")
     void aRequestThatCannotBeAskedIsTheOnlyOneLost(int jdk) throws Exception {

@@ -29,14 +29,14 @@ import java.util.jar.JarOutputStream;
 import java.util.jar.Manifest;
 import java.util.zip.CRC32;
 
-/** The agent where others have set the scene: a jar of jars, a second agent. */
+/** The agent in special environments: a jar of jars, a second agent. */
 class SurroundingsIT {
     private static final String LOADER = "org/springframework/boot/loader/";
 
     @TempDir static Path folder;
     private static Path fatJar;
 
-    /** As Spring Boot's build plug-in does it. */
+    /** Packs the jar like Spring Boot's build plug-in. */
     @BeforeAll
     static void pack() throws IOException {
         fatJar = folder.resolve("shop.jar");
@@ -58,7 +58,7 @@ class SurroundingsIT {
                 }
             }
             for (String directory : List.of("BOOT-INF/", "BOOT-INF/classes/", "BOOT-INF/lib/")) {
-                store(out, directory, new byte[0]); // the loader looks for these entries
+                store(out, directory, new byte[0]); // the loader requires these entries
             }
             for (Class<?> type : List.of(BootShop.class, BootShop.Ads.class)) {
                 String name = type.getName().replace('.', '/') + ".class";
@@ -74,7 +74,7 @@ class SurroundingsIT {
         }
     }
 
-    /** Jars in a jar are not compressed: the loader reads them in their place. */
+    /** Nested jars are not compressed: the loader reads them in place. */
     private static void store(JarOutputStream out, String name, byte[] bytes) throws IOException {
         CRC32 crc = new CRC32();
         crc.update(bytes);

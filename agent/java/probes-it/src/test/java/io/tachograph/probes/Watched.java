@@ -24,7 +24,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
-/** A program in a JVM of its own with the agent, and the server that the agent reports to. */
+/** A program with the agent in its own JVM, and the server that the agent reports to. */
 final class Watched implements AutoCloseable {
     private static final long START_S_MAX = 120;
     private static final long END_S_MAX = 300;
@@ -46,7 +46,7 @@ final class Watched implements AutoCloseable {
     }
 
     /**
-     * @param settings variables of the environment, beside those that every program has
+     * @param settings environment variables in addition to those of every program
      */
     Watched(int jdk, Map<String, String> settings, Class<?> main, String... arguments)
             throws IOException {
@@ -85,19 +85,19 @@ final class Watched implements AutoCloseable {
     }
 
     /**
-     * A program in one jar with all its libraries.
+     * A program packed into one jar with its libraries.
      *
-     * @param main the class that the jar starts
+     * @param main the main class of the jar
      */
     static Watched jar(int jdk, Class<?> main, Path jar) throws IOException {
         return new Watched(jdk, Map.of(), main, List.of(AGENT), List.of("-jar", jar.toString()));
     }
 
     /**
-     * With another agent beside ours.
+     * A program with another agent next to ours.
      *
-     * @param options of the JVM, its {@code -javaagent} among them
-     * @param first the other one comes first
+     * @param options of the JVM, including the other {@code -javaagent}
+     * @param first true if the other agent comes first
      */
     static Watched beside(int jdk, Class<?> main, List<String> options, boolean first)
             throws IOException {
@@ -106,7 +106,7 @@ final class Watched implements AutoCloseable {
         return new Watched(jdk, Map.of(), main, agents, launch(main));
     }
 
-    /** Jars on the class path whose path fits. */
+    /** Jars on the class path with a matching path. */
     static List<Path> jars(String pattern) {
         return Arrays.stream(
                         System.getProperty("java.class.path")
@@ -116,7 +116,7 @@ final class Watched implements AutoCloseable {
                 .collect(Collectors.toList());
     }
 
-    /** The program brings its libraries; of ours it has the agent only. */
+    /** The program brings its libraries; of this project it gets only the agent. */
     private static String classPath() {
         return Arrays.stream(
                         System.getProperty("java.class.path")
@@ -130,7 +130,7 @@ final class Watched implements AutoCloseable {
                 .collect(Collectors.joining(System.getProperty("path.separator")));
     }
 
-    /** What the program printed after {@code PORT}, once it has. */
+    /** The port printed by the program; waits for it. */
     int port() throws IOException, InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_S_MAX);
         while (System.nanoTime() < until && process.isAlive()) {
@@ -145,13 +145,13 @@ final class Watched implements AutoCloseable {
     }
 
     /**
-     * @param headers names and values in turn
+     * @param headers names and values alternately
      */
     int get(String path, String... headers) throws IOException, InterruptedException {
         return get(port(), path, headers);
     }
 
-    /** As {@link #get(String, String...)}, of a program with several ports. */
+    /** As {@link #get(String, String...)}, for a program with several ports. */
     int get(int port, String path, String... headers) throws IOException, InterruptedException {
         HttpRequest.Builder request =
                 HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path));
@@ -161,7 +161,7 @@ final class Watched implements AutoCloseable {
         return HTTP.send(request.build(), HttpResponse.BodyHandlers.ofString()).statusCode();
     }
 
-    /** Waits for a trace. @return the first root that fits */
+    /** Waits for a trace. @return the first matching root */
     Call root(Predicate<Call> wanted) throws InterruptedException, IOException {
         Predicate<Decoder> isThere =
                 decoder ->
@@ -183,7 +183,7 @@ final class Watched implements AutoCloseable {
         return root(call -> call.operation.equals(operation));
     }
 
-    /** Waits until so many traces fit, at least. @return those that do */
+    /** Waits for at least this many matching traces. @return all matching ones */
     List<Call> roots(int count, Predicate<Call> wanted) throws InterruptedException, IOException {
         Predicate<Decoder> areThere =
                 decoder -> decoder.roots.stream().filter(wanted).count() >= count;
@@ -194,7 +194,7 @@ final class Watched implements AutoCloseable {
         return roots().stream().filter(wanted).collect(Collectors.toList());
     }
 
-    /** The last value of each series of a name, by the labels that are given. */
+    /** The last value of each series of a metric, by the values of the given labels. */
     Map<List<String>, Number> samples(String name, String... labels) {
         Map<List<String>, Number> values = new HashMap<>();
         synchronized (server) {
@@ -211,7 +211,7 @@ final class Watched implements AutoCloseable {
         return values;
     }
 
-    /** Everything that the agent sent, as text of one byte a character. */
+    /** All bytes sent by the agent, as text of one byte per character. */
     String sent() {
         return server.copy.toString(StandardCharsets.ISO_8859_1);
     }
@@ -226,7 +226,7 @@ final class Watched implements AutoCloseable {
         return roots().stream().map(Call::shape).collect(Collectors.toList());
     }
 
-    /** Waits until the program has ended by itself and everything it recorded is here. */
+    /** Waits until the program has ended and all its records have arrived. */
     void end() throws InterruptedException, IOException {
         boolean ended = process.waitFor(END_S_MAX, TimeUnit.SECONDS);
         if (!ended || process.exitValue() != 0) {
@@ -237,7 +237,7 @@ final class Watched implements AutoCloseable {
         }
     }
 
-    /** Waits until the program has printed it. @return whether it has */
+    /** Waits until the program has printed the text. @return whether it has */
     boolean awaitOutput(String text) throws IOException, InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(ARRIVAL_S_MAX);
         while (!output().contains(text) && System.nanoTime() < until) {

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 import java.io.IOException;
 
-/** What a class inherits, also where some of its ancestors cannot be described. */
+/** Inherited types of a class, also if some of its ancestors have no class file. */
 class InheritsTest {
     interface Made {}
 
@@ -30,7 +30,7 @@ class InheritsTest {
 
     private static final String HERE = InheritsTest.class.getName() + "$";
 
-    /** Class files of all but those whose names begin with Made. */
+    /** Class files of all classes except those whose names begin with Made. */
     private static TypeDescription describe(String name) {
         ClassFileLocator all = ClassFileLocator.ForClassLoader.of(Wanted.class.getClassLoader());
         ClassFileLocator some =

@@ -48,7 +48,7 @@ public final class Compiled {
         said = found.getDiagnostics().stream().map(Compiled::shown).collect(Collectors.toList());
     }
 
-    /** @param source {@code package p;} is put before it */
+    /** @param source prefixed with {@code package p;} */
     public static Compiled of(String className, String source) {
         return new Compiled("p." + className, "package p; " + source);
     }
@@ -57,7 +57,10 @@ public final class Compiled {
         return said.getLineNumber() + ": " + said.getMessage(Locale.ROOT);
     }
 
-    /** The classes, and those of the API, for themselves; of the agent only what is given. */
+    /**
+     * The classes and the API in a class loader of their own, with only the given classes of the
+     * agent.
+     */
     public ClassLoader apart(Path... more) throws IOException {
         List<URL> urls = new ArrayList<>();
         urls.add(Path.of("target/classes").toUri().toURL());
@@ -94,7 +97,7 @@ public final class Compiled {
         }
     }
 
-    /** Keeps what is written: classes for later, generated sources for the compiler. */
+    /** Keeps output in memory: classes for later, generated sources for the compiler. */
     private final class Memory extends ForwardingJavaFileManager<JavaFileManager> {
         Memory(JavaFileManager files) {
             super(files);

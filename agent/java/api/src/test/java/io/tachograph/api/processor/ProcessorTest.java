@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** What is said of declarations that cannot be followed, and that nothing is said of the others. */
+/** Messages for invalid declarations, and no messages for valid ones. */
 class ProcessorTest {
     private static final String IMPORTS =
             "import io.tachograph.api.Record; import io.tachograph.api.Unit;";
@@ -119,7 +119,7 @@ class ProcessorTest {
         assertEquals(List.of(), Compiled.of("T", IMPORTS + source).said);
     }
 
-    /** One past each is among the {@link #wrong}. */
+    /** One past each bound is among the {@link #wrong} cases. */
     @ParameterizedTest
     @MethodSource("atTheBounds")
     void theBoundsThemselvesAreAllowed(String source) {

@@ -30,7 +30,7 @@ class SettingsTest {
         assertEquals(100_000_000, settings.number(Setting.BLOCK_MAX));
         assertEquals(16 << 20, settings.number(Setting.QUEUE));
         assertEquals(List.of(), settings.list(Setting.INCLUDE));
-        assertEquals(0, settings.number(Setting.TRACES_MAX), "every trace is kept");
+        assertEquals(0, settings.number(Setting.TRACES_MAX), "every trace is recorded");
     }
 
     @Test
@@ -100,7 +100,7 @@ enabled = 1            | toml enabled=1: expected true or false; using true
     }
 
     @Test
-    void theGoodLinesOfABrokenFileAreKept() throws Exception {
+    void theValidLinesOfAnInvalidFileApply() throws Exception {
         Settings settings =
                 load(
                         "service = shop\nhost = \"kept\"\nhost = \"twice\"\n",
@@ -125,7 +125,7 @@ enabled = 1            | toml enabled=1: expected true or false; using true
         assertEquals(expected, settings.number(Setting.OVERHEAD_MAX));
     }
 
-    /** Each bound, and the value beside it; what counts is as {@link Settings#number} has it. */
+    /** Each bound, and the value next to it; expected values as in {@link Settings#number}. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -171,13 +171,13 @@ TRACES_MAX          | 1000000001 | 0               | at most 1000000000 is allow
     }
 
     @Test
-    void aWrongVariableIsNotMadeUpForByTheFile() throws Exception {
+    void theFileDoesNotReplaceAWrongVariable() throws Exception {
         Settings settings = load("buffer = 128\n", Map.of("TACHO_BUFFER", "x"));
         assertEquals(32_768, settings.count(Setting.BUFFER), "as the warning says");
     }
 
     @Test
-    void whatIsTheCommandLinesIsLeftAlone() {
+    void variablesOfTheCommandLineAreIgnored() {
         Map<String, String> environment = Map.of("TACHO_AGENT_JAR", "/a.jar", "TACHO", "bin/tacho");
         assertEquals(List.of(), Settings.load(null, environment).warnings());
     }

@@ -16,12 +16,15 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** What is moved, when, and what is said of it. */
+/** Which operations are moved, when, and with which reason. */
 class LimitsTest {
     private static final Costs COSTS = new Costs(100, 60, 2);
     private static final long SECOND = 1_000_000_000L;
 
-    /** Operation 1 has so many calls, 2 a tenth, 3 a hundredth, 4 as many but cannot be moved. */
+    /**
+     * Calls per second: operation 1 has the given number, 2 a tenth, 3 a hundredth; 4 as many as 1,
+     * but it cannot be moved.
+     */
     private static Window window(long calls, long processNanos, long senderNanos) {
         Window window = new Window(SECOND, processNanos, senderNanos);
         window.add(1, calls, 0, true, COSTS);
@@ -47,12 +50,12 @@ class LimitsTest {
         assertEquals("", judge(limits, window(900_000, SECOND, 0)));
         assertEquals("", judge(limits, window(1_000_001, SECOND, 0)));
         assertEquals("1: rate 1.2 M/s over 1 M/s", judge(limits, window(1_200_000, SECOND, 0)));
-        assertEquals("", judge(limits, window(1_000_000, SECOND, 0)), "the limit itself is kept");
+        assertEquals("", judge(limits, window(1_000_000, SECOND, 0)), "at the limit");
         assertEquals("", judge(limits, window(20_000_000, SECOND, 0), 1, 2), "moved already");
     }
 
     @Test
-    void theHottestAreMovedUntilTheBudgetIsKept() {
+    void theHottestOperationsAreMovedUntilTheBudgetIsMet() {
         // 2.11 million calls of 100 ns: 21 % of a second, and 0.0211 s of the sender.
         Limits slight = new Limits(0, 210_000, false);
         assertEquals("", judge(slight, window(1_000_000, SECOND, SECOND / 50)));
@@ -75,7 +78,7 @@ class LimitsTest {
         Limits limits = new Limits(0, 1, false);
         for (int window = 0; window < 4; window++) {
             assertEquals("", judge(limits, window(1_000, SECOND / 51, 0)));
-            assertEquals("", judge(limits, window(1_000, 0, 0)), "processor time is not known");
+            assertEquals("", judge(limits, window(1_000, 0, 0)), "processor time is unknown");
         }
         assertTrue(limits.judge(window(0, SECOND, 0), COSTS, each -> false).kept);
     }
@@ -93,10 +96,10 @@ class LimitsTest {
         }
     }
 
-    /** Share of the processor time that is allowed, and what becomes of the traces. */
+    /** Allowed share of the processor time, and the resulting factor for traces. */
     @ParameterizedTest
     @CsvSource({
-        // 2.11 million calls of 100 ns, 1 million left out of 2 ns: 21.3 % of a second.
+        // 2.11 million calls of 100 ns, 1 million unrecorded ones of 2 ns: 21.3 % of a second.
         "211000, 0.8905, overhead 21 % over 21 %",
         "110000, 0.460, overhead 21 % over 11 %",
         "10000, 0.033, overhead 21 % over 1 %",
@@ -116,7 +119,7 @@ class LimitsTest {
         assertEquals(traces, verdict.traces, 0.001);
         assertEquals(reason, verdict.fewer);
         assertEquals(reason.isEmpty(), verdict.kept);
-        assertEquals(List.of(), verdict.moves, "an aggregated call costs more than one left out");
+        assertEquals(List.of(), verdict.moves, "aggregated calls cost more than unrecorded ones");
     }
 
     @ParameterizedTest
@@ -155,7 +158,7 @@ class LimitsTest {
         Costs first = calibration.costs();
         calibration.measure();
         Costs costs = calibration.costs();
-        assertTrue(costs.recordNanos <= first.recordNanos, "the least counts");
+        assertTrue(costs.recordNanos <= first.recordNanos, "the lowest cost counts");
         assertTrue(costs.aggregateNanos <= first.aggregateNanos);
         assertTrue(costs.recordNanos > 1 && costs.recordNanos < 100_000, "" + costs.recordNanos);
         assertTrue(costs.aggregateNanos > 1 && costs.aggregateNanos < 100_000);

@@ -30,11 +30,11 @@ import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/** The rate of recorded traces, second by second: time and load are made up. */
+/** The rate of recorded traces, second by second, with simulated time and load. */
 class TraceKeeperTest {
     private static final String HEADER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-";
 
-    /** A program whose traces begin with the operations that a table names. */
+    /** A program whose traces begin with the operations of a table. */
     private static final class Load {
         final ByteArrayOutputStream said = new ByteArrayOutputStream();
         final AgentLog log = AgentLog.to(new PrintStream(said), false);
@@ -53,7 +53,7 @@ class TraceKeeperTest {
             keeper = new TraceKeeper(buffers, moves, log);
         }
 
-        /** Where the name has a slash, what follows it are the flags of the header it came with. */
+        /** If the name has a slash, the part after it is the flags of the incoming header. */
         private void trace(String name) {
             String[] parts = name.split("/");
             Context cause = parts.length == 1 ? null : Context.parse(HEADER + parts[1]);
@@ -63,14 +63,16 @@ class TraceKeeperTest {
             buffer.exit(token);
             buffer.free(buffer.published());
             if (token > 0 && cause != null) {
-                buffer.takeObject(); // the reader's part: the parent
+                buffer.takeObject(); // as the reader does: takes the parent
             }
             made.merge(parts[0], 1L, Long::sum);
             kept.merge(parts[0], token > 0 ? 1L : 0L, Long::sum);
             keptInSecond += token > 0 ? 1 : 0;
         }
 
-        /** A second of {@code hot=50000 rare=1}, in any order. @return how many were kept */
+        /**
+         * A second of {@code hot=50000 rare=1}, in random order. @return number of recorded traces
+         */
         long second(String rates) {
             List<String> order = new ArrayList<>();
             for (String rate : rates.split(" ")) {
@@ -84,7 +86,7 @@ class TraceKeeperTest {
             return keptInSecond;
         }
 
-        /** What the gates say of an operation: kept and made. */
+        /** The counts of an operation: recorded of total. */
         String told(String name) {
             TraceCounts counts = new TraceCounts(buffers);
             counts.read();
@@ -119,17 +121,17 @@ class TraceKeeperTest {
         assertArrayEquals(numbers(expected), TraceShares.of(budget, numbers(wanted)), 0.001);
     }
 
-    /** The limit, what there is in a second, and of which operation how much is kept in 20 s. */
+    /** The limit, the load of a second, and the least number recorded of each operation in 20 s. */
     @ParameterizedTest
     @CsvSource({
-        // Nothing is over the limit: everything is kept, from the first second on.
+        // Below the limit: everything is recorded from the first second on.
         "100, a=60 b=30 c=1, a=1200 b=600 c=20, 91",
         "100, a=100, a=2000, 100",
         // One is hot, the rare ones lose nothing.
         "100, hot=20000 rare=1, hot=1700 rare=20, 100",
         "100, hot=20000 some=30 rare=1, hot=1100 some=571 rare=20, 100",
         "1000, hot=50000 hotter=90000 rare=2, hot=8500 hotter=8500 rare=39, 1000",
-        // More operations than the limit: each gets an equal part.
+        // More operations than the limit: each gets an equal share.
         "3, a=50 b=50 c=50 d=50 e=50 f=50, a=8 b=8 c=8 d=8 e=8 f=8, 3",
         "1, hot=3000, hot=14, 1",
     })
@@ -139,7 +141,7 @@ class TraceKeeperTest {
         long all = 0;
         for (int second = 0; second < seconds; second++) {
             long kept = load.second(rates);
-            // One each is saved for what was not seen for a while.
+            // One permit each is saved for operations that were idle.
             assertTrue(kept <= ofSecond + rates.split(" ").length, kept + " kept");
             all += kept;
         }
@@ -152,9 +154,9 @@ class TraceKeeperTest {
         }
     }
 
-    /** It must hold at once, before anything was learned of it. */
+    /** The limit must hold at once, before the load is known. */
     @Test
-    void aSuddenRushIsHeldInItsFirstSecond() {
+    void aBurstIsLimitedInItsFirstSecond() {
         Load load = new Load(100);
         for (int second = 0; second < 5; second++) {
             assertEquals(21, load.second("a=20 b=1"));
@@ -162,13 +164,13 @@ class TraceKeeperTest {
         long rush = load.second("a=30000 b=1 c=1");
         assertTrue(rush <= 101 && rush >= 90, rush + " kept in the rush");
         assertEquals(6, load.kept.get("b"), "b has its own share");
-        assertEquals(1, load.kept.get("c"), "the first one of an operation is kept");
+        assertEquals(1, load.kept.get("c"), "the first one of an operation is recorded");
         long after = load.second("a=30000 b=1 c=1");
         assertTrue(after <= 101 && after >= 80, after + " kept after it");
     }
 
     @Test
-    void whatComesNowAndThenIsKept() {
+    void rareTracesAreRecorded() {
         Load load = new Load(50);
         for (int second = 0; second < 60; second++) {
             load.second(second % 10 == 9 ? "hot=5000 rare=1" : "hot=5000");
@@ -188,9 +190,9 @@ class TraceKeeperTest {
         assertEquals(from, load.told("from"));
     }
 
-    /** What begins here has what they leave, a tenth at least. */
+    /** Traces that begin here get the rest of the limit, at least a tenth. */
     @Test
-    void tracesFromElsewhereComeFirst() {
+    void tracesOfOtherProcessesComeFirst() {
         Load load = new Load(100);
         load.second("from/01=80 own=5000");
         long before = load.kept.get("own");
@@ -210,10 +212,10 @@ class TraceKeeperTest {
     }
 
     @Test
-    void thatTracesAreLeftOutIsSaidOnce() {
+    void unrecordedTracesAreLoggedOnce() {
         Load load = new Load(10);
         load.second("a=100 b=1");
-        assertEquals("", load.said.toString(), "a burst is no news");
+        assertEquals("", load.said.toString(), "a burst is not logged");
         load.second("a=0 b=1");
         load.second("a=1000 b=1");
         load.second("a=1001 b=1");
@@ -227,7 +229,7 @@ class TraceKeeperTest {
             load.second("a=1 b=1");
             seconds++;
         }
-        // What is kept in a second follows from the one before, so the first may leave some out.
+        // The shares of a second follow from the previous one, so the first second may reject some.
         assertTrue(seconds == 30 || seconds == 31, "said after " + seconds);
         assertEquals("all traces are recorded again", said(load).get(1));
     }
@@ -260,6 +262,6 @@ class TraceKeeperTest {
         assertEquals(1_000, load.keeper.limit(), 1e-9);
         assertTrue(load.keeper.lower(0, 100, "overhead 4 % over 1 %"));
         assertEquals(1, load.keeper.limit(), 1e-9);
-        assertFalse(load.keeper.lower(0.5, 1, "overhead 4 % over 1 %"), "one is the least");
+        assertFalse(load.keeper.lower(0.5, 1, "overhead 4 % over 1 %"), "one is the minimum");
     }
 }

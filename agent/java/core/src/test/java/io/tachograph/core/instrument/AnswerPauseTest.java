@@ -19,7 +19,7 @@ class AnswerPauseTest {
         return pause.left(hasNews, START + millis * MILLI) / MILLI;
     }
 
-    /** Answers at these moments in turn, and how long news has to wait after each, in ms. */
+    /** Times of successive answers, and the pause before news after each, in ms. */
     @ParameterizedTest
     @CsvSource({
         "0, 200",
@@ -39,7 +39,7 @@ class AnswerPauseTest {
     }
 
     @Test
-    void aQuestionIsAnsweredAtOnceAndRoutineAfterFiveSeconds() {
+    void probesIsAnsweredAtOnceAndUpdatesFollowAfterFiveSeconds() {
         assertEquals(0, leftAt(false, 0));
         pause.answered(START);
         assertEquals(1, leftAt(false, 4_999));
@@ -48,6 +48,6 @@ class AnswerPauseTest {
         pause.restart();
         assertEquals(0, leftAt(true, 101));
         pause.answered(START + 101 * MILLI);
-        assertEquals(200, leftAt(true, 101), "as at the first");
+        assertEquals(200, leftAt(true, 101), "as after the first");
     }
 }

@@ -7,7 +7,7 @@ import net.bytebuddy.jar.asm.Label;
 
 import org.junit.jupiter.api.Test;
 
-/** Constructors of class files that have no frames. */
+/** Constructors in class files without stack map frames. */
 class InitialisedTest {
     private final Initialised self = new Initialised();
 
@@ -27,7 +27,7 @@ class InitialisedTest {
      * </pre>
      */
     @Test
-    void eachHandlerOfATryKnowsWhereItComesFrom() {
+    void eachHandlerOfATryHasTheStateOfItsRange() {
         Label tried = new Label();
         Label one = new Label();
         Label other = new Label();

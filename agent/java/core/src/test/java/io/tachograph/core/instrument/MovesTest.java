@@ -13,7 +13,8 @@ import java.io.PrintStream;
 import java.util.stream.Collectors;
 
 /**
- * What is done about moves: the byte code follows those of operations, the server is told of all.
+ * Effects of moves: the byte code follows moves of operations, all moves are reported to the
+ * server.
  */
 class MovesTest {
     private final Moves moves =

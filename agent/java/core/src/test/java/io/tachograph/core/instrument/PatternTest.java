@@ -21,7 +21,7 @@ import java.util.stream.Stream;
 class PatternTest {
     private static final Path DECISIONS = Path.of("../../../testdata/rules/decisions.vec");
 
-    /** Name of a case and its lines. */
+    /** Name of each case and its lines. */
     static Stream<Arguments> decisions() throws IOException {
         return Arrays.stream(Files.readString(DECISIONS).split("\n\n"))
                 .map(block -> block.lines().filter(line -> !line.startsWith("#")).toList())

@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Own settings, then the server's rules: the last that fits a method decides. */
+/** Settings, then rules of the server: the last rule that matches a method decides. */
 class SelectionTest {
     @Retention
     static class Board {
@@ -80,7 +80,7 @@ class SelectionTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                // include | exclude | rules of the server | what is watched
+                // include | exclude | rules of the server | instrumented methods
                 "          |                 |                            | ''",
                 "HERE$*    |                 |                            | <init> getCount post"
                         + " step",
@@ -109,7 +109,7 @@ class SelectionTest {
     }
 
     @Test
-    void countsWhatEachRuleFitsAndDecides() {
+    void countsMatchesAndDecisionsOfEachRule() {
         Selection selection =
                 selection("HERE$*", "HERE$*.get*", "0 HERE$Board.post, 1 nowhere..*, 1 @HERE$Hot");
         WatchedClasses watched = new WatchedClasses(new Unwatched());
@@ -118,12 +118,12 @@ class SelectionTest {
         assertArrayEquals(new long[] {4, 1, 1, 0, 1}, totals.fits);
         assertArrayEquals(new long[] {1, 1, 1, 0, 1}, totals.decides);
         assertEquals(2, totals.recorded);
-        assertEquals(1, totals.off, "what exclude leaves out is not switched off by a rule");
-        assertEquals(0, watched.totals(selection.replace(List.of())).classes, "is out of date");
+        assertEquals(1, totals.off, "methods in exclude are not switched off by a rule");
+        assertEquals(0, watched.totals(selection.replace(List.of())).classes, "is outdated");
     }
 
     @Test
-    void tellsOfClassesThatARuleConcerns() {
+    void reportsClassesThatARuleMatches() {
         Selection selection = selection("HERE$*", "", "");
         WatchedClasses watched = new WatchedClasses(new Unwatched());
         watched.put(null, BOARD.getName(), selection.decide(BOARD));
@@ -139,7 +139,7 @@ class SelectionTest {
     }
 
     @Test
-    void aClassThatCannotBeChangedCountsAsItIs() {
+    void aClassThatCannotBeChangedCountsUnchanged() {
         Selection selection = selection("HERE$*", "", "");
         WatchedClasses watched = new WatchedClasses(new Unwatched());
         ClassLoader loader = getClass().getClassLoader();
@@ -152,7 +152,7 @@ class SelectionTest {
     }
 
     @Test
-    void brokenPatternsOfTheSettingsAreNamed() {
+    void invalidPatternsOfTheSettingsAreLogged() {
         Selection selection = selection("no pattern,HERE$*", "", "");
         assertEquals(1, selection.ownCount());
         assertTrue(said.toString().contains("no pattern"), said.toString());

@@ -15,10 +15,10 @@ import org.junit.jupiter.api.Test;
 
 import java.util.Map;
 
-/** What is counted between two samples, for those who judge that time. */
+/** Counts between two samples, the input of the overhead limits. */
 class TraceSamplerTest {
     @Test
-    void tracesOfTheWholeIntervalAreKnown() {
+    void tracesOfTheWholeIntervalAreCounted() {
         Buffers.Options options = new Buffers.Options();
         options.tracesMax = 100;
         Buffers buffers = new Buffers(new Session(1, 2), options);
@@ -32,7 +32,7 @@ class TraceSamplerTest {
                 buffer.exit(buffer.enter(operation));
             }
             sampler.sample(new SampleBatch(1));
-            // One that an operation always has, and a hundred: after 40 there are 61 left.
+            // One that is always recorded, and a hundred: after 40 there are 61 left.
             assertEquals(Math.min(61, traces), sampler.kept());
         }
     }

@@ -24,14 +24,14 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The protocol's bounds, each at the bound and one past it. */
+/** Bounds of the protocol, each at the bound and one past it. */
 class BoundsTest {
     private static final int HELLO_HEAD = 5 + 2 + 16;
 
     /**
-     * Offers so many of what is bounded.
+     * Offers this many items.
      *
-     * @return how many were taken; -1 where the whole is refused
+     * @return number of accepted items; -1 if all are refused
      */
     private static int taken(String what, int count) throws Exception {
         try {
@@ -108,7 +108,7 @@ class BoundsTest {
         return (int) body.varint();
     }
 
-    /** Of a text, the bytes that are kept as they are. */
+    /** Number of bytes of a text that remain unchanged. */
     private static int kept(String cut, int bytes) {
         int length = cut.getBytes(StandardCharsets.UTF_8).length;
         return cut.equals("x".repeat(bytes)) ? bytes : cut.endsWith("x…") ? length : -2;
@@ -117,7 +117,7 @@ class BoundsTest {
     private static int fault(int bytes) throws FrameReader.Damaged {
         BodyReader body = bodyOf(new ProbeReport().rule(1, "x".repeat(bytes)).frame());
         for (int field = 0; field < 7; field++) {
-            body.varint(); // the same, then a rule's number and its methods
+            body.varint(); // the same, then number and methods of a rule
         }
         return kept(body.string(), bytes);
     }

@@ -23,7 +23,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-/** Declared records between the events of calls, from a ring to what a server reads. */
+/** Declared records between the events of calls, from the ring to the decoder. */
 class DeclaredRingTest {
     private static final int ORDER =
             RecordTypes.shared().id("test_order", "SJ", "customer", "", "items", "pcs");
@@ -73,7 +73,7 @@ class DeclaredRingTest {
         return buffer.enter(Operations.shared().id(Operations.METHOD, name));
     }
 
-    /** Everything to the decoder, as to a server; numbers of frames rise. */
+    /** Passes all frames to the decoder, as to a server; frame numbers rise. */
     private void pass() {
         reader.read();
         outbox.close();
@@ -142,7 +142,7 @@ class DeclaredRingTest {
     }
 
     @Test
-    void aFullRingLeavesRecordsOutWholeAndKeepsRoomForExits() {
+    void aFullRingDropsWholeRecordsAndKeepsRoomForExits() {
         int call = enter("outer");
         int kept = 0;
         for (int at = 0; at < 500; at++) {
@@ -163,7 +163,7 @@ class DeclaredRingTest {
     }
 
     @Test
-    void aTypeWithoutRoomAndARecordLongerThanTheRingAreLeftOut() {
+    void aTypeWithoutRoomAndARecordLongerThanTheRingAreDropped() {
         assertFalse(buffer.records().begin(0, 0, 0));
         assertFalse(buffer.records().begin(NUMBER, 300, 0));
         assertFalse(buffer.records().begin(ORDER, 1, 40), "the ring of objects has 32");
@@ -180,7 +180,7 @@ class DeclaredRingTest {
     }
 
     @Test
-    void whatIsBegunAndNotEndedWasNever() {
+    void aRecordWithoutEndIsNotPublished() {
         RecordCursor cursor = buffer.records();
         assertTrue(cursor.begin(ORDER, 1, 1));
         cursor.put("half");

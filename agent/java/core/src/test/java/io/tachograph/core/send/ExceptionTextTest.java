@@ -20,7 +20,7 @@ import javax.naming.NamingException;
 
 class ExceptionTextTest {
     @Test
-    void messagesOfDatabasesAndOfWhatWrapsThemAreNotTold() {
+    void messagesOfDatabasesAndOfWrappersAreNotRecorded() {
         SQLException failed = new SQLException("invalid input: \"s3cret\"", "22P02", 7);
         Throwable wrapped = failed;
         for (int depth = 0; depth < 40; depth++) {
@@ -31,7 +31,7 @@ class ExceptionTextTest {
         }
     }
 
-    /** What the program overrides, and where it fails if anybody else runs it. */
+    /** Overrides methods, which fail if any other code calls them. */
     private static final class Trap extends RuntimeException {
         private static final long serialVersionUID = 1;
 
@@ -59,7 +59,7 @@ class ExceptionTextTest {
                 saxOf(new Trap()));
     }
 
-    /** It asks its cause for the message that it has not. */
+    /** Its missing message is read from its cause. */
     private static Exception saxOf(Exception cause) {
         SAXException wrapping = new SAXException();
         wrapping.initCause(cause);
@@ -82,9 +82,9 @@ class ExceptionTextTest {
         assertTrue(text.startsWith(wrapping.getClass().getName()), text);
     }
 
-    /** {@code Throwable.getCause} waits for it. */
+    /** {@code Throwable.getCause} waits for the lock. */
     @Test
-    void aLockThatTheProgramHoldsIsNotWaitedFor() throws Exception {
+    void aLockHeldByTheProgramIsNotTaken() throws Exception {
         Throwable thrown = new IllegalStateException("locked");
         FutureTask<String> text = new FutureTask<>(() -> ExceptionText.of(thrown));
         synchronized (thrown) {
@@ -97,7 +97,7 @@ class ExceptionTextTest {
     }
 
     @Test
-    void othersAreToldAndAllIfAskedFor() {
+    void otherMessagesAreRecordedAndAllIfConfigured() {
         assertEquals(
                 "java.lang.IllegalStateException: why",
                 ExceptionText.of(new IllegalStateException("why", new RuntimeException())));

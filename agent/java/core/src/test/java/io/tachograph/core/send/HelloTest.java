@@ -13,7 +13,7 @@ import java.util.Map;
 
 class HelloTest {
     @Test
-    void theBytesAreThoseOfTheVectors() throws Exception {
+    void theBytesMatchTheVectors() throws Exception {
         Vectors.Case expected = Vectors.read("control.vec").get("hello-with-secret");
         Session session = Session.of(HexFormat.of().parseHex(expected.one("secret")));
         String id = String.format("%016x%016x", session.high(), session.low());

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 
 import java.util.Map;
 
-/** How long a call may leave out what its thread does: the bound, and one past it. */
+/** Longest time for which a call suppresses its thread: the bound, and one past it. */
 class LeftOutRingTest {
     private static final int OPERATION = Operations.shared().id(Operations.METHOD, "left out");
     private static final long START = Long.MAX_VALUE - 5; // clocks wrap
@@ -45,7 +45,7 @@ class LeftOutRingTest {
         return token > 0;
     }
 
-    /** A look of the sender, so long after the start. @return whether calls are recorded then */
+    /** A pass of the sender, this long after the start. @return whether calls are recorded then */
     private boolean isRecordedAfter(long nanos) {
         reader.boundLeftOut(START + nanos);
         return isRecorded();
@@ -62,7 +62,7 @@ class LeftOutRingTest {
     }
 
     @Test
-    void callsThatEndAreNotAddedUp() {
+    void endedCallsAreNotAddedUp() {
         for (int minute = 0; minute < 3; minute++) {
             int token = buffer.enter(OPERATION);
             assertTrue(token < 0);

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** What is said of outages, by the second at which things happen. */
+/** Log lines about outages, by the second of each event. */
 class OutagesTest {
     private static final String GOES_ON = "; the program goes on, the agent keeps trying";
 
@@ -23,8 +23,8 @@ class OutagesTest {
     private final Outages outages = new Outages(AgentLog.to(new PrintStream(said), false), totals);
 
     /**
-     * @param event {@code 3 lost}, {@code 3 fails} (a try), {@code 3 connects}, {@code 3 drops}
-     *     (five records)
+     * @param event {@code 3 lost}, {@code 3 fails} (an attempt), {@code 3 connects}, {@code 3
+     *     drops} (five records)
      */
     private void happens(String event) {
         String[] words = event.trim().split(" ");
@@ -39,7 +39,7 @@ class OutagesTest {
                 totals.callsDroppedInQueue += 3;
                 totals.entriesDropped++;
                 totals.samplesDropped++;
-                totals.entriesFailed += 7; // of the program's own making
+                totals.entriesFailed += 7; // failures in code of the program
             }
         }
     }

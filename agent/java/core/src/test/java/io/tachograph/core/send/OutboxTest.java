@@ -10,7 +10,7 @@ import io.tachograph.core.wire.Dictionary;
 
 import org.junit.jupiter.api.Test;
 
-/** Frames wait until they are acknowledged, keep their numbers, and have a bound. */
+/** Frames wait until they are acknowledged, keep their numbers, and are bounded. */
 class OutboxTest {
     private final Outbox outbox = new Outbox(new Dictionary(Operations.shared()), 400_000);
 
@@ -28,7 +28,7 @@ class OutboxTest {
     }
 
     @Test
-    void numbersStayOverReconnects() {
+    void numbersSurviveReconnects() {
         frame(10);
         frame(10);
         frame(10);
@@ -41,7 +41,7 @@ class OutboxTest {
         assertNull(outbox.next());
         assertFalse(outbox.isAcknowledged(3));
         outbox.rewind();
-        outbox.acknowledge(3); // what WELCOME says
+        outbox.acknowledge(3); // the number in WELCOME
         assertNull(outbox.next());
         assertTrue(outbox.isAcknowledged(3));
         assertEquals(0, outbox.bytes());
@@ -60,7 +60,7 @@ class OutboxTest {
     }
 
     @Test
-    void whatIsDiscardedIsCounted() {
+    void discardedRecordsAreCounted() {
         frame(10);
         frame(10);
         sendNext();

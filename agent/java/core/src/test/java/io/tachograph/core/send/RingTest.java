@@ -34,15 +34,15 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Collectors;
 
 /**
- * Several threads make random calls, recursions, exceptions and missed exits; what comes out of the
- * encoder must be just that, or, where calls were dropped, that without whole subtrees, with the
- * right count. The seed makes a run repeatable as far as the scheduler lets it.
+ * Several threads make random calls, recursions, exceptions and missed exits; the decoded records
+ * must be these calls, or, if calls were dropped, these calls without whole subtrees, with the
+ * right count. The seed makes a run repeatable as far as the scheduler allows.
  */
 class RingTest {
     private static final int THREADS = 4;
     private static final int ROOTS = 400;
 
-    /** A call as the test made it. */
+    /** A call made by the test. */
     private static final class Node {
         String name;
         boolean failed;
@@ -66,7 +66,7 @@ class RingTest {
         long entered;
         volatile Throwable fault;
 
-        /** Ends of calls that other threads end; null for none. */
+        /** Ends of calls that other threads perform; null for none. */
         Queue<Runnable> handed;
 
         Caller(Buffers buffers, int number, long seed) {
@@ -90,16 +90,16 @@ class RingTest {
         }
 
         /**
-         * @return whether the caller must give up too: the exit was missed, as when the stack runs
-         *     out
+         * @return true if the caller must give up too: the exit was missed, as after a stack
+         *     overflow
          */
-        /** What a call turned out to be, and whether it ends elsewhere. */
+        /** Renames some calls, and decides whether this one ends on another thread. */
         private boolean isHanded(ThreadBuffer buffer, int token, Node node) {
             if (handed == null) {
                 return false;
             }
             if (random.nextInt(3) == 0) {
-                // Some of these names have a longer id than the first, some a shorter one.
+                // Some of these names have a longer id than the first one, some a shorter one.
                 node.name = "renamed " + random.nextInt(400);
                 int operation = Operations.shared().id(Operations.METHOD, node.name);
                 buffer.rename(token, operation);
@@ -274,7 +274,7 @@ class RingTest {
         }
     }
 
-    /** Calls turn out to be others, and outermost ones end on another thread. */
+    /** Calls change their operation, and outermost calls end on another thread. */
     @ParameterizedTest
     @CsvSource({"13", "14"})
     void namesAndEndsMayComeLater(long seed) throws Exception {
@@ -282,7 +282,7 @@ class RingTest {
         handedCalls = new HandedCalls(outbox, totals, dictionary);
         handsOver = true;
         Buffers.Options options = new Buffers.Options();
-        options.words = 1 << 20; // all of them fit
+        options.words = 1 << 20; // room for all of them
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
         for (Caller caller : callers) {
@@ -314,7 +314,7 @@ class RingTest {
         }
     }
 
-    /** Never half of one: each is there as it was made, or not at all. */
+    /** Each trace is complete, or missing. */
     @ParameterizedTest
     @CsvSource({"9,1", "10,100", "11,1000", "12,100000"})
     void tracesAreLeftOutWhole(long seed, int tracesMax) throws Exception {
@@ -325,7 +325,8 @@ class RingTest {
         options.tracesMax = tracesMax;
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
-        // One that is kept always, and what is free in the first second: nobody shares out more.
+        // One is always recorded, and there are the spare ones of the first second: no shares are
+        // set here.
         assertEquals(Math.min(THREADS * ROOTS, tracesMax + 1), decoder.roots.size());
         for (Caller caller : callers) {
             Iterator<Node> made = caller.roots.iterator();
@@ -339,7 +340,7 @@ class RingTest {
         }
     }
 
-    /** Is {@code got} the call {@code made} without some of the subtrees below it? */
+    /** True if {@code got} is {@code made} without some of its subtrees. */
     private static boolean isPruned(Node made, Call got) {
         if (!made.name.equals(got.operation) || made.failed != got.failed) {
             return false;
@@ -368,7 +369,7 @@ class RingTest {
         assertFalse(callers.isEmpty());
     }
 
-    /** Attributes end a part as events do: a frame must not grow beyond what a server takes. */
+    /** Attributes end a part as events do: a frame must not exceed the server's limit. */
     @Test
     void longAttributesMakeNoLongFrame() {
         Buffers.Options options = new Buffers.Options();
@@ -394,8 +395,8 @@ class RingTest {
     }
 
     /**
-     * Somebody sets the clock while a call is open: it keeps its duration, the next one starts by
-     * the new time.
+     * The clock is set while a call is open: it keeps its duration, and the next call has the new
+     * time.
      */
     @ParameterizedTest
     @CsvSource({"3600", "-3600"})

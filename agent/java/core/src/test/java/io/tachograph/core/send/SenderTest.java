@@ -16,7 +16,7 @@ class SenderTest {
     private static final int CALLS = 200_000;
 
     @Test
-    void whatIsDiscardedIsNeitherKeptNorMissed() {
+    void discardedRecordsAreNeitherKeptNorCountedAsDropped() {
         Session session = new Session(1, 2);
         Buffers.Options rings = new Buffers.Options();
         rings.words = 1_024;

@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 import java.nio.charset.StandardCharsets;
 
-/** Ids, their bounds, and the cutting of the dictionary into frames. */
+/** Ids, their bounds, and the division of the dictionary into frames. */
 class DictionaryTest {
     @Test
     void textsPastTheBoundAreOther() {
@@ -59,7 +59,7 @@ class DictionaryTest {
     }
 
     @Test
-    void aValueGetsAnIdWhenItComesAgain() {
+    void aRepeatedValueGetsAnId() {
         Dictionary dictionary = new Dictionary(Operations.shared());
         assertEquals(0, dictionary.value("GET"));
         int id = dictionary.value("GET");

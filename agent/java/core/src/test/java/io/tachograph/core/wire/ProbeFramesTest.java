@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** PROBES and PROBED are those of the vectors that Rust reads too. */
+/** PROBES and PROBED match the vectors that the Rust tests use too. */
 class ProbeFramesTest {
     private static Vectors.Case vector(String name) throws Exception {
         return Vectors.read("probes.vec").get(name);
@@ -78,7 +78,7 @@ class ProbeFramesTest {
         assertTrue(report.frame().length < 300 * 530 + 256 * 530);
     }
 
-    /** Ends in each field, and more rules than there may be. */
+    /** Bodies that end in each field, and one with too many rules. */
     @ParameterizedTest
     @ValueSource(strings = {"", "01", "0101", "010100", "01010005", "01e907"})
     void brokenRulesAreRefused(String hex) {

@@ -18,13 +18,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 
-/** Declared records are the bytes of the vectors that Rust reads too. */
+/** Declared records match the vectors that the Rust tests use too. */
 class RecordVectorTest {
     private final RecordTypes types = new RecordTypes(8, 1_000);
     private final Dictionary dictionary = new Dictionary(Operations.shared());
     private final DeclaredRecord record = new DeclaredRecord(dictionary, Map.of());
 
-    /** The types of the vectors have the ids in which they are declared here. */
+    /** The ids of the types in the vectors are those of the declarations here. */
     RecordVectorTest() {
         assertEquals(
                 1,
@@ -36,7 +36,7 @@ class RecordVectorTest {
         assertEquals(2, types.id("shop_everything", "ZJDSEUFT", everything));
         assertEquals(1, dictionary.text("GIVEN_UP"));
         assertEquals(2, dictionary.text("straße-漢字"));
-        // Series have ids in the order of use.
+        // Series get ids in the order of use.
         Bytes nowhere = new Bytes(64);
         for (int id = 1; id <= 2; id++) {
             assertTrue(record.write(types.entry(id), outside(), 0, nowhere));

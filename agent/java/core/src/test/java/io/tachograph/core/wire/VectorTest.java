@@ -17,7 +17,7 @@ import java.nio.ByteBuffer;
 import java.util.HexFormat;
 import java.util.Map;
 
-/** The bytes are those of the vectors that Rust reads too. */
+/** The bytes match the vectors that the Rust tests use too. */
 class VectorTest {
     private static void assertFrame(Vectors.Case expected, byte[] frame) {
         assertEquals(
@@ -96,8 +96,8 @@ class VectorTest {
             FrameReader frames = new FrameReader();
             frames.push(ByteBuffer.wrap(damaged));
             if (at < 4) {
-                // A length that promises more than there is; the reader waits, and refuses what no
-                // server sends.
+                // A length above the available bytes: the reader waits, and refuses a length that
+                // no server sends.
                 try {
                     assertFalse(frames.next());
                 } catch (FrameReader.Damaged e) {
@@ -112,7 +112,8 @@ class VectorTest {
     }
 
     /**
-     * A dictionary in the state that {@code data.vec} assumes: ids are given in the order of use.
+     * A dictionary in the state that {@code data.vec} assumes: ids are assigned in the order of
+     * use.
      */
     private static Dictionary dictionary(Vectors.Case dict) {
         Dictionary dictionary = new Dictionary(Operations.shared());
@@ -134,7 +135,7 @@ class VectorTest {
     void definitions() throws Exception {
         Vectors.Case expected = Vectors.read("data.vec").get("dict");
         Dictionary dictionary = dictionary(expected);
-        // The series of the vector have ids that are not in order of use, so only what goes before
+        // The series of the vector have ids that are not in order of use, so only the part before
         // them is compared.
         byte[] frame = dictionary.frame(0, dictionary.size());
         String body = HexFormat.of().formatHex(frame, Wire.FRAME_HEADER_BYTES, frame.length);

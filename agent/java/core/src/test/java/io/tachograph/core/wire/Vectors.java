@@ -9,7 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The cases of {@code testdata/wire/*.vec}, which Rust reads too. */
+/** The cases of {@code testdata/wire/*.vec}, which the Rust tests use too. */
 public final class Vectors {
     private static final Path FOLDER = Path.of("../../../testdata/wire");
 

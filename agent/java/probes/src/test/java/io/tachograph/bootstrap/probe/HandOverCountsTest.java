@@ -33,7 +33,7 @@ class HandOverCountsTest {
         assertEquals(1, counts.takeAll(7, other));
     }
 
-    /** What finds no room is told, and takes nothing from what is counted. */
+    /** A submission without room is reported and does not change existing counts. */
     @Test
     void isBounded() {
         List<Object> counted = new ArrayList<>();
@@ -48,9 +48,12 @@ class HandOverCountsTest {
         assertTrue(counts.increment(1, refused.get(0)));
     }
 
-    /** Objects come and go in any order; where many share a bucket, one may be in several words. */
+    /**
+     * Objects are added and removed in any order; if many share a bucket, one may be in several
+     * words.
+     */
     @Test
-    void countsAsASimpleMapDoes() {
+    void countsLikeASimpleMap() {
         Random random = new Random(7);
         List<Object> objects = new ArrayList<>();
         Map<Object, Integer> expected = new IdentityHashMap<>();
@@ -73,7 +76,7 @@ class HandOverCountsTest {
         }
     }
 
-    /** A count is a short; what is past it has another word. */
+    /** A count has 16 bits; the excess goes into another word. */
     @Test
     void countsPastOneWord() {
         Object object = new Object();

@@ -12,14 +12,14 @@ import java.util.concurrent.TimeUnit;
 public class LaterAnswerTest {
     private static final long PATIENCE_S = 120;
 
-    /** A wrapper of the program's, as the server's API sees it. */
+    /** A wrapper of the program, as seen by the server's API. */
     public interface Response {
         int getStatus();
     }
 
-    /** Code of the program that takes its time holds up nobody else who works for the request. */
+    /** Slow code of the program does not block other threads that work for the request. */
     @Test
-    void theProgramIsAskedOutsideOfTheMonitor() throws Exception {
+    void codeOfTheProgramRunsOutsideTheMonitor() throws Exception {
         LaterAnswer answer = new LaterAnswer("GET", "/later-answer");
         CountDownLatch asked = new CountDownLatch(1);
         CountDownLatch failed = new CountDownLatch(1);
@@ -50,7 +50,7 @@ public class LaterAnswerTest {
     }
 
     @Test
-    void theFirstEndCountsAndOneThatThrowsHasNoStatus() {
+    void theFirstEndCountsAndAResponseThatThrowsHasNoStatus() {
         LaterAnswer answer = new LaterAnswer("GET", "/later-answer");
         Response broken =
                 () -> {

@@ -37,7 +37,7 @@ class NamesTest {
         }
     }
 
-    /** Paths that nobody has leave the whole room to those that are answered. */
+    /** Unknown paths leave all the room to paths that are answered. */
     @Test
     void scannedPathsTakeNoRoomFromRealOnes() {
         for (int i = 0; i < 2_000; i++) {

@@ -45,7 +45,7 @@ ads/17                                       | /ads/{id}
     }
 
     @Test
-    void patternsThatMatchEverythingTellNothing() {
+    void patternsThatMatchEverythingAreIgnored() {
         assertEquals(null, HttpServer.route("/"));
         assertEquals(null, HttpServer.route("/*"));
         assertEquals(null, HttpServer.route(""));

@@ -17,7 +17,7 @@ import java.util.Locale;
 import java.util.Random;
 import java.util.stream.Collectors;
 
-/** Statements and their shapes, as {@code testdata/sql} has them for all agents. */
+/** Statements and their shapes, shared by all agents in {@code testdata/sql}. */
 class SqlTest {
     private static final Path FOLDER = Path.of("../../../testdata/sql");
 
@@ -25,7 +25,7 @@ class SqlTest {
     @EnumSource(SqlDialect.class)
     void keepsTheShapeAndDropsTheData(SqlDialect dialect) throws IOException {
         List<String[]> cases = lines("shapes.tsv", dialect);
-        assertTrue(cases.size() > 30, "the table is there");
+        assertTrue(cases.size() > 30, "the table has cases");
         for (String[] one : cases) {
             assertEquals(one[2], Sql.shape(one[1], dialect), one[1]);
         }
@@ -71,7 +71,7 @@ class SqlTest {
     }
 
     @Test
-    void longTextsAreCutAndReadInPartOnly() {
+    void longTextsAreCutAndReadOnlyInPart() {
         String wide = Sql.shape("select " + "a, ".repeat(5_000), SqlDialect.POSTGRESQL);
         assertEquals(SqlShape.NAME_CHARS_MAX, wide.length());
         assertTrue(wide.endsWith("..."));
@@ -93,7 +93,7 @@ class SqlTest {
     }
 
     @Test
-    void theDriversPackageTellsTheDialect() {
+    void thePackageOfTheDriverDeterminesTheDialect() {
         assertEquals(SqlDialect.POSTGRESQL, SqlDialect.ofName("org.postgresql.jdbc.PgConnection"));
         assertEquals(SqlDialect.MYSQL, SqlDialect.ofName("com.mysql.cj.jdbc.ConnectionImpl"));
         assertEquals(SqlDialect.MYSQL, SqlDialect.ofName("org.mariadb.jdbc.Connection"));

@@ -12,7 +12,7 @@ class StatementTextsTest {
 
     private final StatementTexts texts = new StatementTexts(CHARS_MAX);
 
-    /** However many and in however many dialects; what is asked for again stays. */
+    /** For any number of texts and dialects; repeated texts stay. */
     @Test
     void allDialectsShareOneBound() {
         String hot = "select a from t where b = ?";
@@ -29,7 +29,7 @@ class StatementTextsTest {
         assertNotNull(texts.operation(999 + padding, SqlDialect.OTHER));
     }
 
-    /** Short texts are bounded, too: what an entry takes counts. */
+    /** Short texts are bounded too: the size of an entry counts. */
     @Test
     void anEntryCounts() {
         for (int i = 0; i < 10_000; i++) {

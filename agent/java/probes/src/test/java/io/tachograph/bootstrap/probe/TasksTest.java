@@ -21,7 +21,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.PriorityBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The queue's side of a pool is played here; the real pools are in {@code ContextIT}. */
+/** Simulates the queue of a pool; real pools are tested in {@code ContextIT}. */
 class TasksTest {
     private static final Object WORKER = new Object();
     private static final AtomicLong SPANS = new AtomicLong();
@@ -45,7 +45,7 @@ class TasksTest {
     }
 
     @Test
-    void aQueueKnowsNothingOfAnother() {
+    void queuesAreIndependent() {
         Context here = offerRecorded(task);
         BlockingQueue<Object> other = new LinkedBlockingQueue<>();
         Tasks.offer(other, task);
@@ -55,7 +55,7 @@ class TasksTest {
     }
 
     @Test
-    void whatDidNotComeInLeavesNoOrigin() {
+    void aRefusedTaskLeavesNoOrigin() {
         BlockingQueue<Object> full = new LinkedBlockingQueue<>(1);
         recorded(() -> Tasks.offer(full, "filler"));
         recorded(() -> assertFalse(Tasks.offer(full, task)));
@@ -83,7 +83,7 @@ class TasksTest {
     }
 
     @Test
-    void whatWasTakenOutLeavesTheOrder() {
+    void aRemovedTaskLeavesTheOrder() {
         offerRecorded(task);
         offer(task);
         Context last = offerRecorded(task);
@@ -101,7 +101,7 @@ class TasksTest {
     }
 
     @Test
-    void withoutOrderThereIsNoParentButForOneAlone() {
+    void withoutOrderOnlyASingleSubmissionHasAParent() {
         BlockingQueue<Object> sorted = new PriorityBlockingQueue<>(2, (one, other) -> 0);
         long before = Losses.parents();
         for (int at = 0; at < 2; at++) {
@@ -125,10 +125,10 @@ class TasksTest {
     }
 
     @Test
-    void aHandlerOfTheProgramLeavesDoubt() {
+    void aHandlerOfTheProgramMakesOriginsUncertain() {
         Context put = recorded(() -> Tasks.refused(queue, task));
         runOne(task);
-        recorded(() -> Tasks.refused(queue, task)); // and threw it away
+        recorded(() -> Tasks.refused(queue, task)); // which discarded it
         offer(task);
         runOne(task);
         offerRecorded(task);
@@ -143,7 +143,7 @@ class TasksTest {
     }
 
     @Test
-    void aTaskThatStartsAThreadGoesPastTheQueue() {
+    void aTaskThatStartsAThreadBypassesTheQueue() {
         Context waits = offerRecorded(task);
         Object recordedWorker = new Object();
         Object otherWorker = new Object();
@@ -156,7 +156,7 @@ class TasksTest {
         assertSeen(null, starts, waits);
     }
 
-    /** However many threads are about to start, none takes the origin of a task that waits. */
+    /** However many threads are about to start, none takes the origin of a waiting task. */
     @Test
     void manyThreadsMayStartAtOnce() {
         Context waits = offerRecorded(task);
@@ -178,13 +178,13 @@ class TasksTest {
     }
 
     @Test
-    void anObjectOfOneHandOverHasOneOrigin() {
+    void anObjectWithOneSubmissionHasOneOrigin() {
         FutureTask<?> future = new FutureTask<>(task, null);
         Context origin = offerRecorded(future);
         runAll();
         assertSeen(origin);
         assertNull(Tasks.take(future));
-        recorded(() -> Tasks.handOver(future)); // and never ran
+        recorded(() -> Tasks.handOver(future)); // which never ran
         Tasks.handOver(future);
         assertNull(Tasks.take(future));
     }
@@ -203,7 +203,7 @@ class TasksTest {
     }
 
     @Test
-    void originsPastTheBoundAreLeftOutAndTheOrderHolds() {
+    void originsPastTheBoundAreDroppedAndTheOrderHolds() {
         long before = Losses.parents();
         int count = HandOvers.MORE_MAX + 3;
         for (int at = 0; at < count; at++) {
@@ -234,7 +234,7 @@ class TasksTest {
         return recorded(() -> Tasks.offer(queue, what));
     }
 
-    /** As inside a call of its own: no ring is full after many of them. */
+    /** Runs the action as if inside a call; no event is recorded, so that no ring fills up. */
     private static Context recorded(Runnable what) {
         Context context = Context.local(1, 2, SPANS.incrementAndGet(), 3);
         Context before = Recorder.attach(context);

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import java.lang.management.ManagementFactory;
 
 class WeakIdentityMapTest {
-    /** Equal to everything, with one hash, and angry when asked. */
+    /** Equal to all objects, with a constant hash; throws if either method is called. */
     private static final class Rude {
         @Override
         public boolean equals(Object other) {
@@ -23,7 +23,7 @@ class WeakIdentityMapTest {
     }
 
     @Test
-    void objectsAreToldApartByIdentity() {
+    void objectsAreDistinguishedByIdentity() {
         WeakIdentityMap<Integer> map = new WeakIdentityMap<>(1_000);
         Rude[] objects = new Rude[100];
         for (int i = 0; i < objects.length; i++) {
@@ -43,7 +43,7 @@ class WeakIdentityMapTest {
     }
 
     @Test
-    void theNumberIsBoundedAndDeadOnesMakeRoom() throws Exception {
+    void theNumberIsBoundedAndCollectedObjectsMakeRoom() throws Exception {
         WeakIdentityMap<Integer> map = new WeakIdentityMap<>(10);
         Object[] kept = new Object[10];
         for (int i = 0; i < kept.length; i++) {
