@@ -1,4 +1,4 @@
-// Who asks the measured server? Some connections, each with one request at a time, for so long. After: `overhead.js`.
+// Load generator: a number of connections, each with one request at a time, for a given time. After: `overhead.js`.
 
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
@@ -26,7 +26,7 @@ export async function load(port, connections, ms) {
       };
       socket.on('connect', ask);
       socket.on('error', fail);
-      // The answer is small: it comes in one piece, headers and body.
+      // The answer is small: it arrives in one piece, headers and body.
       socket.on('data', (bytes) => {
         if (bytes.indexOf(END) < 0) return;
         const now = performance.now();

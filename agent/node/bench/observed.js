@@ -1,5 +1,5 @@
-// The measured process: a recursion of ten calls as MooBench has it, timed from outside in batches. The first half warms up.
-// Prints one line of JSON. Before: `overhead.js` starts it.
+// The measured process: a recursion of ten calls as in MooBench, timed in batches. The first half warms up. Prints one line of
+// JSON. Before: `overhead.js` starts it.
 
 import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -8,7 +8,7 @@ import { wrap } from 'tachograph';
 const [traces, depth, gapUs] = process.argv.slice(2).map(Number);
 const BATCH = 100;
 
-/** The innermost call does nothing, so all that is measured is the watching. */
+/** The innermost call does nothing, so only the recording is measured. */
 let monitored = (/** @type {number} */ left) => (left > 1 ? monitored(left - 1) : left);
 if (process.env.BENCH_WRAP === 'true') monitored = wrap(monitored, 'observed.Monitored.monitoredMethod');
 
@@ -21,7 +21,7 @@ async function run(count) {
     const end = performance.now();
     times[batch] = ((end - start) * 1_000) / BATCH;
     spentMs += end - start;
-    // A program of Node comes back to its loop often; here is when sockets are served. Not counted as wall time, but as CPU time.
+    // A Node program returns to its loop often, and only then are sockets served. Not counted as wall time, but as CPU time.
     while (gapUs > 0 && (performance.now() - end) * 1_000 < gapUs * BATCH) await turn();
     if (gapUs === 0 && batch % 10 === 0) await turn();
   }

@@ -1,6 +1,6 @@
-// What does watching cost? The same program with nothing, with the agent and a receiver that forgets, and with a real server, in
-// fresh processes by turns, so that each gets the same share of the machine's moods. Prints tables; keeps nothing.
-// After: `observed.js`, `served.js` (the measured processes), `load.js` (who asks).
+// Measures the overhead of the agent: the same program without it, with it and a receiver that discards, and with a real server,
+// in new processes alternately, so that drift of the machine affects all equally. Prints tables; stores nothing. After:
+// `observed.js`, `served.js` (the measured processes), `load.js` (load generator).
 
 import { spawn } from 'node:child_process';
 import { accessSync, mkdtempSync, rmSync } from 'node:fs';
@@ -137,7 +137,7 @@ async function main() {
   try {
     accessSync(options.tacho);
   } catch {
-    throw new Error(`there is no server at ${options.tacho}: run \`make build\`, or say --tacho PATH`);
+    throw new Error(`there is no server at ${options.tacho}: run \`make build\`, or give --tacho PATH`);
   }
   const data = mkdtempSync(join(tmpdir(), 'tachograph-bench-'));
   const listen = ['--http', '127.0.0.1:0', '--records', '127.0.0.1:0', '--selfwatch-seconds', '0'];
@@ -148,7 +148,7 @@ async function main() {
     const receivers = { tacho: records, sink: `127.0.0.1:${await sink.line()}` };
     const rule = new URLSearchParams({ state: 'off', pattern: '*', service: 'bench-off' });
     const { ok } = await fetch(`http://${page}/api/v1/probes?${rule}`, { method: 'POST' });
-    if (!ok) throw new Error('the server does not take the rule');
+    if (!ok) throw new Error('the server refused the rule');
     for (const [name, measure] of /** @type {const} */ ([
       ['methods', methods],
       ['http', http],

@@ -1,4 +1,4 @@
-// A server of the protocol that acknowledges and forgets: what sending costs without what keeping costs a neighbour on the
+// A server of the protocol that acknowledges and discards: measures the cost of sending without the cost of a store on the same
 // machine. Before: `overhead.js` starts it. Prints its port.
 
 import { createServer } from 'node:net';

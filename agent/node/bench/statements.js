@@ -1,5 +1,5 @@
-// What does it cost to name a statement? CPU time of one, for texts that a program makes anew each time, so that nothing is
-// remembered. Prints a table: `node bench/statements.js`. Before: `../src/probes/sql.js`.
+// Measures the cost of naming a statement: CPU time for one text, with new texts each time, so that the cache never hits. Prints
+// a table: `node bench/statements.js`. Before: `../src/probes/sql.js`.
 
 import { shape } from '../src/probes/sql.js';
 

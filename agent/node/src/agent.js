@@ -1,5 +1,5 @@
-// How do the parts come together, when do they run, and how do they end? One agent for a thread of JavaScript.
-// Before: `register.js` or `index.js`. After: probes call the recorder, timers empty it, the link sends.
+// Connects the parts of the agent, starts and stops them. One agent for each thread of JavaScript. Before: `register.js` or
+// `index.js`. After: probes call the recorder, timers empty it, the link sends.
 
 import { performance } from 'node:perf_hooks';
 import { getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';
@@ -24,13 +24,13 @@ import { Threads } from './send/threads.js';
 import { Totals } from './send/totals.js';
 import { Dictionary } from './wire/dictionary.js';
 
-/** How long a record may wait for others before it is sent. */
+/** Longest wait of a record for others before it is sent. */
 const FLUSH_MS = 100;
-/** Between two looks whether what the rules of the server came to has changed, and whether something is left to be sent. */
+/** Interval of checks: have the counts of the rules changed, and is there unsent data? */
 const LOOK_MS = 1_000;
 /** Two copies of this package in one process share one agent. */
 const SHARED = Symbol.for('tachograph.agent');
-/** Warnings that a thread has told, for the threads that it starts. */
+/** Warnings already logged, passed to threads that this thread starts. */
 const TOLD = 'tachograph.told';
 
 export class Agent {
@@ -53,7 +53,7 @@ export class Agent {
     this.recorder = new Recorder({ session, dictionary, outbox, clock, totals, thread, pendingMax: config.pending, wake, log });
     this.recorder.databaseMessages = config.database_messages;
     this.samples = new Samples({ dictionary, outbox, clock, totals, common, log });
-    // The numbers of the process are one thread's to tell.
+    // Process samples are sent by one thread only.
     this.sampler = config.samplers && isMainThread ? new Sampler(this.samples, totals, outbox) : null;
     const { bytes, secret } = session;
     this.protocol = new Protocol({ session: bytes, secret, pairs: pairs(common), outbox, dictionary, totals, log });
@@ -66,15 +66,15 @@ export class Agent {
     this.signals = new Signals({ hasNews: () => this.#hasNews() || this.threads.haveNews(), last: () => this.#last(true) });
     this.threads = new Threads(config.flush_max, this.guard);
     this.recorder.signals = this.signals;
-    /** When the wait for the server at the end is over, once it has begun. */
+    /** Deadline of the wait for the server at the end, once it has begun. */
     this.deadline = 0;
     this.isOver = false;
     this.isArmed = true;
-    // Made once and armed again and again: a timer made inside a call would remember its context.
+    // Created once and rescheduled: a timer created inside a call would keep its context.
     this.timer = setTimeout(() => this.#tick(), FLUSH_MS).unref();
   }
 
-  /** Begins to watch and to send. */
+  /** Starts recording and sending. */
   start() {
     install({ recorder: this.recorder, config: this.config, log: this.log });
     this.link.start();
@@ -107,14 +107,14 @@ export class Agent {
     this.threads.news(this.#hasNews());
   }
 
-  /** Whether something is left to be sent, and there is a connection to send it on. */
+  /** True if there is unsent data, and a connection to send it on. */
   #hasNews() {
     const { recorder, outbox, link } = this;
     const isNews = recorder.active.length > 0 || recorder.tallies.hasNews || outbox.isOpen || !outbox.isAcknowledged();
     return isNews && link.socket !== null;
   }
 
-  /** Tells of the operations that are counted. */
+  /** Sends the counts of aggregated operations. */
   #count() {
     this.recorder.tallies.sample(this.samples, performance.now());
   }
@@ -143,9 +143,8 @@ export class Agent {
   }
 
   /**
-   * The process, or the thread, ends: everything recorded so far is sent, open calls included. It may happen twice: code that
+   * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called twice: code that
    * runs at the very end may record something, too.
-   * @param {boolean} isLast nothing comes after this
    */
   #last(isLast) {
     this.guard(() => {
@@ -160,7 +159,7 @@ export class Agent {
       if (isFirst || this.outbox.isOpen) {
         this.threads.askAll();
         this.#count();
-        this.sampler?.takeAgent(); // after all that it counts
+        this.sampler?.takeAgent(); // last, since it counts the others
         this.outbox.close();
       }
       if (!farewell(this.link, this.outbox, this.deadline, isLast) && isFirst) {
@@ -198,7 +197,7 @@ export class Agent {
 
 /**
  * Starts the agent of this thread, unless it has one.
- * @returns {Agent | null} null where it is switched off
+ * @returns {Agent | null} null if it is disabled
  */
 export function start() {
   const global = /** @type {any} */ (globalThis);
@@ -213,7 +212,7 @@ function startNew() {
   const log = new Log(config.log, config.log_detail);
   const fault = log.fallBack();
   if (fault !== '') {
-    config.warnings.push(wrong('TACHO_LOG', config.log, `expected a file that can be written to (${fault})`, 'standard error'));
+    config.warnings.push(wrong('TACHO_LOG', config.log, `expected a writable file (${fault})`, 'standard error'));
   }
   warn(config.warnings, log);
   if (!config.enabled) {
@@ -224,13 +223,13 @@ function startNew() {
     agent.start();
     return agent;
   } catch (error) {
-    log.say(`the agent did not start, the program runs without it: ${error instanceof Error ? error.stack : error}`);
+    log.say(`the agent failed to start, the program runs without it: ${error instanceof Error ? error.stack : error}`);
     return null;
   }
 }
 
 /**
- * Each line once in a process: threads are started with what was told before.
+ * Logs each line once per process: threads get the lines that were logged before.
  * @param {string[]} warnings
  * @param {Log} log
  */

@@ -1,13 +1,13 @@
-// Which settings count? The environment's, by the names of the Java agent where the meaning is the same. A wrong value is
-// named with what is allowed, and the default counts: a program never fails because of a setting of its agent.
-// Before: the environment. After: `agent.js`.
+// Reads the settings from the environment, with the names of the Java agent where the meaning is the same. A wrong value is
+// reported with the valid form, and the default applies: a program never fails because of a setting of its agent. Before: the
+// environment. After: `agent.js`.
 
 import { isIPv6 } from 'node:net';
 
 /** @typedef {'text' | 'flag' | 'duration' | 'size' | 'list' | 'probes' | 'address'} Type */
 
 /**
- * Every setting, once: its type, what counts where nothing is set, and the bounds of a number, both allowed.
+ * All settings: type, default, and the bounds of a number, inclusive.
  * @type {Record<string, [type: Type, fallback: string, least?: string, most?: string]>}
  */
 const SETTINGS = {
@@ -29,7 +29,7 @@ const SETTINGS = {
   log_detail: ['flag', 'false'],
 };
 
-/** What only other agents know: in an environment that several share it is no slip, but a person may count on it. */
+/** Settings of other agents: not an error in a shared environment, but reported, since a user may rely on them. */
 const OTHERS = new Set(
   (
     'include exclude aggregate aggregate_above overhead_max traces_max patterns_checked_after when_full block_max buffer ' +
@@ -37,14 +37,14 @@ const OTHERS = new Set(
   ).split(' '),
 );
 
-/** Names in the setting `probes`; what they stand for: `probes/index.js`. */
+/** Names in the setting `probes`; their code: `probes/index.js`. */
 export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undici', 'pg']);
 /** @typedef {(typeof PROBES)[number]} ProbeName */
 
 const DURATIONS = { ms: 1, s: 1_000, m: 60_000, '': 1 };
 const SIZES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, '': 1 };
 const PORT = 7071;
-/** Names with so many letters apart are taken for a slip. */
+/** Names within this edit distance are treated as typing errors. */
 const DISTANCE_MAX = 2;
 
 /**
@@ -66,7 +66,7 @@ const DISTANCE_MAX = 2;
  * @property {number} sample_interval
  * @property {string} log
  * @property {boolean} log_detail
- * @property {string[]} warnings what is wrong, one sentence each
+ * @property {string[]} warnings messages about wrong settings
  */
 
 /**
@@ -94,7 +94,7 @@ export function load(environment) {
     } else if (OTHERS.has(name)) {
       config.warnings.push(`${variable}: not a setting of the Node.js agent`);
     } else {
-      // Other programs of this name have settings too, so only what looks like a slip is named.
+      // Other programs with this prefix have settings too, so only likely typing errors are reported.
       const [near] = Object.keys(SETTINGS).sort((a, b) => distance(a, name) - distance(b, name));
       if (distance(near, name) <= DISTANCE_MAX) {
         config.warnings.push(`${variable}: there is no such setting, did you mean TACHO_${near.toUpperCase()}?`);
@@ -105,7 +105,7 @@ export function load(environment) {
 }
 
 /**
- * The line that tells of a value that does not count: the same form in all agents.
+ * The message about an ignored value: the same form in all agents.
  * @param {string} setting
  * @param {string} value
  * @param {string} allowed
@@ -116,7 +116,7 @@ export function wrong(setting, value, allowed, used) {
 }
 
 /**
- * What a text says: the value that counts; what is allowed, where the text is wrong; and then the value as a person writes it.
+ * Parses a text: the value to use; the valid form, if the text is wrong; and then the used value in the notation of a setting.
  * @param {Type} type
  * @param {string} text
  * @param {string} fallback
@@ -188,7 +188,7 @@ function address(text) {
 }
 
 /**
- * Whether a probe is to be installed: `*`, a name, or `-name` for all but that.
+ * Whether a probe is to be installed: `*`, a name, or `-name` to exclude one.
  * @param {string[]} wanted
  * @param {string} name
  */

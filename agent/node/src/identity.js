@@ -1,11 +1,11 @@
-// Who is this process? The labels of its series and the pairs of HELLO. Before: `config.js`. After: `send/protocol.js`.
+// Identity of this process: the labels of its series and the pairs of HELLO. Before: `config.js`. After: `send/protocol.js`.
 
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, extname, join } from 'node:path';
 
 const VERSION = '0.1.0';
-/** Names of files that say nothing about the program. */
+/** Generic file names, which do not identify a program. */
 const COMMON = new Set(['index', 'main', 'server', 'app', 'start', 'www', 'cli', 'bin', 'src', 'dist', 'lib', 'build']);
 const FOLDERS_MAX = 8;
 
@@ -19,7 +19,7 @@ export function labels(config) {
 }
 
 /**
- * The labels, and what is worth knowing of the program's surroundings.
+ * The labels, and attributes of the runtime.
  * @param {Record<string, string>} of
  * @returns {[string, string][]}
  */
@@ -31,12 +31,12 @@ export function pairs(of) {
     ['os', `${process.platform} ${process.arch}`],
     ['pid', String(process.pid)],
     ['agent', `tachograph-node ${VERSION}`],
-    ['control', '1'], // it takes the rules of the server
+    ['control', '1'], // supports rules of the server
   ];
 }
 
 /**
- * The name in the nearest package.json; without one the file's name, or its folder's where that says more.
+ * The name in the nearest package.json; without one the name of the file, or of its directory if the file name is generic.
  * @param {string | undefined} script
  */
 export function serviceOf(script) {
@@ -51,7 +51,7 @@ export function serviceOf(script) {
         return name;
       }
     } catch {
-      // None here, or none that can be read.
+      // None here, or not readable.
     }
     if (folder === dirname(folder)) {
       break;

@@ -1,12 +1,12 @@
-// What can a program say itself? Importing this starts the agent, as `register.js` does. Everything here does nothing but what
-// the program asked for where the agent is switched off. After: `agent.js`.
+// The API for programs. Importing it starts the agent, as `register.js` does. If the agent is disabled, the functions only run
+// the code of the program. After: `agent.js`.
 
 import { start } from './agent.js';
 
 const agent = start();
 
 /**
- * Runs `fn` as a call; what it calls is below it. Answers and throws what `fn` does; a promise ends the call when it settles.
+ * Runs `fn` as a call, the parent of calls inside it. Returns and throws what `fn` does; a promise ends the call when it settles.
  * @template T
  * @param {string} name of the operation
  * @param {() => T} fn
@@ -17,11 +17,11 @@ export function record(name, fn) {
 }
 
 /**
- * A function or method that does what `fn` does, and is a call each time:
- * `Board.prototype.post = wrap(Board.prototype.post, 'Board.post')`.
+ * Returns a function or method that behaves like `fn` and is a call each time: `Board.prototype.post = wrap(Board.prototype.post,
+ * 'Board.post')`.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {F} fn
- * @param {string} [name] of the operation; that of the function where it has one
+ * @param {string} [name] of the operation; by default the name of the function
  * @returns {F}
  */
 export function wrap(fn, name = fn.name || '(anonymous)') {
@@ -29,8 +29,8 @@ export function wrap(fn, name = fn.name || '(anonymous)') {
 }
 
 /**
- * A number of a series, now: `sample({ __name__: 'queue_length', queue: 'mail' }, 17)`.
- * @param {import('./sample/samples.js').Labels} labels the name alone, or all labels
+ * Records a sample at the current time: `sample({ __name__: 'queue_length', queue: 'mail' }, 17)`.
+ * @param {import('./sample/samples.js').Labels} labels the name, or all labels
  * @param {number | bigint} value
  */
 export function sample(labels, value) {
@@ -38,8 +38,8 @@ export function sample(labels, value) {
 }
 
 /**
- * A text of a series, now: an event, a line of a log.
- * @param {import('./sample/samples.js').Labels} labels the name alone, or all labels
+ * Records an entry at the current time: an event, a line of a log.
+ * @param {import('./sample/samples.js').Labels} labels the name, or all labels
  * @param {string} text
  */
 export function entry(labels, text) {

@@ -1,5 +1,5 @@
-// What should a person know of the agent? One line at a time, on standard error or in a file, and never a second copy of what was
-// said a short while ago, so that a fault that repeats cannot fill a disk.
+// The agent's log: one line at a time, on standard error or in a file. A repeated line is suppressed for a short time, so that a
+// recurring error cannot fill a disk.
 
 import { appendFileSync, writeSync } from 'node:fs';
 
@@ -8,8 +8,8 @@ const SUBJECTS_MAX = 1_000;
 
 export class Log {
   /**
-   * @param {string} file nothing for standard error
-   * @param {boolean} chatty also `detail` lines
+   * @param {string} file empty for standard error
+   * @param {boolean} chatty true to write `detail` lines too
    */
   constructor(file = '', chatty = false) {
     this.file = file;
@@ -19,7 +19,7 @@ export class Log {
   }
 
   /**
-   * Why the file cannot be written to, in which case lines go to standard error; empty if it can.
+   * Falls back to standard error if the file is not writable; returns the reason, or an empty string.
    * @returns {string}
    */
   fallBack() {
@@ -34,17 +34,17 @@ export class Log {
     return '';
   }
 
-  /** @param {string} line a fault, or that it is over */
+  /** @param {string} line an error, or its end */
   say(line) {
     const text = `${new Date().toISOString()} tachograph: ${line}\n`;
     try {
       if (this.file !== '') {
         appendFileSync(this.file, text);
       } else {
-        writeSync(2, text); // not process.stderr: to make its stream would change what the program finds
+        writeSync(2, text); // not process.stderr: creating its stream would be visible to the program
       }
     } catch {
-      // Nowhere to say it.
+      // No output is possible.
     }
   }
 
@@ -63,7 +63,7 @@ export class Log {
     this.say(line);
   }
 
-  /** @param {string} line said only when the setting log_detail is set */
+  /** @param {string} line written only if log_detail is set */
   detail(line) {
     if (this.chatty) {
       this.say(line);

@@ -1,4 +1,5 @@
-// node --require tachograph/register.cjs app.js: as `register.js`, for programs that are started so. After: `agent.js`.
+// node --require tachograph/register.cjs app.js: like `register.js`, for programs started with
+// `--require`. After: `agent.js`.
 'use strict';
 
 try {
@@ -7,6 +8,7 @@ try {
   if (error.code !== 'ERR_REQUIRE_ESM') {
     throw error;
   }
-  // Before Node 20.19 an ES module cannot be loaded at once: what the program does in its first moment is not seen.
+  // Before Node 20.19 an ES module cannot be loaded synchronously: calls in the first moment of the
+  // program are not recorded.
   import('./agent.js').then(({ start }) => start());
 }

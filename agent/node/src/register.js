@@ -3,6 +3,6 @@
 import { start } from './agent.js';
 
 if (start() !== null) {
-  // Node begins to connect a tick later: a program that ends in its first moment must not come before that.
+  // Node begins to connect a tick later: a program that ends immediately must not end before that.
   await new Promise((done) => process.nextTick(done));
 }

@@ -1,6 +1,5 @@
-// Which requests go out by `http` and `https`? Each is a call of kind http-client, parent of what the server records. The
-// channel of Node 18 and 20 speaks after the header is written, so `request` and `get` are replaced. After:
-// `../record/recorder.js`.
+// Records requests sent by `http` and `https`: calls of kind http-client, parents of the calls that the server records. In Node
+// 18 and 20 the channel reports after the header is written, so `request` and `get` are replaced. After: `../record/recorder.js`.
 
 import { errorMonitor } from 'node:events';
 import http from 'node:http';
@@ -19,7 +18,7 @@ const FAILED_FROM = 500;
 export function install({ recorder, guard }) {
   const names = new Names(recorder.dictionary, KIND.HTTP_CLIENT, HOSTS_MAX);
 
-  /** A request was made; its header has not left yet. */
+  /** A request was created; its header is not sent yet. */
   const made = guard((/** @type {ClientRequest} */ request, /** @type {boolean} */ isSecure) => {
     const operation = names.operation(knownMethod(request.method), authority(request, isSecure));
     const isOff = recorder.states[operation] === STATE.OFF;
@@ -29,7 +28,7 @@ export function install({ recorder, guard }) {
       request.setHeader('traceparent', header);
     }
     if (isOff || call === undefined) {
-      return; // whoever made the request is told as the caller
+      return; // switched off: the header names the enclosing call
     }
     recorder.attribute(call, 'http.path', pathOf(request.path));
     /** @type {unknown} */

@@ -1,5 +1,5 @@
-// Which requests come in? Each is a call of kind http-server, the root of its trace here, child of who called it (`traceparent`).
-// Node says on a channel that a request has come, before the program sees it. After: `../record/recorder.js`.
+// Records incoming requests: calls of kind http-server, roots of their traces in this process, children of the caller in
+// `traceparent`. A channel of Node reports a request before the program sees it. After: `../record/recorder.js`.
 
 import diagnostics from 'node:diagnostics_channel';
 import { ServerResponse } from 'node:http';
@@ -35,7 +35,7 @@ export function install({ recorder, config, guard }) {
       if (status !== 0) {
         recorder.attribute(call, 'http.status', status);
       }
-      // One that was not answered whole: the client went away, or the program dropped it.
+      // Not answered completely: the client disconnected, or the program dropped the request.
       if (response.statusCode >= FAILED_FROM || !response.writableFinished) {
         recorder.fail(call);
       } else {
@@ -78,7 +78,7 @@ export function install({ recorder, config, guard }) {
 }
 
 /**
- * The first header of this name, without making the object of all of them, which the program may never ask for.
+ * The first header of this name, without creating the object of all headers, which the program may never read.
  * @param {Request} request
  * @param {string} name in lower case
  * @returns {string | undefined}

@@ -1,4 +1,4 @@
-// Which libraries are watched? Each probe is one file and one line here. Before: `../agent.js`.
+// The list of probes. Each is one file and one line here. Before: `../agent.js`.
 
 import { isProbeWanted } from '../config.js';
 import * as httpClient from './http-client.js';
@@ -8,17 +8,18 @@ import * as pg from './pg.js';
 import * as undici from './undici.js';
 
 /**
- * What a probe works with.
+ * Context of a probe.
  * @typedef {object} Surroundings
  * @property {import('../record/recorder.js').Recorder} recorder
  * @property {import('../config.js').Config} config
  * @property {import('../log.js').Log} log
- * @property {<F extends (this: any, ...args: any[]) => any>(fn: F) => F} guard what it answers never throws into the program
+ * @property {<F extends (this: any, ...args: any[]) => any>(fn: F) => F} guard returns a function that never throws into the
+ *     program
  */
 
 /** @typedef {(surroundings: Surroundings) => void} Probe */
 
-/** Their names stand in `../config.js`. @type {Record<import('../config.js').ProbeName, Probe>} */
+/** Names as in `../config.js`. @type {Record<import('../config.js').ProbeName, Probe>} */
 const PROBES = {
   'http-server': httpServer.install,
   'http-client': httpClient.install,
@@ -37,7 +38,7 @@ export function install(given) {
 }
 
 /**
- * A fault of ours is told once a minute and otherwise nobody's business.
+ * Internal errors are logged once a minute, never thrown.
  * @param {import('../log.js').Log} log
  * @returns {Surroundings['guard']}
  */
@@ -49,7 +50,7 @@ export function makeGuard(log) {
           return fn.apply(this, args);
         } catch (error) {
           const where = error instanceof Error ? error.stack : error;
-          log.sayOnce(`fault ${error}`, `a probe failed, the program goes on: ${where}`);
+          log.sayOnce(`fault ${error}`, `a probe failed, the program continues: ${where}`);
           return undefined;
         }
       }

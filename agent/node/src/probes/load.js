@@ -1,10 +1,10 @@
-// When is a library there? Before: probes that change one.
+// Detects when a library is loaded. Before: probes that change one.
 
 import Module from 'node:module';
 
 /**
- * Calls `change` with what a CommonJS module exports, once, when it is loaded (an `import` of one goes the same way) or at once
- * if it was.
+ * Calls `change` with the exports of a CommonJS module, once: when it is loaded (also through `import`), or at once if it is
+ * loaded already.
  * @param {import('./index.js').Surroundings['guard']} guard
  * @param {(name: string) => boolean} isIt
  * @param {(exports: any) => void} change

@@ -1,21 +1,21 @@
-// What is a request called? A raw path in, a route with few values out: `/ads/17/pictures/3` is `/ads/{id}/pictures/{id}`.
-// Bounded: past so many names of a kind the rest is `(other)`. Before: the HTTP probes. After: `../wire/dictionary.js`.
+// Names of requests. Derives a route with few values from a raw path: `/ads/17/pictures/3` becomes `/ads/{id}/pictures/{id}`.
+// Bounded: past the bound of a kind, names are `(other)`. Before: the HTTP probes. After: `../wire/dictionary.js`.
 
 import { KIND } from '../wire/constants.js';
 import { OTHER } from '../wire/dictionary.js';
 
-/** Routes of one process; more than this many are a naming fault. */
+/** Routes of one process; more indicate wrong naming. */
 const ROUTES_MAX = 2_048;
-/** Guesses; more than this many are names that the path has in it. */
+/** Guessed routes; more indicate paths with names in them. */
 const GUESSES_MAX = 1_024;
-/** Guesses that a request begins with: some turn out to be paths that nobody has. */
+/** Guesses at the start of a request: some turn out to be unknown paths. */
 const EARLY_MAX = 512;
 const NOT_FOUND = 404;
 const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS', 'TRACE', 'CONNECT']);
 const ROUTE_PARTS_MAX = 8;
 const PART_CHARS_MAX = 40;
 const HEX_CHARS_MIN = 16;
-/** Paths whose route is remembered. */
+/** Paths whose route is cached. */
 const PATHS_MAX = 1_024;
 const PATH_CHARS_MAX = 256;
 
@@ -23,7 +23,7 @@ const PATH_CHARS_MAX = 256;
 const routes = new Map();
 
 /**
- * The methods that may be part of a name; a client can send any word.
+ * The methods allowed in names; a client can send any word.
  * @param {string | undefined} method
  */
 export function knownMethod(method) {
@@ -64,7 +64,7 @@ function guess(path) {
 }
 
 /**
- * A number, a UUID, a long hexadecimal string, or anything too long to be a word, becomes `{id}`.
+ * A number, a UUID, a long hexadecimal string, or a segment too long to be a word, becomes `{id}`.
  * @param {string} part
  */
 function shape(part) {
@@ -76,7 +76,7 @@ function shape(part) {
   return isId ? '{id}' : part;
 }
 
-/** Operations whose names are put together from parts at run time, such as `GET /ads/{id}`. */
+/** Operations whose names are assembled at run time, such as `GET /ads/{id}`. */
 export class Names {
   /**
    * @param {import('../wire/dictionary.js').Dictionary} dictionary
@@ -91,7 +91,7 @@ export class Names {
     this.known = new Map();
   }
 
-  /** @param {string} prefix what is kept when there is no room for more names @param {string} rest */
+  /** @param {string} prefix kept if there is no room for more names @param {string} rest */
   operation(prefix, rest) {
     const name = `${prefix} ${rest}`;
     const known = this.known.get(name);
@@ -107,10 +107,10 @@ export class Names {
   }
 
   /**
-   * As `operation`, for a name that may be told in another way.
+   * As `operation`, for a name that may change later.
    * @param {string} prefix
    * @param {string} rest
-   * @returns {number | undefined} undefined where it is not known and there is no room
+   * @returns {number | undefined} undefined if unknown and there is no room
    */
   early(prefix, rest) {
     return this.known.get(`${prefix} ${rest}`) ?? (this.known.size < this.countMax ? this.operation(prefix, rest) : undefined);
@@ -118,9 +118,9 @@ export class Names {
 }
 
 /**
- * Names of requests that come in. A route of the program's framework is one; where there is none, the path with its ids taken out
- * is a guess, and `(not found)` what nobody has. Guesses have a bound of their own, so that they take no room from routes;
- * those that a request begins with have another one, so that paths of nobody take no room from those that are answered.
+ * Names of incoming requests. The route of the program's framework is preferred; without one, the path with ids replaced is a
+ * guess, and unknown paths are `(not found)`. Guesses have their own bound, so that they use no room for routes. Guesses at the
+ * start of a request have another bound, so that paths that end in 404 use no room for answered ones.
  */
 export class ServerNames {
   /** @param {import('../wire/dictionary.js').Dictionary} dictionary */
@@ -132,7 +132,7 @@ export class ServerNames {
   }
 
   /**
-   * Where no route is known yet: a guess, or, where there are too many, the method alone.
+   * Name before the route is known: a guess, or the method alone if there are too many.
    * @param {string} method
    * @param {string} path
    */
@@ -146,10 +146,10 @@ export class ServerNames {
   }
 
   /**
-   * At the end.
+   * Name at the end of a request.
    * @param {string} method
    * @param {string} path
-   * @param {number} status 0 if it is not known
+   * @param {number} status 0 if unknown
    * @param {string | undefined} route of the framework
    */
   final(method, path, status, route) {

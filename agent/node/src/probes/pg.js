@@ -1,5 +1,5 @@
-// Which statements does the PostgreSQL client `pg` execute, and how long does one wait for a connection of its pool? A
-// statement is a call of kind database whose name is its shape (`sql.js`). After: `../record/recorder.js`.
+// Records statements of the PostgreSQL client `pg`, and the wait for a connection of its pool. A statement is a call of kind
+// database whose name is its shape (`sql.js`). After: `../record/recorder.js`.
 
 import { errorMonitor } from 'node:events';
 import { endWith } from '../record/calls.js';
@@ -7,7 +7,7 @@ import { become, bound, current } from '../record/context.js';
 import { KIND, STATE } from '../wire/constants.js';
 import { shape } from './sql.js';
 
-/** Texts whose operation is remembered. A program that writes values into its texts has any number. */
+/** Texts with a cached operation. A program that writes values into its texts has an unlimited number. */
 const TEXTS_MAX = 4_096;
 const TEXT_CHARS_MAX = 4_096;
 
@@ -15,14 +15,14 @@ const TEXT_CHARS_MAX = 4_096;
 /** @typedef {import('../record/strand.js').Call} Call */
 
 /**
- * Whether a module that was asked for by this name may be `pg`.
+ * True if a module loaded under this name may be `pg`.
  * @param {string} name
  */
 export function isPg(name) {
   return name === 'pg' || /[\\/]pg[\\/]lib[\\/]index\.js$/.test(name);
 }
 
-/** Changes what `require('pg')` gave. @param {any} pg @param {Surroundings} surroundings */
+/** Changes the exports of `pg`. @param {any} pg @param {Surroundings} surroundings */
 export function change(pg, surroundings) {
   if (typeof pg?.Client?.prototype?.query !== 'function') {
     return;
@@ -85,7 +85,7 @@ function changeQuery(client, { recorder, guard }) {
 }
 
 /**
- * Puts the end of the call before the program's callback, wherever it stands.
+ * Ends the call before the program's callback, at any position of the arguments.
  * @param {any[]} args changed
  * @param {Call} call
  * @param {(call: Call, error: unknown) => void} end
@@ -96,7 +96,7 @@ function wrapCallback(args, call, end) {
     const inContext = bound(callback);
     return function (/** @type {any} */ error, /** @type {any[]} */ ...rest) {
       end(call, error);
-      // @ts-expect-error whatever pg calls it on
+      // @ts-expect-error any `this` of pg
       return inContext.call(this, error, ...rest);
     };
   };
@@ -118,7 +118,7 @@ function wrapCallback(args, call, end) {
 }
 
 /**
- * A cursor or a stream of rows ends when it says so.
+ * A cursor or a stream of rows ends the call with its own event.
  * @param {any} result
  * @param {Call} call
  * @param {(call: Call, error: unknown) => void} end
@@ -152,7 +152,7 @@ function changeConnect(pool, { recorder, guard }) {
       return original.call(this, callback);
     }
     if (typeof callback === 'function') {
-      // The pool calls back from wherever a connection became free: in the context of whoever gave it back.
+      // The pool calls back in the context of the code that returned a connection.
       const inContext = bound(callback);
       return original.call(this, (/** @type {any} */ error, /** @type {any} */ ...rest) => {
         end(call, error);

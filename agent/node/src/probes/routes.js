@@ -1,10 +1,10 @@
-// Which route has the program's framework found for a request? Asked when the request is over. Before: `http-server.js`.
+// Finds the route of a request in the program's framework, at the end of the request. Before: `http-server.js`.
 //
-//   Express, and Nest on it   leave it on the request
-//   Fastify 5, Nest on it     say it on a channel, before the handler
-//   Fastify 4, or one whose   say on a channel that a server is made: its first hook sees the request, which has the route
-//   hooks have answered
-//   Koa                       has a context for each request, where @koa/router leaves it
+//   Express, and Nest on it   store it in the request
+//   Fastify 5, and Nest on it publish it on a channel, before the handler
+//   Fastify 4, or a request   publishes each new server on a channel: a first hook gets the request, which has the route
+//   that a hook has answered
+//   Koa                       has a context for each request, where @koa/router stores it
 
 import diagnostics from 'node:diagnostics_channel';
 import { onLoad } from './load.js';
@@ -19,7 +19,7 @@ export function routes({ guard }) {
   const told = new WeakMap();
   /** Context of Koa. @type {WeakMap<object, any>} */
   const contexts = new WeakMap();
-  /** Request of Fastify, which knows its route. @type {WeakMap<object, any>} */
+  /** Request of Fastify, which has its route. @type {WeakMap<object, any>} */
   const requests = new WeakMap();
   const handled = guard((/** @type {any} */ { request, route }) => {
     if (typeof route?.url === 'string' && request?.is404 !== true) {
@@ -64,7 +64,7 @@ function ofKoa(context) {
 }
 
 /**
- * The path that a route was given, behind the one that its router is mounted at, of which only the present value is known.
+ * The pattern of a route, after the mount path of its router, of which only the current value is known.
  * @param {any} request
  */
 function ofExpress({ route, baseUrl }) {

@@ -1,28 +1,28 @@
-// What becomes of the tokens of a statement? They are put together to its shape: white space is one blank, rows and lists of
-// values are folded, what is too long is cut. The same rules as `SqlShape.java` and Python's `sql_shape.py`.
-// Before: `sql.js`, which reads them. After: `../wire/dictionary.js`.
+// Assembles the tokens of a statement to its shape: white space is one blank, rows and lists of values are folded, long text is
+// cut. The rules are those of `SqlShape.java` and Python's `sql_shape.py`. Before: `sql.js`, which reads the tokens. After:
+// `../wire/dictionary.js`.
 
-/** Characters of a name; what is longer is cut. */
+/** Maximum length of a name, characters. */
 export const NAME_CHARS_MAX = 1_000;
-/** What the second and later rows of a bulk insert become. */
+/** Replaces the second and later rows of a bulk insert. */
 const ROWS = '), ...';
 
-/** A part of a pattern: a character of a name, as far as folding is concerned; and any other. */
+/** Parts of a pattern: a character of a name for the purpose of folding; and any other. */
 const NAME = '[A-Za-z0-9_\\x80-\\uffff]';
 const NO_NAME = '[^A-Za-z0-9_\\x80-\\uffff]';
-/** One value of a list: a literal, a parameter, or a word that stands for a value; with a sign, a type, a cast. */
+/** One value of a list: a literal, a parameter, or a word in place of a value; with a sign, a type, a cast. */
 const ITEM = new RegExp(
   '^[-+]? ?(?:(?:date|time|timestamp|interval) )?' + `(?::?\\?|null|true|false|default|[:@]${NAME}+)(?:::${NAME}+(?:\\[\\])?)?$`,
   'i',
 );
-/** What stands before a list of values, or before a row: `in`, `values`, a row, a bracket. */
+/** Text before a list of values or before a row: `in`, `values`, a row, a bracket. */
 const BEFORE_ITEMS = new RegExp(`(?:^|${NO_NAME})(in) ?$|(?:(?:^|${NO_NAME})values? ?|\\)(?:, \\.\\.\\.)?, )(row ?)?$|\\($`, 'i');
 const BEFORE_ITEMS_CHARS = 12;
-/** Its values look alike. */
+/** A folded row: its values look alike. */
 const ROW = /^(?:row ?)?\([?, ]*\)$/i;
 const VALUES = new RegExp(`(?:^|${NO_NAME})values? ?$`, 'i');
 const ARRAY = /\[\?(?:, \?)+\]$/;
-/** After these words of SQLite a text in double quotes is the name of a table. */
+/** After these words of SQLite a text in double quotes is a table name. */
 const BEFORE_TABLE = new RegExp(`(?:^|${NO_NAME})(?:(?<!distinct )from|join|into|update|table) $`, 'i');
 const BEFORE_ALIAS = new RegExp(`${NO_NAME}as $`, 'i');
 const TABLE = /^ [^ ()]+ ?$/;
@@ -31,10 +31,10 @@ const BEFORE_PASSWORD = new RegExp(
     '|pragma (?:[^ ]+\\.)?(?:hex|text)?(?:re)?key ?[=(]) ?$',
   'i',
 );
-/** Words that tell what comes. */
+/** Words that determine the meaning of the next token. */
 const TELLING = /^(?:(into)|identified|pragma)$/i;
 
-/** What a bracket holds. */
+/** Content of a bracket. */
 const OTHER = 0;
 const LIST = 1;
 const ROW_OF_VALUES = 2;
@@ -43,17 +43,17 @@ export class Shape {
   constructor() {
     this.out = '';
     /**
-     * The open brackets: where they are, where their row begins, what they hold.
+     * The open brackets: position, begin of the row, content.
      * @type {{ at: number, from: number, holds: number }[]}
      */
     this.open = [];
-    /** Where the value of a list begins that is being written. */
+    /** Begin of the current value of a list. */
     this.item = 0;
-    /** Where the last `into` ends, unless a bracket was opened since; -1 then. */
+    /** End of the last `into`, unless a bracket was opened after it; then -1. */
     this.into = -1;
-    /** How many brackets are open inside the column list of an insert; 0 outside one. */
+    /** Number of open brackets inside the column list of an insert; 0 outside one. */
     this.columns = 0;
-    /** Whether a password may come. */
+    /** True if a password may follow. */
     this.isSecret = false;
   }
 
@@ -81,7 +81,7 @@ export class Shape {
     }
   }
 
-  /** A name as it is; after `identified by` and the like it is a password. @param {string} name */
+  /** Copies a name; after `identified by` and similar words it is a password. @param {string} name */
   name(name) {
     if (this.isSecret && BEFORE_PASSWORD.test(this.out.slice(-80))) {
       this.value();
@@ -93,7 +93,7 @@ export class Shape {
     }
   }
 
-  /** @param {string} word of as many letters as one that is looked for */
+  /** @param {string} word as long as one of the known words */
   note(word) {
     const found = TELLING.exec(word);
     if (found !== null && found[1] !== undefined) {
@@ -103,7 +103,7 @@ export class Shape {
     }
   }
 
-  /** Whether only a name can be here: of a qualified one its later part, an alias, a column. */
+  /** True if only a name is possible here: the later part of a qualified name, an alias, a column. */
   isBeforeName() {
     const { out } = this;
     const isQualified = out.endsWith('.') && !out.endsWith('...');
@@ -129,7 +129,7 @@ export class Shape {
     this.item = this.out.length;
   }
 
-  /** @returns {boolean} whether what was closed is one of the rows that `...` stands for */
+  /** @returns {boolean} true if the closed bracket is one of the rows that `...` replaces */
   closeBracket() {
     this.dropBlank();
     this.endItem();
@@ -145,8 +145,7 @@ export class Shape {
   }
 
   /**
-   * A value of a list ends: in a list after `in` the first one stands for all; in a row all values look alike.
-   * @returns {boolean} whether it stands for the values that follow
+   * Ends a value of a list: after `in` the first value replaces all; in a row all values look alike.
    */
   endItem() {
     const { out, item } = this;
@@ -169,7 +168,7 @@ export class Shape {
     return stands;
   }
 
-  /** `(?, ?), (?, ?)` of a bulk insert becomes `(?, ?), ...`. @param {number} from where the row begins */
+  /** `(?, ?), (?, ?)` of a bulk insert becomes `(?, ?), ...`. @param {number} from begin of the row */
   foldRow(from) {
     const { out } = this;
     const row = out.slice(from);
@@ -192,7 +191,7 @@ export class Shape {
     const isCut = !isWhole || out.length > NAME_CHARS_MAX;
     const rows = isCut ? out.lastIndexOf(ROWS) : -1;
     if (rows >= 0) {
-      // Cut inside a bulk insert: where exactly depends on the data.
+      // Cut inside a bulk insert: the exact place depends on the data.
       return out.slice(0, Math.min(rows + ROWS.length, NAME_CHARS_MAX));
     }
     const list = isCut ? this.openList() : -1;
@@ -203,7 +202,7 @@ export class Shape {
     return isCut ? trimmed.slice(0, NAME_CHARS_MAX - 3) + '...' : trimmed;
   }
 
-  /** Where a list of values after `in` was left without its end; -1 where none was. */
+  /** Begin of an unclosed list of values after `in`; -1 for none. */
   openList() {
     const bracket = this.open.at(-1);
     return bracket !== undefined && bracket.holds === LIST && this.out.startsWith('(?', bracket.at) ? bracket.at : -1;

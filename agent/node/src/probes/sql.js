@@ -1,27 +1,27 @@
-// What is the shape of a statement? Literals become `?`, white space one blank, comments nothing, and lists of values one
-// value, so that statements that differ only in data are one operation and no data leaves the process. The same rules as
-// `Sql.java` and Python's `sql.py`; the cases in `testdata/sql` hold all three to them.
+// Reduces the text of a statement to its shape: literals become `?`, white space becomes one blank, comments are removed, and
+// lists of values become one value, so that statements that differ only in data are one operation and no data leaves the process.
+// The rules are those of `Sql.java` and Python's `sql.py`; the cases in `testdata/sql` test all three.
 //
-// What is a literal depends on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a
-// quote. Where two readings of a text are possible and differ in what is a literal, and where a quote is not closed, the shape
-// ends with `...`. Before: `pg.js`. After: `sql-shape.js`.
+// Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If
+// a text has two readings that differ in a literal, or a quote is not closed, the shape ends with `...`. Before: `pg.js`. After:
+// `sql-shape.js`.
 
 import { NAME_CHARS_MAX, Shape } from './sql-shape.js';
 
-/** Characters that are read; a bulk insert may have megabytes. */
+/** Characters to read; a bulk insert may have megabytes. */
 const TEXT_CHARS_MAX = 8_000;
-/** Tokens that are read: a name has hardly more, and what is folded past these looks like what was folded before. */
+/** Tokens to read: a name rarely has more, and folded text past these resembles the text before. */
 const TOKENS_MAX = 1_000;
 
-/** How a backslash before a quote is read. */
+/** Meaning of a backslash before a quote. */
 const PLAIN = 0;
 const ESCAPE = 1;
-/** As an escape, but where the literal may as well end there: MySQL has a mode for that, NO_BACKSLASH_ESCAPES. */
+/** An escape, but the literal may also end there: MySQL has a mode for that, NO_BACKSLASH_ESCAPES. */
 const LIKELY = 2;
 const UNSURE = 3;
 
 /**
- * `standard` is what SQL says, and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is a dialect that is not known.
+ * `standard` is standard SQL and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is an unknown dialect.
  * @typedef {'postgresql' | 'mysql' | 'sqlite' | 'sqlserver' | 'standard' | 'other'} Dialect
  */
 
@@ -32,17 +32,17 @@ const WORD_WITH_HASH = /[\p{L}\p{Nd}_$#]*/uy;
 const NUMBER = /(?:[eE][+-]|[A-Za-z0-9._])*/y;
 const DIGITS = /[0-9]*/y;
 const PARAMETER = /[?$][\p{L}\p{Nd}_]*/uy;
-/** PostgreSQL takes whatever is not ASCII for a letter. */
+/** PostgreSQL treats every non-ASCII character as a letter. */
 const TAG = /\$(?:[A-Za-z_\x80-\uffff][A-Za-z0-9_\x80-\uffff]*)?\$/y;
 const PERCENT = /%(?:[sbt](?![A-Za-z0-9_\x80-\uffff])|\([A-Za-z0-9_\x80-\uffff]+\)[sbt])/y;
 const LINE = /[^\r\n]*/y;
-/** What hides quotes, or is one. */
+/** Quotes, and characters that can hide one. */
 const QUOTES = /['"`$]|\/\*|--/;
 const EXECUTED = /\/\*M?!/y;
 const AFTER_QUALIFIER = /\.[A-Za-z_\x80-\uffff"`*]/y;
 const NAME_CHAR = /[A-Za-z0-9_\x80-\uffff]/;
 
-/** A value that every dialect reads alike, and which a comma or a bracket follows. */
+/** A value that all dialects read alike, followed by a comma or a bracket. */
 const ITEM =
   '[\\t-\\r ]*(?:[-+]?[0-9](?:[eE][-+]|[A-Za-z0-9._])*' +
   "|[bBeEnNxX]?'(?!'')[^'\\\\]*(?:''[^'\\\\]*)*'" +
@@ -68,7 +68,7 @@ class Reader {
     this.dialect = dialect;
     this.shape = new Shape();
     this.at = 0;
-    /** How a backslash in a plain string is read. */
+    /** Meaning of a backslash in a plain string. */
     this.backslash = this.is('mysql') ? LIKELY : this.is('postgresql', 'other') ? UNSURE : PLAIN;
     this.words = this.is('standard', 'sqlserver') ? WORD_WITH_HASH : WORD;
   }
@@ -127,19 +127,19 @@ class Reader {
     return dialects.includes(this.dialect);
   }
 
-  /** @param {RegExp} pattern sticky @returns {number} where what it matches here ends */
+  /** @param {RegExp} pattern sticky @returns {number} end of the match */
   match(pattern) {
     pattern.lastIndex = this.at;
     return pattern.test(this.text) ? pattern.lastIndex : this.at;
   }
 
-  /** The rest may be read in two ways: it is left out. */
+  /** The rest is ambiguous: it is cut off. */
   cut() {
     this.at = this.text.length;
     this.isWhole = false;
   }
 
-  /** @param {boolean} isSure whether it is known where the literal ends, and `at` is there */
+  /** @param {boolean} isSure whether the end of the literal is known, and `at` is there */
   literal(isSure) {
     this.shape.value();
     if (!isSure) {
@@ -148,9 +148,9 @@ class Reader {
   }
 
   /**
-   * @param {string} text what is looked for
+   * @param {string} text to search for
    * @param {number} from
-   * @returns {boolean} whether it is there; `at` is behind it then
+   * @returns {boolean} true if found; `at` is then behind it
    */
   passTo(text, from) {
     const found = this.text.indexOf(text, from);
@@ -190,7 +190,7 @@ class Reader {
     }
   }
 
-  /** Of a text that is too long anyway nothing is read past its rows: what is behind them depends on their number. */
+  /** Of a text longer than the limit, nothing after the rows is read: it depends on their number. */
   closing() {
     if (this.shape.closeBracket()) {
       this.at = this.isWhole ? this.match(ROWS) : this.text.length;
@@ -209,7 +209,7 @@ class Reader {
     }
   }
 
-  /** `-- ...`: in MySQL only before white space, else two signs. */
+  /** `-- ...`: in MySQL only before white space, otherwise two signs. */
   dashes() {
     const isComment = !(this.text[this.at + 2] > ' ');
     if (isComment || !this.is('mysql', 'other')) {
@@ -222,7 +222,7 @@ class Reader {
     }
   }
 
-  /** `// ...`: a comment in H2 and HSQLDB, which others do not know; it may be an operator where the dialect is not known. */
+  /** `// ...`: a comment only in H2 and HSQLDB; it may be an operator if the dialect is unknown. */
   slashes() {
     if (this.is('other') || (this.is('standard') && QUOTES.test(this.text.slice(this.at, this.match(LINE))))) {
       this.cut();
@@ -233,7 +233,7 @@ class Reader {
     }
   }
 
-  /** A comment in MySQL, an operator or a part of names elsewhere. */
+  /** A comment in MySQL, an operator or part of a name elsewhere. */
   hash() {
     if (this.is('mysql')) {
       this.lineComment();
@@ -244,7 +244,7 @@ class Reader {
     }
   }
 
-  /** It ends with the line; whether a lone carriage return ends one is sure in PostgreSQL only. */
+  /** Ends at the end of the line; only in PostgreSQL does a lone carriage return certainly end a line. */
   lineComment() {
     const { text } = this;
     const end = this.match(LINE);
@@ -257,7 +257,7 @@ class Reader {
     }
   }
 
-  /** They nest in PostgreSQL and SQL Server; what MySQL executes of a comment may hold texts with the sign of its end. */
+  /** Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may contain strings with the end sign. */
   blockComment() {
     const { text, at } = this;
     let depth = 0;
@@ -287,9 +287,9 @@ class Reader {
   }
 
   /**
-   * @param {string} quote doubled, it is part of the text
+   * @param {string} quote a doubled quote is part of the text
    * @param {number} backslash
-   * @returns {boolean} whether it is sure where it ends; if so `at` is there
+   * @returns {boolean} true if the end is certain; `at` is then there
    */
   pass(quote, backslash) {
     const { text } = this;
@@ -310,7 +310,7 @@ class Reader {
     return false;
   }
 
-  /** Whether an odd number of backslashes is before the quote. @param {number} from @param {number} at */
+  /** True if an odd number of backslashes precedes the quote. @param {number} from @param {number} at */
   isEscaped(from, at) {
     let before = at;
     while (before > from && this.text[before - 1] === '\\') {
@@ -320,7 +320,7 @@ class Reader {
   }
 
   /**
-   * A quote with a word behind it does not end a literal: the backslash before it is an escape, and so are the others.
+   * A quote followed by a word does not end a literal: the backslash before it is an escape, and so are the others.
    * @param {number} at
    */
   isInside(at) {
@@ -331,7 +331,7 @@ class Reader {
     return isInside;
   }
 
-  /** Three quotes begin a literal of several lines, or one that begins with a quote. @param {string} quotes */
+  /** True for three quotes that begin a literal of several lines, or one that begins with a quote. @param {string} quotes */
   isTriple(quotes) {
     return this.is('other') && this.text.startsWith(quotes, this.at);
   }
@@ -341,7 +341,7 @@ class Reader {
     this.literal(!this.isTriple("'''") && this.pass("'", backslash));
   }
 
-  /** A name, or in MySQL, SQLite and where the dialect is not known a string, unless nothing but a name can be here. */
+  /** A name, or, in MySQL, SQLite and unknown dialects, a string unless only a name is possible here. */
   doubleQuoted() {
     const from = this.at;
     const isString = this.is('mysql', 'sqlite', 'other');
@@ -353,14 +353,14 @@ class Reader {
     }
   }
 
-  /** Whether what ends here can only be a name: it is qualified, or it stands where a table, an alias or a column is named. */
+  /** True if the quoted text can only be a name: it is qualified, or at the position of a table, an alias or a column. */
   isName() {
     return (
       this.shape.isBeforeName() || this.match(AFTER_QUALIFIER) > this.at || (this.is('sqlite') && this.shape.isBeforeTable())
     );
   }
 
-  /** @param {string} quote @param {boolean} isDoubled whether two of them are one of the name */
+  /** @param {string} quote @param {boolean} isDoubled whether a doubled quote is one quote of the name */
   quotedName(quote, isDoubled) {
     const from = this.at;
     if (isDoubled ? this.pass(quote, PLAIN) : this.passTo(quote, from + 1)) {
@@ -370,7 +370,7 @@ class Reader {
     }
   }
 
-  /** A name in MySQL, SQLite and H2; an operator or a fault elsewhere. */
+  /** A name in MySQL, SQLite and H2; an operator or an error elsewhere. */
   backtick() {
     if (this.is('mysql', 'sqlite')) {
       this.quotedName('`', true);
@@ -383,13 +383,13 @@ class Reader {
     }
   }
 
-  /** Whether what hides quotes, or is one, is between here and a sign, or the end. @param {string} sign */
+  /** True if a quote, or a character that can hide one, is before the next sign or the end. @param {string} sign */
   hasQuote(sign) {
     const close = this.text.indexOf(sign, this.at + 1);
     return QUOTES.test(this.text.slice(this.at + 1, close < 0 ? undefined : close));
   }
 
-  /** `[name]` in SQL Server and SQLite, else the index of an array. */
+  /** `[name]` in SQL Server and SQLite, otherwise an array index. */
   bracket() {
     if (this.is('sqlserver', 'sqlite')) {
       this.quotedName(']', this.is('sqlserver'));
@@ -406,7 +406,7 @@ class Reader {
     const next = text[at + 1];
     const end = this.is('sqlite', 'sqlserver') ? at : this.match(TAG);
     if (end > at) {
-      // MySQL knows such a string only since its version 9.
+      // MySQL supports such a string only since version 9.
       this.literal(this.passTo(text.slice(at, end), end) && !this.is('mysql'));
     } else if (this.is('sqlserver') && ((next >= '0' && next <= '9') || next === '.')) {
       this.at++;
@@ -437,7 +437,7 @@ class Reader {
     }
   }
 
-  /** Oracle's q'[...]': it ends with the bracket that closes, or the same sign, and a quote. */
+  /** Oracle's q'[...]': ends with the closing bracket, or the same sign, and a quote. */
   alternative() {
     const opening = this.text[this.at + 1] ?? '';
     const closing = { '[': ']', '(': ')', '{': '}', '<': '>' }[opening] ?? opening;

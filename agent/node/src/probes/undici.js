@@ -1,5 +1,5 @@
-// Which requests go out by `fetch`, or by undici itself? As `http-client.js`, from the channels that undici speaks on, also
-// where it is inside Node. After: `../record/recorder.js`.
+// Records requests sent by `fetch` or undici. Like `http-client.js`, but with undici's channels, including the copy inside Node.
+// After: `../record/recorder.js`.
 
 import diagnostics from 'node:diagnostics_channel';
 import { current } from '../record/context.js';
@@ -25,7 +25,7 @@ export function install({ recorder, guard }) {
       request.addHeader('traceparent', header);
     }
     if (isOff || call === undefined) {
-      return; // whoever made the request is told as the caller
+      return; // switched off: the header names the enclosing call
     }
     recorder.attribute(call, 'http.path', pathOf(request.path));
     calls.set(request, { call, status: 0 });
@@ -59,7 +59,7 @@ export function install({ recorder, guard }) {
 }
 
 /**
- * @param {string | unknown[] | undefined} headers lines of text, or names and values by turns
+ * @param {string | unknown[] | undefined} headers lines of text, or names and values alternately
  * @param {string} name in lower case
  */
 function hasHeader(headers, name) {

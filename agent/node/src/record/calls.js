@@ -1,5 +1,5 @@
-// How is a function watched without changing what it does? Its result, its exception, its `this` and its promise reach the
-// caller as they were; the call ends when the promise is kept or broken. Before: `../index.js`. After: `recorder.js`.
+// Records a function without changing its behaviour. The caller gets the same result, exception, `this` and promise; the call
+// ends when the promise settles. Before: `../index.js`. After: `recorder.js`.
 
 import { types } from 'node:util';
 import { KIND, STATE } from '../wire/constants.js';
@@ -23,7 +23,7 @@ export function record(recorder, name, fn) {
 }
 
 /**
- * A function that does what `fn` does, and is a call each time.
+ * Returns a function that behaves like `fn` and is a call each time.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {Recorder} recorder
  * @param {F} fn
@@ -82,9 +82,9 @@ function run(recorder, operation, fn, self, args) {
 }
 
 /**
- * Ends the call with the promise. The caller gets a promise that settles as the given one does: to listen to the given one would
- * make a rejection that nobody handles look handled. A promise that is more than a promise (a subclass, one with members of its
- * own) is handed on as it is, and the call ends at once.
+ * Ends the call with the promise. The caller gets a promise that settles as the given one does: listening to the given one would
+ * mark its unhandled rejections as handled. A promise with additional behaviour (a subclass, or own members) is passed on as it
+ * is, and the call ends at once.
  * @param {Recorder} recorder
  * @param {Call} call
  * @param {Promise<any>} promise

@@ -1,4 +1,5 @@
-// Which call is this code part of? The runtime carries it over awaits, callbacks and timers. Before: `calls.js`, `../probes/`.
+// The current call of asynchronous code. The runtime carries it over awaits, callbacks and timers. Before: `calls.js`,
+// `../probes/`.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 
@@ -13,7 +14,7 @@ export function current() {
 }
 
 /**
- * From here on, in this turn and in what it causes, code is part of `call`.
+ * Makes `call` the current one from here on, in this turn and in all work that it causes.
  * @param {Call | undefined} call
  */
 export function become(call) {
@@ -21,7 +22,7 @@ export function become(call) {
 }
 
 /**
- * A callback that runs as part of the call that is current now, whoever calls it.
+ * Returns a callback that runs in the context that is current now, whichever code calls it.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {F} callback
  * @returns {F}

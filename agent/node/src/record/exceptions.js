@@ -1,17 +1,17 @@
-// What is told of an exception? `class: message`, and of one that a database gave `class (code)`: its message holds the data.
-// Nothing here runs code of the program: a getter may wait, throw or change something. Before: `recorder.js`.
+// The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data. No code
+// of the program runs here: a getter may wait, throw or change state. Before: `recorder.js`.
 
 import { types } from 'node:util';
 
-/** So many exceptions are looked at that are behind one; where there are more, the message is not told. */
+/** Causes to follow; of a longer chain the message is not recorded. */
 const CHAIN_MAX = 16;
-/** So many classes that an exception is of. */
+/** Superclasses to check. */
 const CLASSES_MAX = 16;
 const BEHIND = ['cause', 'parent', 'original', 'originalError', 'driverError', 'nativeError', 'reason'];
 /** Codes of SQLite, MySQL, Oracle, SQL Server. */
 const DRIVER_CODE = /^(?:SQLITE_|ERR_SQLITE_|ER_|ORA-\d|NJS-\d|DPI-\d|EREQUEST$|EPARAM$|ELOGIN$)/;
 const CODE = /^[\w-]{1,64}$/;
-/** Classes of drivers, and of what wraps them and quotes the statement, its values or what was looked for. */
+/** Classes of drivers, and of wrappers that quote the statement, its values or the search terms. */
 const DATABASE_CLASS = new RegExp(
   `^(?:${[
     'PrismaClient\\w*Error|Sequelize\\w+|Drizzle(?:Query)?Error|TypeORMError|DriverException|DBError|KnexTimeoutError',
@@ -20,13 +20,13 @@ const DATABASE_CLASS = new RegExp(
     'Neo4jError|CouchbaseError|ElasticsearchClientError|OpenSearchClientError|ArangoError',
   ].join('|')})$`,
 );
-/** A bundler has shortened the name of the class. */
+/** The name of the class when a bundler has shortened it. */
 const OWN_NAME = /^PrismaClient\w{1,40}$/;
 
-/** What calls of databases failed with. @type {WeakSet<object>} */
+/** Exceptions of database calls. @type {WeakSet<object>} */
 const seen = new WeakSet();
 
-/** A database gave it, whatever it looks like. @param {unknown} error */
+/** Marks an exception of a database, whatever its class. @param {unknown} error */
 export function isOfDatabase(error) {
   if (typeof error === 'object' && error !== null) {
     seen.add(error);
@@ -66,7 +66,7 @@ function titleOf(error) {
   return title !== undefined && title !== '' ? title : 'Error';
 }
 
-/** Names of its class and of those above. @param {object} error @returns {Generator<string>} */
+/** Names of its class and superclasses. @param {object} error @returns {Generator<string>} */
 function* classesOf(error) {
   let prototype = Object.getPrototypeOf(error);
   for (let left = CLASSES_MAX; left > 0 && isPlain(prototype); left--) {
@@ -77,7 +77,7 @@ function* classesOf(error) {
   }
 }
 
-/** @param {object} error @returns {string | null} the first code; null where no database is behind it */
+/** @param {object} error @returns {string | null} the first code; null if no database exception is in the chain */
 function databaseCode(error) {
   const chain = new Set([error]);
   /** @type {string | null} */
@@ -102,7 +102,7 @@ function databaseCode(error) {
   return found;
 }
 
-/** @param {object} error @returns {unknown[]} what is behind it, the errors of an AggregateError included */
+/** @param {object} error @returns {unknown[]} causes, including the errors of an AggregateError */
 function behind(error) {
   const found = BEHIND.map((key) => own(error, key));
   const several = own(error, 'errors');
@@ -119,7 +119,7 @@ function codeOf(error) {
   const number = own(error, 'number');
   const code = own(error, 'code') ?? own(error, 'errorCode');
   if (code === 'EREQUEST' && Number.isInteger(number)) {
-    return String(number); // which error of SQL Server
+    return String(number); // error number of SQL Server
   }
   return Number.isInteger(code) || (typeof code === 'string' && CODE.test(code)) ? String(code) : '';
 }

@@ -1,5 +1,6 @@
-// Where does a call belong, and when is what is known of it sent? Probes say that a call begins and ends; strands keep the order;
-// a part is closed with the outermost call, when it is long, or when it is a second old (the next part carries what is open).
+// Assigns each call to its strand, and decides when its events are sent. Probes report begin and end of calls; strands keep the
+// order; a part is closed when the outermost call ends, when it is long, or when it is a second old (the next part carries the
+// open calls).
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
@@ -13,13 +14,13 @@ import { COUNTED, CountedCall, Tallies } from './tallies.js';
 import { format } from './traceparent.js';
 
 const AGE_MAX_NS = 1e9;
-/** What happens so long after its caller has ended (a timer that repeats) is a trace of its own. */
+/** A call that begins this long after the end of its caller (a repeated timer) is a trace of its own. */
 const ORPHAN_NS = 10e9;
-/** Parts that are kept to be used again, and their size at most. */
+/** Parts kept for reuse, and their maximum size. */
 const SPARE_PARTS_MAX = 256;
 const SPARE_BYTES_MAX = 4_096;
 
-/** Stands for a call that found no room. What it calls is left out with it, so that a tree is whole or not there. */
+/** Placeholder for a call without room. Its callees are dropped with it, so that a tree is complete or missing. */
 export const LEFT_OUT = new Call(new Strand(-1, new Trace(-1, null), null, 0), 0, 0, 0);
 LEFT_OUT.end = Infinity;
 
@@ -32,15 +33,15 @@ export class Recorder {
    * @param {import('../send/clock.js').Clock} parts.clock
    * @param {import('../send/totals.js').Totals} parts.totals
    * @param {string} parts.thread name of the thread
-   * @param {number} parts.pendingMax bytes of all parts at hand
-   * @param {() => void} parts.wake there is something to send soon
+   * @param {number} parts.pendingMax bytes of all open parts
+   * @param {() => void} parts.wake called when there is something to send soon
    * @param {import('../log.js').Log} parts.log
    */
   constructor({ session, dictionary, outbox, clock, totals, thread, pendingMax, wake, log }) {
     this.log = log;
     this.session = session;
     this.dictionary = dictionary;
-    /** By operation: is it to be recorded, counted, or left alone? Whoever makes a call looks for the last. */
+    /** By operation: recorded, counted, or ignored. Callers check for the last one. */
     this.states = dictionary.states;
     this.tallies = new Tallies(dictionary);
     this.outbox = outbox;
@@ -49,26 +50,26 @@ export class Recorder {
     this.thread = dictionary.text(thread);
     this.pendingMax = pendingMax;
     this.wake = wake;
-    /** @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release' | 'hold'>} who must know that code runs */
+    /** @type {Pick<import('../send/signals.js').Signals, 'isArmed' | 'release' | 'hold'>} notified when code runs */
     this.signals = { isArmed: false, release: () => {}, hold: () => {} };
     this.orphanNs = ORPHAN_NS;
     /** The setting `database_messages`. */
     this.databaseMessages = false;
     this.segments = 0;
     this.pending = 0;
-    /** Strands with a part at hand. @type {Strand[]} */
+    /** Strands with an open part. @type {Strand[]} */
     this.active = [];
     /** @type {SegmentPart[]} */
     this.spare = [];
-    /** The last thing of ours that failed; told of in the log. @type {unknown} */
+    /** The last internal error; logged. @type {unknown} */
     this.lastFault = null;
-    /** Exceptions that were told of. @type {WeakSet<object>} */
+    /** Exceptions that were recorded. @type {WeakSet<object>} */
     this.told = new WeakSet();
   }
 
   /**
-   * A call begins.
-   * @param {Call | undefined} parent what the context remembers
+   * Begins a call.
+   * @param {Call | undefined} parent from the context
    * @param {number} operation
    * @returns {Call}
    */
@@ -113,7 +114,7 @@ export class Recorder {
   }
 
   /**
-   * A call begins that another process caused, or nobody.
+   * Begins a call with a parent in another process, or without a parent.
    * @param {import('./traceparent.js').Remote | null} remote
    * @param {number} operation
    */
@@ -145,7 +146,7 @@ export class Recorder {
   }
 
   /**
-   * A call ends.
+   * Ends a call.
    * @param {Call} call
    */
   exit(call) {
@@ -157,7 +158,7 @@ export class Recorder {
   }
 
   /**
-   * A call ends, as failed.
+   * Ends a call as failed.
    * @param {Call} call
    * @param {unknown} [error] if there is one
    */
@@ -176,10 +177,10 @@ export class Recorder {
   }
 
   /**
-   * Something of ours failed (no stack, no memory): what is at hand of the strand is given up, for nobody knows what was written.
+   * After an internal error (stack overflow, out of memory): gives up the open part of the strand, whose content is undefined.
    * @param {Call | undefined} call
    * @param {unknown} fault
-   * @returns {Call} what stands for the call that was to begin
+   * @returns {Call} placeholder for the call that was to begin
    */
   #spoil(call, fault) {
     this.totals.callsDropped++;
@@ -211,7 +212,7 @@ export class Recorder {
     }
     if (open[open.length - 1] !== call) {
       this.#close(strand);
-      this.#dropAttributes(strand); // those without an event to go with
+      this.#dropAttributes(strand); // attributes without a following event
       strand.branch(call, this.session.span(strand.number, call.number));
     }
     strand.exit(strand.part ?? this.#newPart(strand, time), time, failed);
@@ -225,7 +226,7 @@ export class Recorder {
   /**
    * @param {Call} call
    * @param {string} key
-   * @param {string | number | bigint | null | undefined} value a number is a whole one; nothing is written for no value
+   * @param {string | number | bigint | null | undefined} value a number is an integer; null and undefined are ignored
    */
   attribute(call, key, value) {
     if (call.end >= 0 || value === undefined || value === null || call.strand.isBroken) {
@@ -247,8 +248,8 @@ export class Recorder {
   }
 
   /**
-   * An outermost call turns out to be one of another operation. What was sent of it has the earlier name; its last part counts.
-   * @param {Call} call one of `enterFrom`
+   * Changes the operation of an outermost call. Parts sent before have the earlier name; the last part counts.
+   * @param {Call} call a result of `enterFrom`
    * @param {number} operation
    */
   rename(call, operation) {
@@ -262,7 +263,7 @@ export class Recorder {
   }
 
   /**
-   * The header that tells another process who calls.
+   * The header with the trace context for another process.
    * @param {Call | undefined} call
    * @returns {string | null} null when the call is not recorded
    */
@@ -279,8 +280,8 @@ export class Recorder {
   }
 
   /**
-   * Closes the parts that have been at hand for long.
-   * @param {boolean} all whatever their age
+   * Closes parts that have been open for long.
+   * @param {boolean} all regardless of their age
    */
   sweep(all) {
     const time = now();
@@ -313,7 +314,7 @@ export class Recorder {
   }
 
   /**
-   * Looks after an event whether the part has become too long or takes too much memory.
+   * Checks after an event whether the part is too long or takes too much memory.
    * @param {Strand} strand
    */
   #settle(strand) {
@@ -364,7 +365,7 @@ export class Recorder {
   }
 
   /**
-   * Gives up attributes that no event came after.
+   * Drops attributes without a following event.
    * @param {Strand} strand
    */
   #dropAttributes(strand) {
@@ -391,7 +392,7 @@ export class Recorder {
   }
 
   /**
-   * An exception is told of where it appeared first and where it left the outermost call.
+   * An exception is recorded where it appeared first and where it left the outermost call.
    * @param {unknown} error
    * @param {Call} call
    */

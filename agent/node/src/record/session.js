@@ -1,5 +1,5 @@
-// Which ids have this process' traces and spans? All follow from 16 bytes (wire.md, DATA, segment), so none of them is
-// stored or drawn. Numbers of 64 bits are kept as two halves of 32: a BigInt for each call would cost more than the rest of it.
+// Ids of this process's traces and spans. All are derived from 16 bytes (wire.md, DATA, segment), so that no id is stored or
+// drawn. Numbers of 64 bits are two halves of 32: a BigInt per call would cost more than the rest of the call.
 
 import { Buffer } from 'node:buffer';
 import { createHash, randomBytes } from 'node:crypto';
@@ -12,7 +12,7 @@ import { createHash, randomBytes } from 'node:crypto';
 export class Session {
   /**
    * @param {Uint8Array} bytes 16
-   * @param {Uint8Array | null} secret 16 that they follow from: sent in HELLO and used for nothing else
+   * @param {Uint8Array | null} secret 16 bytes from which they are derived: used only in HELLO
    */
   constructor(bytes, secret = null) {
     this.bytes = Buffer.from(bytes);
@@ -26,7 +26,7 @@ export class Session {
   }
 
   /**
-   * The session that follows from a secret: ids are public, and who knows them must not send in our name.
+   * The session derived from a secret: ids are public, and knowing them must not allow sending as this process.
    * @param {Uint8Array} secret 16
    */
   static of(secret) {

@@ -1,37 +1,37 @@
-// How do calls that overlap become a properly nested sequence? A strand is one segment in the making: calls of one trace of which
-// each began inside the one before and, as long as things go as they should, ends before it. `recorder.js` puts a call into the
-// strand of its parent only if the parent is innermost there; else the call begins a strand of its own.
+// Turns overlapping calls into a properly nested sequence. A strand is one segment under construction: calls of one trace, each
+// of which began inside the previous one and normally ends before it. `recorder.js` puts a call into the strand of its parent
+// only if the parent is innermost there; otherwise the call begins its own strand.
 //
-// A parent that ends while a call inside it goes on (nobody waited for it) does not break the nesting: the part at hand is
-// closed, and what goes on is moved to a strand of its own, a *branch*. It is the same segment in the bytes, so the calls keep
-// their ids: its parts carry only the moved calls, name the ended call as their parent, and enter no further ones.
+// A parent that ends while a call inside it continues (without being awaited) does not break the nesting: the open part is
+// closed, and the remaining calls move to a strand of their own, a *branch*. In the bytes it is the same segment, so the calls
+// keep their ids: its parts carry only the moved calls, name the ended call as their parent, and enter no further calls.
 //
 // Before: `recorder.js`. After: `../wire/segment.js` (bytes), `../send/outbox.js`.
 
 /** @typedef {import('../wire/segment.js').SegmentPart} SegmentPart */
 
 const EVENTS_MAX = 4_096;
-/** A part of a deep recursion is longer, or most of it would be carried calls. */
+/** Maximum length in a deep recursion, where most of a shorter part would be carried calls. */
 const EVENTS_MAX_DEEP = 60_000;
 const ATTRIBUTE_BYTES_MAX = 262_144;
 /** The ids of a segment's calls have 24 bits. */
 const CALLS_MAX = 1 << 24;
 
-/** With which segment, or in which other process, did this trace begin? */
+/** Origin of a trace: a segment of this session, or another process. */
 export class Trace {
   /**
-   * @param {number} segment where `id` is null
-   * @param {Uint8Array | null} id 16 bytes, of a trace that began elsewhere
+   * @param {number} segment used if `id` is null
+   * @param {Uint8Array | null} id 16 bytes, of a trace that began in another process
    */
   constructor(segment, id) {
     this.segment = segment;
     this.id = id;
-    /** 32 hex digits, once somebody has asked. @type {string | null} */
+    /** 32 hex digits, computed on demand. @type {string | null} */
     this.hex = null;
   }
 }
 
-/** One call. It is what an asynchronous context remembers as the caller of what happens in it. */
+/** One call. Asynchronous contexts refer to it as the parent of calls in them. */
 export class Call {
   /**
    * @param {Strand} strand
@@ -44,7 +44,7 @@ export class Call {
     this.number = number;
     this.operation = operation;
     this.start = start;
-    /** When it ended, -1 while it runs. */
+    /** Time of its end, -1 while it is open. */
     this.end = -1;
   }
 }
@@ -61,7 +61,7 @@ export class Strand {
     this.trace = trace;
     this.parent = parent;
     this.skew = skew;
-    /** Calls that run, outermost first. @type {Call[]} */
+    /** Open calls, outermost first. @type {Call[]} */
     this.open = [];
     this.calls = 0;
     this.parts = 0;
@@ -69,18 +69,18 @@ export class Strand {
     /** Times of the part's first and last event. */
     this.start = 0;
     this.last = 0;
-    /** The strand that counts calls and parts of this segment; another one for a branch. @type {Strand} */
+    /** The strand that counts calls and parts of this segment; for a branch, another strand. @type {Strand} */
     this.origin = this;
-    /** The part at hand; null between two parts. @type {SegmentPart | null} */
+    /** The open part; null between two parts. @type {SegmentPart | null} */
     this.part = null;
-    /** Position in the recorder's list of strands with a part at hand. */
+    /** Position in the recorder's list of strands with an open part. */
     this.place = -1;
-    /** Something failed while it was written: the rest of it is left out. */
+    /** A write failed: the rest of the strand is dropped. */
     this.isBroken = false;
   }
 
   /**
-   * Whether a call that begins in `parent` may be put in here.
+   * True if a call with parent `parent` may be added here.
    * @param {Call} parent
    */
   takes(parent) {
@@ -88,7 +88,7 @@ export class Strand {
   }
 
   /**
-   * The first event of a part is about to be written.
+   * Prepares for the first event of a part.
    * @param {SegmentPart} part
    * @param {number} time
    */
@@ -149,7 +149,7 @@ export class Strand {
     }
   }
 
-  /** Whether the part at hand should be closed. */
+  /** True if the open part should be closed. */
   isLong() {
     const part = this.part;
     if (part === null) {
@@ -163,8 +163,8 @@ export class Strand {
   }
 
   /**
-   * Moves the calls inside `call` to a strand of their own. The part at hand has been closed.
-   * @param {Call} call one of the open ones, not the innermost
+   * Moves the calls inside `call` to a strand of their own. The open part has been closed.
+   * @param {Call} call an open one, not the innermost
    * @param {import('./session.js').Half} span its id
    */
   branch(call, span) {
@@ -177,7 +177,7 @@ export class Strand {
   }
 
   /**
-   * What stands before the events of the part at hand.
+   * Fields before the events of the open part.
    * @param {number} thread
    * @returns {import('../wire/segment.js').Head}
    */

@@ -1,37 +1,39 @@
-// What of operations that are aggregated? Their calls are counted where they end, with their times, and are no records: a call
-// that is recorded inside one is a child of the recorded call around both. The sums go out as series, as the Java agent has them.
-// Before: `recorder.js`. After: `../sample/samples.js`.
+// Counts of aggregated operations. Calls are counted at their end, with their durations, and are not recorded: a recorded call
+// inside one is a child of the enclosing recorded call. The sums are sent as series, like those of the Java agent. Before:
+// `recorder.js`. After: `../sample/samples.js`.
 
 import { KIND } from '../wire/constants.js';
 import { OTHER } from '../wire/dictionary.js';
 import { Call, Strand, Trace } from './strand.js';
 
-/** Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket has none. */
+/** Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket is unbounded. */
 const BOUNDS = Array.from({ length: 17 }, (_, at) => 2 ** (at < 9 ? 6 + at : 14 + 2 * (at - 8)));
-/** Pairs of operation and caller that are counted apart; each is some twenty series. Past that the caller is `(other)`. */
+/**
+ * Pairs of operation and caller that are counted separately; each becomes some twenty series. Past that the caller is `(other)`.
+ */
 const OWN_MAX = 384;
-/** Pairs in all; past that the operation is `(other)`, too. */
+/** All pairs; past that the operation is `(other)`, too. */
 const PAIRS_MAX = 512;
-/** Pairs that share the tally of others and are remembered; what comes past that is looked up again for each call. */
+/** Pairs in shared tallies that are cached; further pairs are looked up for each call. */
 const SHARED_MAX = 4_096;
-/** Of a label; in any script below the 4,096 bytes that one may have. */
+/** Of a label; stays below the limit of 4,096 bytes in any script. */
 const LABEL_CHARS_MAX = 1_360;
-/** What does not change is told so often, so that a query of five minutes back sees it. */
+/** Interval at which unchanged values are repeated, so that a query of five minutes back finds them. */
 const UNCHANGED_MS = 60_000;
 const NS = 1e9;
 const NAME = 'tacho_operation_seconds';
 
-/** Stands for the strand of calls that are counted: no call is ever innermost in it, and nothing is written to it. */
+/** Placeholder strand of counted calls: no call is ever innermost in it, and nothing is written to it. */
 export const COUNTED = new Strand(-1, new Trace(-1, null), null, 0);
 COUNTED.isBroken = true;
 
-/** A call that is counted. It is what an asynchronous context remembers as the caller, as if it were recorded. */
+/** A counted call. Asynchronous contexts refer to it as the caller, like a recorded one. */
 export class CountedCall extends Call {
   /**
    * @param {number} operation
    * @param {number} start
-   * @param {Call | undefined} around the recorded call that it is in
-   * @param {number} caller the operation that it was called by; 0 for none
+   * @param {Call | undefined} around the enclosing recorded call
+   * @param {number} caller operation of the caller; 0 for none
    */
   constructor(operation, start, around, caller) {
     super(COUNTED, 0, operation, start);
@@ -48,7 +50,7 @@ class Tally {
     this.caller = caller;
     this.buckets = new Float64Array(BOUNDS.length + 1);
     this.sumNs = 0;
-    /** Longest call since it was told last. */
+    /** Longest call since the last report. */
     this.longestNs = 0;
     this.failed = 0;
     this.toldCalls = -1;
@@ -75,15 +77,15 @@ export class Tallies {
     this.other = dictionary.operation(KIND.METHOD, OTHER);
     /** By operation, then by caller. @type {Map<number, Map<number, Tally>>} */
     this.known = new Map();
-    /** Those that are counted apart. @type {Tally[]} */
+    /** Tallies that are counted separately. @type {Tally[]} */
     this.all = [];
     this.shared = 0;
-    /** Something was counted since it was told last. */
+    /** True if something was counted since the last report. */
     this.hasNews = false;
   }
 
   /**
-   * A call begins.
+   * Begins a call.
    * @param {Call | undefined} caller recorded or counted
    * @param {number} operation
    * @param {number} time
@@ -94,7 +96,7 @@ export class Tallies {
   }
 
   /**
-   * A call that runs is one of another operation, without a caller. Nothing for one that is not counted.
+   * Changes the operation of an open call, without a caller. No effect on a call that is not counted.
    * @param {Call} call
    * @param {number} operation
    */
@@ -106,8 +108,8 @@ export class Tallies {
   }
 
   /**
-   * A call ends. Only now it is looked up: a request has the name of its route by now, and needs no tally for a guessed one.
-   * @param {Call} call one of `enter`
+   * Ends a call. The tally is looked up only now: a request has the name of its route by now, and needs none for a guessed name.
+   * @param {Call} call a result of `enter`
    * @param {boolean} failed
    */
   exit(call, failed) {
@@ -135,7 +137,7 @@ export class Tallies {
   }
 
   /**
-   * The first call of this pair: which tally is it counted in?
+   * Selects the tally for the first call of a pair.
    * @param {number} operation
    * @param {number} caller
    * @param {Map<number, Tally>} callers of the operation
@@ -163,7 +165,7 @@ export class Tallies {
   }
 
   /**
-   * Tells what has changed since the last time.
+   * Reports the values that changed since the last call.
    * @param {import('../sample/samples.js').Samples} samples
    * @param {number} now ms
    */

@@ -1,5 +1,5 @@
-// Who called, when the caller is another process? The header of W3C Trace Context, level 1, read and written.
-// Before: a probe's request. After: `recorder.js`.
+// Trace context of a caller in another process: reads and writes the header of W3C Trace Context, level 1. Before: a probe's
+// request. After: `recorder.js`.
 
 import { Buffer } from 'node:buffer';
 
@@ -14,9 +14,9 @@ const LENGTH = 55;
 const SHAPE = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/s;
 
 /**
- * The last two digits, whether the caller keeps the trace, are ignored: nothing is sampled away here.
- * @param {unknown} header `00-<32 hex>-<16 hex>-<2 hex>`; a later version may have more behind it
- * @returns {Remote | null} null for anything the recommendation calls invalid
+ * The last two digits, the sampled flag, are ignored: this agent records all traces.
+ * @param {unknown} header `00-<32 hex>-<16 hex>-<2 hex>`; later versions may append fields
+ * @returns {Remote | null} null for a header that the recommendation calls invalid
  */
 export function parse(header) {
   const match = typeof header === 'string' && header.length >= LENGTH ? SHAPE.exec(header) : null;

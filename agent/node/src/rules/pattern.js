@@ -1,6 +1,6 @@
-// Which names does a pattern fit? The syntax is the Java agent's (agent/java/README.md, Patterns). A pattern may be as long and
-// as full of stars as somebody makes it, and is matched on the program's own thread: no backtracking, so time is bounded by
-// the product of both lengths. Before: `rules.js`.
+// Matches names with a pattern. The syntax is that of the Java agent (agent/java/README.md, Patterns). A user may write a pattern
+// of any length with any number of stars, and it is matched on the program's own thread: without backtracking, so the time is
+// bounded by the product of both lengths. Before: `rules.js`.
 //
 //   com.shop..*Service.find*     groups: [com, shop] [*Service, find*]     `..` between them: any number of parts
 //                                the first group fits the beginning, the last one the end, the others where they fit first
@@ -11,12 +11,12 @@ const EVERYTHING = '*';
 export class Pattern {
   /**
    * @param {string} text
-   * @throws {RangeError} with a sentence, if it is no pattern
+   * @throws {RangeError} with a message, if the text is not a pattern
    */
   constructor(text) {
     this.text = text;
     if (text.startsWith('@')) {
-      throw new RangeError(`functions of JavaScript have no annotations that a pattern could name: ${text}`);
+      throw new RangeError(`annotation patterns are not supported in JavaScript: ${text}`);
     }
     for (const character of text) {
       if (!PART.test(character)) {
@@ -27,21 +27,21 @@ export class Pattern {
       throw new RangeError(`a dot is out of place in the pattern: ${text}`);
     }
     const whole = text === EVERYTHING ? `..${text}` : text;
-    /** Each part of a group as what is between its stars. */
+    /** The parts of each group, split at their stars. */
     this.groups = whole.split('..').map((group) => (group === '' ? [] : group.split('.').map((part) => part.split('*'))));
-    /** A name that fits holds each of them; dots and all where no star or two dots are between. */
+    /** A matching name contains each of these texts, including dots without an adjacent star or two dots. */
     this.texts = new Set(whole.split('..').flatMap((group) => group.split('*')));
   }
 
   /**
-   * Does it fit this name of an operation, or what is before its last dot?
-   * @param {string[]} parts of the name, between its dots
+   * True if it matches this name of an operation, or the part before its last dot.
+   * @param {string[]} parts of the name, split at its dots
    */
   fits(parts) {
     return this.#fits(parts, parts.length) || (parts.length > 1 && this.#fits(parts, parts.length - 1));
   }
 
-  /** @param {string[]} parts @param {number} count so many of them */
+  /** @param {string[]} parts @param {number} count number of parts to match */
   #fits(parts, count) {
     const { groups } = this;
     const first = groups[0];
@@ -79,7 +79,7 @@ function fitsAt(group, parts, from) {
 }
 
 /**
- * Each piece is taken where it is found first: to take it later could not help.
+ * Each piece is matched at its first position: a later position cannot help.
  * @param {string[]} pieces
  * @param {string} text
  */

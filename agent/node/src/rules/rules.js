@@ -1,10 +1,10 @@
-// Which state has an operation? Of the rules of the server that fit it the last one decides; where none does, it is on.
-// Before: `switchboard.js`.
+// State of an operation. Of the server's rules that match it, the last one decides; without one it is on. Before:
+// `switchboard.js`.
 
 import { KIND, STATE } from '../wire/constants.js';
 import { Pattern } from './pattern.js';
 
-/** What a pattern names in place of operations whose names come from data. @type {Record<number, string>} */
+/** Pattern names of operations whose own names come from data. @type {Record<number, string>} */
 const KIND_NAMES = {
   [KIND.HTTP_SERVER]: 'http-server',
   [KIND.HTTP_CLIENT]: 'http-client',
@@ -18,9 +18,9 @@ export class Rule {
   /** @param {import('../wire/probes.js').ProbeRule} given */
   constructor({ state, pattern }) {
     this.state = state;
-    /** @type {Pattern | null} null for one that cannot be followed */
+    /** @type {Pattern | null} null if the rule is invalid */
     this.pattern = null;
-    /** Why it cannot be followed, or empty. */
+    /** Why the rule is invalid, or empty. */
     this.fault = '';
     if (state >= STATES_MAX) {
       this.fault = `state ${state} is not known here`;
@@ -35,7 +35,7 @@ export class Rule {
 }
 
 export class Rules {
-  /** @param {import('../wire/probes.js').ProbeRule[]} given in their order */
+  /** @param {import('../wire/probes.js').ProbeRule[]} given in order */
   constructor(given) {
     this.list = given.map((rule) => new Rule(rule));
     this.search = search(this.list);
@@ -58,15 +58,15 @@ export class Rules {
     return -1;
   }
 
-  /** @param {number} rule as `decide` answers */
+  /** @param {number} rule a result of `decide` */
   state(rule) {
     return rule < 0 ? STATE.ON : this.list[rule].state;
   }
 }
 
 /**
- * A text that a name must hold to fit, the rule's position, and its pattern, the last rule first: to look for a text is less work
- * than to hold a pattern against a name. Of a pattern's texts the one that fewest other rules have, of those the longest.
+ * A text that a matching name must contain, the position of the rule, and its pattern, the last rule first: a text search costs
+ * less than matching a pattern. Of a pattern's texts, the one in fewest other rules is used, and of those the longest.
  * @param {Rule[]} rules
  */
 function search(rules) {

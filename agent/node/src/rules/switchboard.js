@@ -1,6 +1,6 @@
-// How does a program follow the rules of the server? A new list decides every known operation anew, and from then on each new
-// one; whoever makes calls reads the state of theirs. What came of it is answered at once, and again when it has changed.
-// Decided in slices, so that a thousand rules for ten thousand operations hold up no request.
+// Applies the rules of the server. A new list decides all known operations again, and from then on each new one; callers read the
+// state of their operation. The result is reported at once, and again when it changes. Decided in slices, so that a thousand
+// rules for ten thousand operations delay no request.
 //
 // Before: `../send/protocol.js`. After: `../wire/dictionary.js` (states), `../send/protocol.js` (answers).
 
@@ -11,15 +11,15 @@ import { probedFrame } from '../wire/probes.js';
 import { Rules } from './rules.js';
 
 /**
- * An answer that has changed is given again so long after the one before, at the earliest: soon while a program starts, since it
- * has called little when the connection is made, then twice as long after each, and soon again where the last is 5 s old.
+ * Shortest pause before a changed result is reported again: short while a program starts, since few operations are known when the
+ * connection is made, then doubled each time, and short again if the last report is 5 s old.
  */
 const TELL_FIRST_MS = 200;
 const TELL_MS = 5_000;
-/** How long deciding may keep the loop at a time, and how many operations are decided between two looks at the clock. */
+/** Longest time that deciding may block the loop, and number of operations between two clock reads. */
 const SLICE_MS = 3;
 const SLICE_OPERATIONS = 16;
-/** No answer, since none was asked for. */
+/** No report was requested. */
 const NOBODY = null;
 
 export class Switchboard {
@@ -27,8 +27,8 @@ export class Switchboard {
    * @param {object} parts
    * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
    * @param {import('../log.js').Log} parts.log
-   * @param {(frame: Buffer) => void} parts.answer takes a PROBED to the server
-   * @param {(next: () => void) => void} [parts.later] calls it soon
+   * @param {(frame: Buffer) => void} parts.answer sends a PROBED to the server
+   * @param {(next: () => void) => void} [parts.later] calls it in a later turn
    */
   constructor({ dictionary, log, answer, later = (next) => void setImmediate(next).unref() }) {
     this.dictionary = dictionary;
@@ -36,24 +36,24 @@ export class Switchboard {
     this.answer = answer;
     this.later = later;
     this.rules = new Rules([]);
-    /** Of the PROBES to be answered. @type {number | bigint | null} */
+    /** Revision of the PROBES to report on. @type {number | bigint | null} */
     this.revision = NOBODY;
-    /** Which rule decided each operation, plus one. */
+    /** For each operation the rule that decided it, plus one. */
     this.deciders = new Uint16Array(dictionary.states.length);
-    /** Up to which operation the rules at hand have decided, the rest was by those before. */
+    /** Number of operations decided by the current rules; the rest were decided by the previous ones. */
     this.decided = 0;
     this.isDeciding = false;
-    /** What was answered last on this connection. @type {Buffer | null} */
+    /** The last report on this connection. @type {Buffer | null} */
     this.told = null;
     this.toldAt = 0;
     this.pauseMs = TELL_FIRST_MS;
-    /** Something was decided since. */
+    /** True if something was decided since then. */
     this.hasNews = false;
     dictionary.stateOf = (kind, name, id) => this.#decide(kind, name, id);
   }
 
   /**
-   * A list came: it is the whole one.
+   * Takes a complete list of rules.
    * @param {{ revision: number | bigint, rules: import('../wire/probes.js').ProbeRule[] }} probes
    */
   take({ revision, rules }) {
@@ -66,7 +66,7 @@ export class Switchboard {
     }
     for (const { fault } of this.rules.list) {
       if (fault !== '') {
-        this.log.sayOnce(`rule ${fault}`, `a rule of the server is left out: ${fault}`);
+        this.log.sayOnce(`rule ${fault}`, `a rule of the server is ignored: ${fault}`);
       }
     }
     if (!this.isDeciding) {
@@ -74,14 +74,14 @@ export class Switchboard {
     }
   }
 
-  /** The connection is gone: who comes next is answered when it has asked. The rules hold on. */
+  /** The connection is lost: the next server is answered after its own PROBES. The rules stay in force. */
   closed() {
     this.revision = NOBODY;
     this.told = null;
   }
 
   /**
-   * Answers, again if there is something new.
+   * Reports, if there is something new.
    * @param {number} now ms
    */
   tell(now) {

@@ -1,5 +1,5 @@
-// How is the process? Event loop, processor time, memory, garbage collection, and the agent itself, at a fixed interval. Names
-// as the Prometheus client for Node has them. Before: a timer. After: `samples.js`.
+// Samples of the process at a fixed interval: event loop, processor time, memory, garbage collection, and the agent itself. The
+// names are those of the Prometheus client for Node. Before: a timer. After: `samples.js`.
 
 import { readdirSync } from 'node:fs';
 import { loadavg, availableParallelism, cpus } from 'node:os';
@@ -8,9 +8,9 @@ import { PerformanceObserver, constants, monitorEventLoopDelay, performance } fr
 const NS = 1e9;
 const US = 1e6;
 const MS = 1e3;
-/** Between two looks of the loop's monitor; it counts this as delay too, so it is taken away again. */
+/** Interval of the loop's monitor; it counts this as delay too, so it is subtracted. */
 const RESOLUTION_MS = 20;
-/** The program gets its first second for itself. */
+/** Delay before the first samples, for the start of the program. */
 const FIRST_MS = 1_000;
 
 /** @type {Record<number, string>} */
@@ -35,7 +35,7 @@ export class Sampler {
     this.utilization = performance.eventLoopUtilization();
     this.cpu = process.cpuUsage();
     this.sampledAt = performance.now();
-    /** Count and ms of the collections of each kind. @type {Map<string, { count: number, ms: number }>} */
+    /** Count and duration (ms) of the collections of each kind. @type {Map<string, { count: number, ms: number }>} */
     this.collections = new Map(Object.values(GC_KINDS).map((kind) => [kind, { count: 0, ms: 0 }]));
     this.observer = new PerformanceObserver((list) => this.#collected(list));
   }
@@ -63,7 +63,7 @@ export class Sampler {
     }
   }
 
-  /** Asks everything once. */
+  /** Takes all samples once. */
   take() {
     this.#loop();
     this.#processor();
@@ -106,9 +106,9 @@ export class Sampler {
     samples.sample('process_cpu_usage_ratio', Math.min(1, Math.max(0, ratio)));
     samples.sample('system_load_average_1m', loadavg()[0]);
     try {
-      samples.count('process_open_fds', readdirSync('/proc/self/fd').length - 1); // less the one that reads
+      samples.count('process_open_fds', readdirSync('/proc/self/fd').length - 1); // without the descriptor used for reading
     } catch {
-      // Not on this platform.
+      // Not available on this platform.
     }
   }
 
@@ -122,7 +122,7 @@ export class Sampler {
     samples.count('nodejs_array_buffers_bytes', arrayBuffers);
   }
 
-  /** What the agent itself did; once more at the end. */
+  /** Counts and costs of the agent itself; taken again at the end. */
   takeAgent() {
     const { samples, totals } = this;
     /** @type {[string, number, number][]} */

@@ -1,14 +1,14 @@
-// How do numbers and texts of a series get into the queue? Labels become an id once; every series carries service, host and
-// instance. Before: `sampler.js`, `../index.js`. After: `../send/outbox.js`.
+// Puts samples and entries into the queue. Labels get an id once; every series has service, host and instance. Before:
+// `sampler.js`, `../index.js`. After: `../send/outbox.js`.
 
 import { Buffer } from 'node:buffer';
 import { now } from '../send/clock.js';
 import { ENTRY_BYTES_MAX, LABELS_MAX, LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, TAG, VALUE } from '../wire/constants.js';
 import { entry, sampleValue, samplesHead } from '../wire/records.js';
 
-/** @typedef {string | Record<string, unknown>} Labels the name alone, or all labels with `__name__` */
+/** @typedef {string | Record<string, unknown>} Labels the name, or all labels with `__name__` */
 
-/** Sets of labels that are remembered: as many as the dictionary takes. */
+/** Label sets that are cached: as many as the dictionary accepts. */
 const KNOWN_MAX = 16_384;
 
 export class Samples {
@@ -34,7 +34,7 @@ export class Samples {
 
   /**
    * @param {Labels} labels
-   * @param {number | bigint} value a bigint is sent as a whole number of 64 bits
+   * @param {number | bigint} value a bigint is sent as an integer of 64 bits
    */
   sample(labels, value) {
     const whole = typeof value === 'bigint';
@@ -47,7 +47,7 @@ export class Samples {
   }
 
   /**
-   * A count, sent as a whole number.
+   * A count, sent as an integer.
    * @param {Labels} labels
    * @param {number} value
    */
@@ -85,7 +85,7 @@ export class Samples {
     this.outbox.end(TAG.ENTRY, 0, 0, 1);
   }
 
-  /** @param {Labels} labels @returns {number} 0 if it cannot be one */
+  /** @param {Labels} labels @returns {number} 0 if it is not a valid series */
   #series(labels) {
     const key = typeof labels === 'string' ? labels : JSON.stringify(labels);
     const known = this.known.get(key);
@@ -97,7 +97,7 @@ export class Samples {
     const pairs = Object.entries({ ...this.common, ...own }).map(([name, value]) => [name, String(value)]);
     const fault = faultOf(pairs);
     if (fault !== null) {
-      this.log.sayOnce(`series ${fault}`, `a series was left out: ${fault} (${describe(labels)})`);
+      this.log.sayOnce(`series ${fault}`, `a series was dropped: ${fault} (${describe(labels)})`);
     }
     const id = fault === null ? this.dictionary.series(pairs) : 0;
     if (this.known.size < KNOWN_MAX) {

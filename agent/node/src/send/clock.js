@@ -1,6 +1,5 @@
-// What time is it? A monotonic clock in whole ns since the process began, and what has to be added to it for the time since the
-// Unix epoch. The difference is looked at again and again, so the recorder follows a clock that is set; a segment keeps the
-// difference it began with, so its durations do not see the jump.
+// A monotonic clock in whole ns since the process began, and its offset to the Unix epoch. The offset is measured repeatedly, so
+// that the recorder follows changes of the wall clock; a segment keeps its initial offset, so its durations have no jump.
 
 import { performance } from 'node:perf_hooks';
 
@@ -15,15 +14,15 @@ export class Clock {
   /** @param {() => number} [wall] ms since the epoch; may jump in either direction */
   constructor(wall = Date.now) {
     this.wall = wall;
-    /** Time of `now() === 0` as the process saw it when it began. */
+    /** Time of `now() === 0` as measured when the process began. */
     this.originNs =
       BigInt(Math.floor(performance.timeOrigin)) * 1_000_000n + BigInt(Math.round((performance.timeOrigin % 1) * MS));
     this.originMs = performance.timeOrigin;
-    /** To be added to `now()`: how far the wall clock was moved since, ns. */
+    /** Change of the wall clock since then, ns; added to `now()`. */
     this.skew = 0;
   }
 
-  /** Compares both clocks. The wall's shows whole ms, so a difference below that is none. */
+  /** Compares both clocks. The wall clock has ms resolution, so smaller differences are ignored. */
   update() {
     const seen = this.wall();
     const expected = this.originMs + performance.now() + this.skew / MS;
@@ -33,7 +32,7 @@ export class Clock {
   }
 
   /**
-   * @param {number} ns since the process began, moved by the skew
+   * @param {number} ns since the process began, including the skew
    * @returns {bigint} since the epoch
    */
   epoch(ns) {

@@ -1,13 +1,13 @@
-// When does the process, or the thread, end? After the last listener of the program, however it comes to that: `exit` was emitted
-// (nothing left to do, an exception that nobody catches), `process.exit` has called its listeners, or the process sends itself a
-// signal that ends it. No listener is added: a program may count or remove them, and its own may have something to record.
+// Detects the end of the process or the thread, after the program's last listener: `exit` was emitted (nothing left to do, an
+// uncaught exception), `process.exit` has called its listeners, or the process sends itself a deadly signal. No listener is
+// added: a program may count or remove them, and its own listeners may record something.
 //
 // Before: `../agent.js`. After: `farewell.js`.
 
 import { constants } from 'node:os';
 import { replace } from './replace.js';
 
-/** Signals that end a process that does not listen to them. */
+/** Signals that end a process without a listener for them. */
 const DEADLY = new Set(
   /** @type {NodeJS.Signals[]} */ ([
     'SIGTERM',
@@ -28,15 +28,15 @@ const NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => 
 
 /**
  * @param {object} told
- * @param {() => void} told.exits after the listeners of `exit`; the end may come now, or after code that calls this again
- * @param {() => void} told.ends nothing comes after this
- * @param {(event: unknown) => void} told.listens the program is about to listen to this event
- * @param {(event: unknown) => void} told.told the program's listeners are told of this event now
+ * @param {() => void} told.exits after the listeners of `exit`; the end may follow now, or after code that calls this again
+ * @param {() => void} told.ends nothing follows
+ * @param {(event: unknown) => void} told.listens the program is about to add a listener for this event
+ * @param {(event: unknown) => void} told.told the program's listeners are called for this event
  * @param {boolean} isMain only the main thread has signals
  */
 export function watchEnd({ exits, ends, listens, told }, isMain) {
   replace(process, 'emit', (emit) => {
-    // Looked up each time where the process has none of its own: `domain` replaces the one that it inherits.
+    // Looked up each time if the process has no own property: `domain` replaces the inherited one.
     const own = Object.hasOwn(process, 'emit');
     return function (/** @type {any[]} */ ...args) {
       const [event] = args;
@@ -45,7 +45,7 @@ export function watchEnd({ exits, ends, listens, told }, isMain) {
       }
       told(event);
       const call = own ? emit : Object.getPrototypeOf(process).emit;
-      // A program may emit `exit` itself, too; Node says that it is exiting before it does.
+      // A program may emit `exit` itself, too; Node sets its exiting flag before it does.
       if (event !== 'exit' || /** @type {any} */ (process)._exiting !== true) {
         return Reflect.apply(call, this, args);
       }
@@ -75,7 +75,7 @@ export function watchEnd({ exits, ends, listens, told }, isMain) {
 }
 
 /**
- * Whether this signal to this process, or its group, ends it.
+ * True if this signal to this process, or its group, ends it.
  * @param {unknown} pid
  * @param {unknown} signal
  */

@@ -1,6 +1,6 @@
-// What is sent when the process ends? At `exit` no event is delivered any more, so the rest of the conversation is held
-// without the loop: the socket's descriptor is written and read directly, until a deadline. Where there is no connection,
-// nothing is waited for.
+// Sends the remaining data at the end of the process. At `exit` no event is delivered any more, so the rest of the exchange runs
+// without the loop: the socket's descriptor is written and read directly, until a deadline. Without a connection nothing is
+// waited for.
 //
 // Before: `endings.js`, `signals.js`, `threads.js` by way of `../agent.js`. After: the server; then the process is gone.
 
@@ -14,8 +14,8 @@ const EMPTY = Buffer.alloc(0);
  * @param {import('./link.js').Link} link
  * @param {import('./outbox.js').Outbox} outbox
  * @param {number} deadline ms of `performance.now`
- * @param {boolean} isLast whether the server is told that nothing more will come
- * @returns {boolean} whether the server has everything
+ * @param {boolean} isLast whether to send BYE
+ * @returns {boolean} whether the server has acknowledged everything
  */
 export function farewell(link, outbox, deadline, isLast) {
   const fd = /** @type {any} */ (link.socket)?._handle?.fd;
@@ -42,9 +42,9 @@ function talk(fd, link, outbox, deadline, isLast) {
   const input = Buffer.alloc(8_192);
   /** @type {Uint8Array} */
   let out = link.unwritten();
-  link.rest = out; // from now on the link itself is silent
+  link.rest = out; // from now on the link itself sends nothing
   if (!link.isConnected && protocol.state === 'closed') {
-    protocol.connected(performance.now()); // it is under way: writing waits for it
+    protocol.connected(performance.now()); // still connecting: the write waits for it
   }
   protocol.pingSoon();
   for (let now = performance.now(); now < deadline; now = performance.now()) {
@@ -73,7 +73,7 @@ function talk(fd, link, outbox, deadline, isLast) {
 
 /**
  * @param {() => number} operation
- * @returns {number} 0 when it would have to wait
+ * @returns {number} 0 if it would block
  */
 function attempt(operation) {
   try {

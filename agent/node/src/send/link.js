@@ -1,11 +1,11 @@
-// How does the connection to the server come about, and again after it was lost? One socket after the other, driven by events; it
-// never keeps the process alive.
+// Establishes the connection to the server, again after each failure. One socket at a time, event-driven; it never keeps the
+// process alive.
 //
 //   resting --(time is up)--> connecting --> connected (Protocol: greeting, open)
 //      ^                                          |
 //      +--------(any fault; backs off)------------+
 //
-// Before: `protocol.js`, which says what goes over it. After: the server.
+// Before: `protocol.js`, the content of the exchange. After: the server.
 
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
@@ -15,9 +15,9 @@ import { Refused } from './protocol.js';
 
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_LAST_MS = 5_000;
-/** Between two looks at heartbeat, silence and what is to be told. */
+/** Interval of checks: heartbeat, silence, pending log lines. */
 const CHECK_MS = 500;
-/** Handed to the socket at once. */
+/** Largest write to the socket. */
 const CHUNK_BYTES = 262_144;
 
 export class Link {
@@ -38,9 +38,9 @@ export class Link {
     this.isConnected = false;
     this.isEnded = false;
     this.backoffMs = BACKOFF_FIRST_MS;
-    /** What was handed to the socket last. @type {Uint8Array} */
+    /** The last write to the socket. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
-    /** What a farewell has left of it, which writes behind the socket's back. @type {Uint8Array | null} */
+    /** Its rest after a farewell, which writes to the descriptor directly. @type {Uint8Array | null} */
     this.rest = null;
     this.outage = new Outage(`${address.host}:${address.port}`, totals, log);
     this.checkedAt = 0;
@@ -56,7 +56,7 @@ export class Link {
     const socket = connect({ ...this.address, noDelay: true });
     this.socket = socket;
     socket.unref();
-    const mine = () => this.socket === socket; // one that was given up may still have events under way
+    const mine = () => this.socket === socket; // a socket that was given up may still emit events
     socket.on('connect', () => mine() && this.#connected());
     socket.on('data', (bytes) => mine() && this.#take(bytes));
     socket.on('error', (error) => mine() && this.#fail(error.message, 0));
@@ -98,13 +98,13 @@ export class Link {
     this.outage.over(performance.now());
   }
 
-  /** Writes what there is to say, as far as the socket takes it. */
+  /** Writes pending data, as far as the socket accepts it. */
   pump() {
     const { socket } = this;
     if (socket === null || !this.isConnected || this.rest !== null) {
       return;
     }
-    // One piece at a time: so it is known how much of it has left when the process ends (farewell.js).
+    // One piece at a time, so that the unwritten part is known when the process ends (farewell.js).
     while (socket.writableLength === 0 && !socket.destroyed) {
       const chunk = this.protocol.next(performance.now(), CHUNK_BYTES);
       if (chunk === null) {
@@ -115,7 +115,7 @@ export class Link {
     }
   }
 
-  /** What the kernel has not taken of what was handed to the socket. */
+  /** The part of the last write that the kernel has not accepted. */
   unwritten() {
     const { socket, chunk, rest } = this;
     if (rest !== null) {
@@ -130,7 +130,7 @@ export class Link {
     const now = performance.now();
     const { protocol } = this;
     if (now - this.checkedAt > 3 * CHECK_MS) {
-      protocol.lastHeard = Math.max(protocol.lastHeard, now); // nobody could listen: the program has kept the loop
+      protocol.lastHeard = Math.max(protocol.lastHeard, now); // the program has blocked the loop, so nothing could be received
     }
     this.checkedAt = now;
     const silence = this.isConnected ? protocol.silence(now) : null;
@@ -146,19 +146,20 @@ export class Link {
 
   /**
    * @param {string} why
-   * @param {number} pauseMs at least, before the next try
-   * @param {number[]} [dropped] before it failed, where it may be more by now
+   * @param {number} pauseMs minimum pause before the next attempt
+   * @param {number[]} [dropped] count before the failure, if it may be higher by now
    */
   #fail(why, pauseMs, dropped) {
     const wasOpen = this.protocol.state === 'open';
     this.close();
-    const wait = Math.max(pauseMs, this.backoffMs * (0.5 + Math.random() / 2)); // many agents do not come at once
+    // jitter, so that many agents do not reconnect at the same time
+    const wait = Math.max(pauseMs, this.backoffMs * (0.5 + Math.random() / 2));
     this.backoffMs = Math.min(BACKOFF_LAST_MS, this.backoffMs * 2);
     setTimeout(() => this.start(), wait).unref();
     this.outage.failed(performance.now(), wasOpen, why, dropped);
   }
 
-  /** Gives up the connection at hand. */
+  /** Closes the current connection. */
   close() {
     const { socket } = this;
     this.socket = null;
@@ -168,7 +169,7 @@ export class Link {
     this.protocol.closed();
   }
 
-  /** No further connections. */
+  /** Ends all attempts to connect. */
   end() {
     this.isEnded = true;
     this.outage.tellPast(performance.now());

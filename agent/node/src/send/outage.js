@@ -1,5 +1,5 @@
-// Does a person know that the server is away? Each outage is told, at most one a minute, and its end with what was lost. One that
-// comes too soon after the last is told when the minute is over; those that are past by then are told in one line.
+// Logs outages of the server: each outage, but at most one per minute, and its end with the number of dropped records. An outage
+// that comes too soon after the last line is logged when the minute is over; outages that have ended by then share one line.
 // Before: `link.js`. After: `../log.js`.
 
 const REPEAT_MS = 60_000;
@@ -17,28 +17,28 @@ export class Outage {
     this.isOn = false;
     this.isTold = false;
     this.beganAt = 0;
-    /** A connection was lost, in this outage or an earlier one. */
+    /** True if a connection was lost, in this outage or an earlier one. */
     this.wasConnected = false;
     this.toldAt = -Infinity;
-    /** Calls, samples and entries: dropped when it began, and dropped in those whose end was not told. */
+    /** Calls, samples and entries: dropped before this outage, and dropped in outages whose end was not logged. */
     this.before = [0, 0, 0];
     this.lost = [0, 0, 0];
-    /** Outages that are past and were not told. */
+    /** Ended outages that were not logged. */
     this.untold = 0;
   }
 
-  /** What was dropped so far: calls, samples and entries. */
+  /** Calls, samples and entries dropped so far. */
   dropped() {
     const { callsDropped, samplesDropped, entriesDropped } = this.totals;
     return [callsDropped, samplesDropped, entriesDropped];
   }
 
   /**
-   * A connection, or a try to make one.
-   * @param {number} now ms of any clock that never goes back
+   * A connection, or an attempt to connect, has failed.
+   * @param {number} now ms of any monotonic clock
    * @param {boolean} wasOpen
    * @param {string} why
-   * @param {number[]} before what was dropped before it failed
+   * @param {number[]} before dropped before the failure
    */
   failed(now, wasOpen, why, before = this.dropped()) {
     if (!this.isOn) {
@@ -58,7 +58,7 @@ export class Outage {
   }
 
   /**
-   * There is a connection.
+   * A connection is open.
    * @param {number} now as for `failed`
    */
   over(now) {
@@ -79,7 +79,7 @@ export class Outage {
   }
 
   /**
-   * To be called now and then: is it time to tell of outages that are past?
+   * Called periodically: logs ended outages when the next line is allowed.
    * @param {number} now as for `failed`
    */
   look(now) {
@@ -89,7 +89,7 @@ export class Outage {
   }
 
   /**
-   * Tells of them whatever the time, unless another one is on.
+   * Logs ended outages at once, unless another one is in progress.
    * @param {number} now as for `failed`
    */
   tellPast(now) {
@@ -101,7 +101,7 @@ export class Outage {
     this.log.say(`connected to ${this.server} again; it was away ${often} since the last line; ${this.#takeLost()}`);
   }
 
-  /** What was dropped and is told by this; from now on nothing is untold. */
+  /** The dropped records for this line; marks all outages as logged. */
   #takeLost() {
     const [calls, samples, entries] = this.lost;
     this.lost = [0, 0, 0];

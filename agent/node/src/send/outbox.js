@@ -1,5 +1,5 @@
-// What waits for its acknowledgement? Records become numbered DATA frames here and stay until the server has them on disk,
-// over all reconnects. Bounded in bytes; where there is no room the caller counts what it could not hand over.
+// Packs records into numbered DATA frames and keeps them until the server has them on disk, across reconnects. Bounded in bytes;
+// the caller counts records without room.
 //
 // Before: `../record/recorder.js`, `../sample/samples.js`. After: `protocol.js`.
 
@@ -7,17 +7,17 @@ import { Bytes } from '../wire/bytes.js';
 import { FRAME } from '../wire/constants.js';
 import { beginFrame, finishFrame } from '../wire/frame.js';
 
-/** A frame is closed when it has reached this; a single record may be longer. */
+/** A frame is closed when it reaches this size; a single record may be larger. */
 const FRAME_BYTES = 65_536;
-/** What a frame in the queue costs beside its bytes. */
+/** Memory of a frame in the queue besides its bytes. */
 const FRAME_OVERHEAD = 128;
 
 /**
- * A frame, ready to be sent, perhaps for the second time.
+ * A frame to send, possibly again.
  * @typedef {object} Sent
  * @property {number} seq
  * @property {Buffer} frame
- * @property {number} dictionarySize the dictionary's size when the frame was closed: so much must be sent before it
+ * @property {number} dictionarySize size of the dictionary when the frame was closed: this much must be sent before the frame
  * @property {number} calls
  * @property {number} samples
  * @property {number} entries
@@ -29,8 +29,8 @@ export class Outbox {
    * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
    * @param {import('./clock.js').Clock} parts.clock
    * @param {number} parts.bytesMax
-   * @param {() => void} parts.wake a frame was begun
-   * @param {() => void} [parts.settled] the server has everything that was closed
+   * @param {() => void} parts.wake called when a frame was begun
+   * @param {() => void} [parts.settled] called when the server has acknowledged all closed frames
    */
   constructor({ dictionary, clock, bytesMax, wake, settled = () => {} }) {
     this.dictionary = dictionary;
@@ -40,28 +40,28 @@ export class Outbox {
     this.settled = settled;
     this.frame = new Bytes(FRAME_BYTES + 8_192);
     this.record = new Bytes(8_192);
-    /** Frames without an acknowledgement, oldest first; those before `next` were sent on this connection. @type {Sent[]} */
+    /** Unacknowledged frames, oldest first; those before `next` were sent on this connection. @type {Sent[]} */
     this.frames = [];
     this.next = 0;
     this.bytes = 0;
     this.seq = 0;
     this.isOpen = false;
-    /** Base of the frame that is being filled: ns since the process began, moved by the clock's skew. */
+    /** Base of the current frame: ns since the process began, including the clock's skew. */
     this.base = 0;
     this.calls = 0;
     this.samples = 0;
     this.entries = 0;
   }
 
-  /** No record can be taken now. */
+  /** True if no record can be added now. */
   isFull() {
     return this.bytes + this.frame.size >= this.bytesMax;
   }
 
   /**
    * Begins a record.
-   * @param {number} at its time, the base of the frame if it is the frame's first
-   * @returns {Bytes} where its content is to be written; then comes `end`
+   * @param {number} at its time, the base of the frame if it is the frame's first record
+   * @returns {Bytes} the buffer for its content; `end` must follow
    */
   begin(at) {
     if (!this.isOpen) {
@@ -75,9 +75,9 @@ export class Outbox {
   }
 
   /**
-   * Puts the record into the frame.
+   * Adds the record to the frame.
    * @param {number} tag
-   * @param {number} calls that end in it
+   * @param {number} calls number of calls that end in it
    * @param {number} samples
    * @param {number} entries
    */
@@ -86,7 +86,7 @@ export class Outbox {
     try {
       this.frame.u8(tag).varint(this.record.size).append(this.record);
     } catch (fault) {
-      this.frame.size = before; // whole or not at all: a program that runs out of stack may do so in here
+      this.frame.size = before; // all or nothing: the program's stack may overflow in here
       throw fault;
     }
     this.calls += calls;
@@ -97,7 +97,7 @@ export class Outbox {
     }
   }
 
-  /** Closes the frame at hand, so that it can be sent. */
+  /** Closes the current frame, so that it can be sent. */
   close() {
     if (this.isOpen) {
       const frame = finishFrame(this.frame, FRAME.DATA).copy();
@@ -118,7 +118,7 @@ export class Outbox {
     this.next++;
   }
 
-  /** @param {number | bigint} upTo all frames up to it are on the server's disk */
+  /** @param {number | bigint} upTo all frames up to this one are on the disk of the server */
   acknowledge(upTo) {
     let count = 0;
     while (count < this.frames.length && this.frames[count].seq <= upTo) {
@@ -133,18 +133,18 @@ export class Outbox {
     }
   }
 
-  /** Whether the server has everything that was closed. */
+  /** True if the server has acknowledged all closed frames. */
   isAcknowledged() {
     return this.frames.length === 0;
   }
 
-  /** The connection is gone: everything without an acknowledgement is to be sent again. */
+  /** The connection is lost: all unacknowledged frames are sent again. */
   rewind() {
     this.next = 0;
   }
 
   /**
-   * Throws away all closed frames: the server refuses them for good.
+   * Drops all closed frames: the server refuses them permanently.
    * @param {import('./totals.js').Totals} totals
    */
   discard(totals) {

@@ -1,6 +1,5 @@
-// What is said on a connection, and when? The client's side of wire.md, without a socket, a timer or a wait: bytes go in,
-// bytes come out, and a time is handed in. So the event loop (`link.js`) and the last moments of a process (`farewell.js`) say
-// the same.
+// The client's side of wire.md, without a socket, a timer or a wait: bytes go in, bytes come out, and the time is an argument. So
+// the event loop (`link.js`) and the end of a process (`farewell.js`) share it.
 //
 // Before: `outbox.js`. After: a socket, then `crates/server/src/listen/connection.rs`.
 
@@ -11,16 +10,16 @@ import { Damaged } from '../wire/reader.js';
 
 const HEARTBEAT_MS_MIN = 100;
 const SAID_MS_MAX = 600_000;
-/** How long an answer to HELLO may take. */
+/** Longest wait for the answer to HELLO. */
 const GREETING_MS = 5_000;
-/** At least so long after any ERROR: a WELCOME before it has reset the back-off. */
+/** Minimum pause after any ERROR: a WELCOME before it has reset the back-off. */
 const PAUSE_MS = 1_000;
-/** After an answer that trying again at once cannot change. */
+/** Pause after an answer that an immediate retry cannot change. */
 const REFUSED_MS = 60_000;
 
-/** The server has said why it does not want us. */
+/** The server refused the connection and gave the reason. */
 export class Refused extends Error {
-  /** @param {string} message @param {number} pauseMs at least, before the next try */
+  /** @param {string} message @param {number} pauseMs minimum pause before the next attempt */
   constructor(message, pauseMs) {
     super(message);
     this.pauseMs = pauseMs;
@@ -32,7 +31,7 @@ export class Protocol {
    * @param {object} parts
    * @param {Uint8Array} parts.session
    * @param {Uint8Array | null} [parts.secret]
-   * @param {[string, string][]} parts.pairs what describes the process
+   * @param {[string, string][]} parts.pairs attributes of the process
    * @param {import('./outbox.js').Outbox} parts.outbox
    * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
    * @param {import('./totals.js').Totals} parts.totals
@@ -55,11 +54,11 @@ export class Protocol {
     this.lastPing = 0;
     this.droppedAtPing = 0;
     this.holdUntil = 0;
-    /** Who follows the server's rules; nobody does without one. @type {import('../rules/switchboard.js').Switchboard | null} */
+    /** Applies the server's rules; without one they are ignored. @type {import('../rules/switchboard.js').Switchboard | null} */
     this.switchboard = null;
   }
 
-  /** @param {number} now ms: there is a connection */
+  /** @param {number} now ms: the connection is open */
   connected(now) {
     this.state = 'greeting';
     this.frames = new FrameReader();
@@ -69,7 +68,7 @@ export class Protocol {
     this.holdUntil = 0;
   }
 
-  /** The connection is gone. */
+  /** The connection is closed. */
   closed() {
     this.state = 'closed';
     this.urgent = [];
@@ -122,7 +121,7 @@ export class Protocol {
         this.switchboard?.take(readProbes(body));
         break;
       default:
-      // PONG has done its work by arriving; a type of a later version is none of our business.
+      // PONG needs no action; types of later versions are ignored.
     }
   }
 
@@ -133,22 +132,22 @@ export class Protocol {
     }
     body.u8();
     this.outbox.acknowledge(body.varint());
-    body.varint(); // our frames are far below any limit a server may name
+    body.varint(); // frames of this agent are far below any limit of a server
     this.heartbeatMs = Math.max(HEARTBEAT_MS_MIN, Math.min(Number(body.varint()), SAID_MS_MAX));
     this.state = 'open';
-    this.lastPing = now - this.heartbeatMs; // the first one goes out at once: it tells what was dropped meanwhile
+    this.lastPing = now - this.heartbeatMs; // the first PING goes out at once: it reports the dropped records
     this.totals.connects++;
   }
 
   /**
-   * What an ERROR means for us (wire.md, table of codes).
+   * The reaction to an ERROR (wire.md, table of codes).
    * @param {number} code
    * @param {string} message
    */
   #refusal(code, message) {
     const text = `the server refuses: ${message} (error ${code})`;
     if ([3, 4, 5].includes(code)) {
-      this.outbox.discard(this.totals); // the same frames would fail in the same way again
+      this.outbox.discard(this.totals); // the same frames would fail again in the same way
     }
     return new Refused(text, code === 2 || code === 6 || code > 9 ? REFUSED_MS : PAUSE_MS);
   }
@@ -156,10 +155,10 @@ export class Protocol {
   // ---- to the server ----
 
   /**
-   * The next bytes to write, frames as they are.
+   * The next bytes to write, as whole frames.
    * @param {number} now ms
    * @param {number} bytesMax no further frame is added past this
-   * @returns {Buffer | null} null if there is nothing to say now
+   * @returns {Buffer | null} null if there is nothing to send now
    */
   next(now, bytesMax) {
     const chunks = this.urgent;
@@ -191,12 +190,12 @@ export class Protocol {
     return whole;
   }
 
-  /** @param {Buffer} frame what the server has asked for */
+  /** @param {Buffer} frame an answer to a request of the server */
   say(frame) {
     this.urgent.push(frame);
   }
 
-  /** Nothing more will come. */
+  /** Appends BYE. */
   bye() {
     this.urgent.push(byeFrame());
   }
@@ -215,7 +214,7 @@ export class Protocol {
     return pingFrame(callsDropped, samplesDropped, entriesDropped, this.outbox.bytes);
   }
 
-  /** Makes the next bytes tell the server the counts, whatever the time. */
+  /** Makes the next bytes include the counts, whatever the time. */
   pingSoon() {
     if (this.totals.callsDropped !== this.droppedAtPing) {
       this.lastPing = -Infinity;
@@ -223,7 +222,7 @@ export class Protocol {
   }
 
   /**
-   * Too long without a word.
+   * Checks the time limits on silence of the server.
    * @param {number} now ms
    * @returns {string | null} the reason
    */

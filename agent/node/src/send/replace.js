@@ -1,9 +1,8 @@
-// Puts a function of Node's in the place of another one, so that the program sees no difference. Before: `endings.js`,
-// `threads.js`.
+// Replaces a function of Node, without a visible difference for the program. Before: `endings.js`, `threads.js`.
 
 /**
  * @param {any} owner
- * @param {string} name of a function of `owner`, or of what it inherits from
+ * @param {string} name of a function of `owner`, own or inherited
  * @param {(original: any) => (this: any, ...args: any[]) => any} make
  */
 export function replace(owner, name, make) {

@@ -1,40 +1,40 @@
-// Is there time for the last records when a signal ends the process? The program must not find a listener that it does not know,
-// and a signal must act as if we were not there, so Node's own listeners are not used: a signal that nobody listens to is caught
-// by a handle below them, and only while something is left to be sent. In a callback that a recorded call has begun in, and
-// whenever nothing is left, the signal has its default action: a request that never comes to its end can be interrupted.
+// Provides time for the last records when a signal ends the process. The program must not see an additional listener, and a
+// signal must act as without the agent, so Node's own listeners are not used: a signal without listeners is caught by a handle
+// below them, and only while there is unsent data. In a callback in which a recorded call has begun, and whenever everything is
+// sent, the signal has its default action: a request that never ends can be interrupted.
 //
 //   released --(recorded; the callback is over)--> armed --(a call begins)--> released, armed again after the callback
 //                                                    |----(nothing is left, or the program listens)--> released
 //
-// libuv writes a signal that it catches into a pipe and forgets it if the handle has stopped by the time the loop reads the pipe.
-// So a handle stops for good only right after the loop has read it, in the check phase, and by closing: libuv keeps a closed
-// handle for another turn of the loop while a signal for it is in the pipe, which tells that one came in the moment between.
+// libuv writes a caught signal into a pipe and discards it if the handle has stopped by the time the loop reads the pipe. So a
+// handle is stopped permanently only right after the loop has read the pipe, in the check phase, and by closing: libuv keeps a
+// closed handle for another turn of the loop while a signal for it is in the pipe, which shows that one arrived in between.
 //
-// Where the program begins to listen, in the middle of a callback, a signal that came earlier in it lies in the pipe for our
-// handle only, and one that comes later for Node's, too. So ours stays until the loop has surely read the pipe, and what it has
-// got more often than the program's listeners were told is sent again: it comes late, but is neither lost nor delivered twice.
+// If the program adds a listener in the middle of a callback, an earlier signal is in the pipe for the agent's handle only, and a
+// later one for Node's handle, too. So the agent's handle stays until the loop has certainly read the pipe, and signals that it
+// received in excess of the program's listeners are sent again: late, but neither lost nor delivered twice.
 //
-// A busy server has more callbacks with recorded calls in a second than may be released for the price (`RELEASES_MAX`). In the
-// others a signal waits for the loop: if one of them never ends, SIGTERM, SIGINT and SIGHUP do nothing, and only SIGKILL or
-// SIGQUIT ends the process, unless TACHO_SIGNALS is false. No JavaScript runs that could tell that the loop stands still.
+// A busy server has more callbacks with recorded calls per second than may be released at this cost (`RELEASES_MAX`). In the
+// others a signal waits for the loop: if one of them never ends, SIGTERM, SIGINT and SIGHUP have no effect, and only SIGKILL or
+// SIGQUIT ends the process, unless TACHO_SIGNALS is false. No JavaScript runs that could detect a blocked loop.
 //
-// Before: `../agent.js`. After: `farewell.js`, then the signal again.
+// Before: `../agent.js`. After: `farewell.js`, then the signal is sent again.
 
 import { createHook } from 'node:async_hooks';
 import { constants } from 'node:os';
 
-/** Those whose default is to end the process, and which leave time to say goodbye. */
+/** Signals that end the process by default and leave time for BYE. */
 const CAUGHT = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
 /**
- * So often between two calls of `look`, a second, signals get their default action back. Three handles are stopped and started
- * again for it, some 40 system calls that take 9 us: 0.2 % of a processor at most. Past that they stay caught.
+ * Releases per second (between two calls of `look`), each of which gives signals their default action. It stops and starts three
+ * handles, some 40 system calls of 9 us in total: at most 0.2 % of a processor. Past that, signals stay caught.
  */
 const RELEASES_MAX = 200;
-/** Turns of the loop after which it has read every signal that came before: the first may have looked before that. */
+/** Turns of the loop after which it has read every earlier signal: the first turn may have read the pipe before. */
 const TURNS = 2;
 
 /**
- * What Node's signal listeners are made of.
+ * The base of Node's signal listeners.
  * @typedef {object} Handle
  * @property {() => void} onsignal
  * @property {(number: number) => number} start
@@ -43,20 +43,21 @@ const TURNS = 2;
  * @property {(closed: () => void) => void} close
  */
 /**
- * One signal that is caught.
+ * A caught signal.
  * @typedef {object} Caught
  * @property {NodeJS.Signals} name
  * @property {number} number
  * @property {Handle} handle
  * @property {boolean} isStarted
- * @property {number} untold once the program listens: how many more our handle has got than the program's listeners
+ * @property {number} untold once the program listens: signals received by the agent's handle beyond those of the program's
+ *     listeners
  */
 
 export class Signals {
   /**
    * @param {object} parts
-   * @param {() => boolean} parts.hasNews whether something is left to be sent, and somewhere to send it to
-   * @param {() => void} parts.last sends it
+   * @param {() => boolean} parts.hasNews whether there is unsent data and a connection
+   * @param {() => void} parts.last sends the data
    */
   constructor({ hasNews, last }) {
     this.hasNews = hasNews;
@@ -65,18 +66,18 @@ export class Signals {
     this.isComing = false;
     this.isOver = false;
     this.isSettling = false;
-    /** Whether signals have their default action until this callback is over. */
+    /** True if signals have their default action until the current callback ends. */
     this.isReleased = false;
     this.releases = 0;
     /** @type {(new () => Handle) | null} */
     this.Handle = null;
     /** @type {Caught[]} */
     this.caught = [];
-    /** Those that the program has begun to listen to a moment ago. @type {Caught[]} */
+    /** Signals that the program has just begun to listen to. @type {Caught[]} */
     this.leaving = [];
   }
 
-  /** Begins to catch signals. */
+  /** Starts catching signals. */
   start() {
     this.Handle = handleClass();
     if (this.Handle !== null) {
@@ -84,14 +85,14 @@ export class Signals {
     }
   }
 
-  /** Something was recorded: arms when the callback that runs now is over, with all that it awaits and can go on at once. */
+  /** Something was recorded: arms when the current callback is over, with all its continuations that can run at once. */
   soon() {
     if (!this.isComing && !this.isArmed && this.caught.length > 0) {
       this.#armAfterCallback(() => this.hasNews() && this.#arm());
     }
   }
 
-  /** A call begins. A signal that came before is not lost: the handle is started again before the loop asks. */
+  /** A call begins. An earlier signal is not lost: the handle is started again before the loop reads the pipe. */
   release() {
     if (this.releases < RELEASES_MAX) {
       this.releases++;
@@ -101,14 +102,14 @@ export class Signals {
     }
   }
 
-  /** An answer is about to leave: whoever gets it may send a signal before this callback is over. */
+  /** An answer is about to be sent: its receiver may send a signal before this callback is over. */
   hold() {
     if (!this.isArmed && this.isComing) {
       this.#arm();
     }
   }
 
-  /** Now and then: whether there still is something to wait for. */
+  /** Periodic check: is there still unsent data? */
   look() {
     this.releases = 0;
     this.settle();
@@ -117,7 +118,7 @@ export class Signals {
     }
   }
 
-  /** The server may have everything now: then signals are not caught any more. */
+  /** The server may have everything now: then signals are released. */
   settle() {
     if (this.isArmed && !this.hasNews() && !this.isSettling) {
       this.isSettling = true;
@@ -130,7 +131,7 @@ export class Signals {
     }
   }
 
-  /** @param {unknown} event the program is about to listen to */
+  /** @param {unknown} event to which the program is about to listen */
   listens(event) {
     const at = this.caught.findIndex(({ name }) => name === event);
     const one = this.caught[at];
@@ -140,7 +141,7 @@ export class Signals {
     }
   }
 
-  /** @param {unknown} event that the program's listeners are told of now */
+  /** @param {unknown} event for which the program's listeners are called */
   told(event) {
     for (const one of this.leaving) {
       if (one.name === event) {
@@ -149,7 +150,7 @@ export class Signals {
     }
   }
 
-  /** The process is about to end: from now on signals act as they would without us. */
+  /** The process is about to end: from now on signals act as without the agent. */
   end() {
     this.isOver = true;
     this.#stop();
@@ -165,7 +166,7 @@ export class Signals {
     return one;
   }
 
-  /** In the check phase: gives signals their default action back, and takes what came since the loop looked as caught. */
+  /** In the check phase: gives signals their default action, and treats signals that arrived since the last read as caught. */
   #retire() {
     this.isArmed = false;
     this.caught = this.caught.map((one) => {
@@ -173,19 +174,19 @@ export class Signals {
         return one;
       }
       let isClosed = false;
-      one.handle.close(() => (isClosed = true)); // before the loop goes on, unless a signal is in the pipe
+      one.handle.close(() => (isClosed = true)); // before the loop continues, unless a signal is in the pipe
       setImmediate(() => isClosed || this.#act(one));
       return this.#catch(one.name, one.number);
     });
   }
 
-  /** The program is about to listen to it. @param {Caught} one */
+  /** The program is about to listen to the signal. @param {Caught} one */
   #leave(one) {
     this.leaving.push(one);
     one.handle.onsignal = () => one.untold++;
-    startOne(one); // where it was released: then what is in the pipe for it counts again
+    startOne(one); // if it was released: then signals in the pipe for it count again
     afterTurns(TURNS, () => {
-      stopOne(one); // waits for another thread that handles a signal now
+      stopOne(one); // waits for another thread that is handling a signal
       setImmediate(() => {
         one.handle.close(() => {});
         this.leaving = this.leaving.filter((other) => other !== one);
@@ -199,7 +200,7 @@ export class Signals {
   /** @param {() => void} arm */
   #armAfterCallback(arm) {
     this.isComing = true;
-    // The first tick comes before what the callback has promised, the second one after it, and both before the loop goes on.
+    // The first tick comes before the callback's promises, the second one after them, and both before the loop continues.
     process.nextTick(() =>
       queueMicrotask(() =>
         process.nextTick(() => {
@@ -232,11 +233,11 @@ export class Signals {
   /** @param {Caught} one */
   #came(one) {
     if (process.listenerCount(one.name) === 0) {
-      this.#act(one); // otherwise the program has got it, too
+      this.#act(one); // otherwise the program has received it, too
     }
   }
 
-  /** A signal that nobody but us has got. @param {Caught} one */
+  /** Handles a signal that only the agent received. @param {Caught} one */
   #act({ name, number }) {
     if (process.listenerCount(name) === 0) {
       this.last();
@@ -246,7 +247,7 @@ export class Signals {
   }
 }
 
-/** Node aborts where a handle is started twice. @param {Caught} one */
+/** Node aborts if a handle is started twice. @param {Caught} one */
 function startOne(one) {
   one.isStarted ||= one.handle.start(one.number) === 0;
 }
@@ -259,7 +260,7 @@ function stopOne(one) {
   }
 }
 
-/** @param {number} turns of the loop, at least @param {() => void} then in the check phase */
+/** @param {number} turns minimum number of turns of the loop @param {() => void} then called in the check phase */
 function afterTurns(turns, then) {
   setImmediate(() => (turns > 1 ? afterTurns(turns - 1, then) : then()));
 }
@@ -267,7 +268,7 @@ function afterTurns(turns, then) {
 const { kill } = process;
 
 /**
- * The class of the handles below Node's listeners: seen where one is made, since there is no other way to it that says nothing.
+ * The class of the handles below Node's listeners, captured while one is created, since there is no public access.
  * @returns {(new () => Handle) | null}
  */
 function handleClass() {

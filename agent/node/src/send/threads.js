@@ -1,17 +1,17 @@
-// What of the other threads of the process? One that is terminated, or whose parent ends, gets no event: it is asked before, and
-// says goodbye on its own connection while whoever asks waits for it. All threads share a table of states, so that nobody is
-// asked who has nothing to send, and one whose loop does not turn is not waited for long.
+// Sends the data of the process's other threads. A thread that is terminated, or whose parent ends, gets no event: it is asked
+// before, and finishes on its own connection while the asking thread waits. All threads share a table of states, so that threads
+// without unsent data are not asked, and a thread with a blocked loop is not waited for long.
 //
 //   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
-// A slot is four numbers: thread id, state, id of the parent, and when its thread has looked last, in seconds.
+// A slot is four numbers: thread id, state, id of the parent, and time of its last check, in seconds.
 // Before: `../agent.js`. After: `farewell.js`, in the other thread.
 
 import { performance } from 'node:perf_hooks';
 import worker, { BroadcastChannel, getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';
 import { replace } from './replace.js';
 
-/** One that is claimed is being filled in: its other numbers are those of a thread before. */
+/** A claimed slot is being filled in: its other numbers belong to an earlier thread. */
 const [FREE, CLAIMED, QUIET, NEWS, ASKED, TALKS] = [0, 1, 2, 3, 4, 5];
 /** Threads beyond these are not asked. */
 const SLOTS = 256;
@@ -20,14 +20,14 @@ const [WIDTH, ID, STATE, PARENT, SEEN] = [4, 0, 1, 2, 3];
 const TABLE = 'tachograph.threads';
 const CHANNEL = 'tachograph.threads';
 const PARENT_ID = 'tachograph.parent';
-/** A thread that has not looked for so long has died without an event (out of memory), or cannot be asked: its slot is free. */
+/** A thread without a check for this long has died without an event (out of memory), or cannot be asked: its slot is free. */
 const GONE_SECONDS = 30;
-/** Of what a process may wait at its end, the share for a thread to begin to talk. */
+/** Share of the process's wait at its end for a thread to begin sending. */
 const SHARE = 1 / 8;
 
 export class Threads {
   /**
-   * @param {number} waitMs at most, for all threads together
+   * @param {number} waitMs maximum for all threads together
    * @param {import('../probes/index.js').Surroundings['guard']} guard
    */
   constructor(waitMs, guard) {
@@ -38,21 +38,21 @@ export class Threads {
       isMainThread ? new Int32Array(new SharedArrayBuffer(SLOTS * WIDTH * 4)) : getEnvironmentData(TABLE)
     );
     this.parent = Number(getEnvironmentData(PARENT_ID) ?? 0);
-    /** Where the slot of this thread begins; -1 for none. */
+    /** Begin of this thread's slot; -1 for none. */
     this.slot = -1;
-    /** @type {any} a BroadcastChannel, of a thread that takes part */
+    /** @type {any} a BroadcastChannel, in a thread that takes part */
     this.channel = undefined;
     if (isMainThread) {
       setEnvironmentData(TABLE, this.table);
     }
-    // Threads that are started from now on have this one as their parent.
+    // Threads started from now on have this one as their parent.
     setEnvironmentData(PARENT_ID, threadId);
     this.#watchTerminate();
   }
 
   /**
    * In a thread that was started by another one: takes a slot.
-   * @param {() => void} last sends what there is; nothing is recorded after it
+   * @param {() => void} last sends the remaining data; nothing is recorded after it
    */
   join(last) {
     const { table } = this;
@@ -80,7 +80,7 @@ export class Threads {
 
   /**
    * In the main thread: a signal that ends the process also ends the threads.
-   * @param {() => void} heard called when a thread has something to send
+   * @param {() => void} heard called when a thread has unsent data
    */
   watch(heard) {
     const channel = /** @type {any} */ (new BroadcastChannel(CHANNEL));
@@ -88,14 +88,14 @@ export class Threads {
     channel.unref();
   }
 
-  /** Now and then: this thread is still there. */
+  /** Periodic update: this thread is alive. */
   look() {
     if (this.table !== undefined && this.#isOwn()) {
       Atomics.store(this.table, this.slot + SEEN, seconds());
     }
   }
 
-  /** Whether any other thread has something to send. */
+  /** True if any other thread has unsent data. */
   haveNews() {
     const { table } = this;
     for (let at = 0; table !== undefined && at < table.length; at += WIDTH) {
@@ -106,14 +106,14 @@ export class Threads {
     return false;
   }
 
-  /** @param {boolean} isThere whether something is left to be sent */
+  /** @param {boolean} isThere whether there is unsent data */
   news(isThere) {
     if (this.#move(isThere ? QUIET : NEWS, isThere ? NEWS : QUIET) && isThere) {
       this.channel?.postMessage(null);
     }
   }
 
-  /** This thread has said goodbye, and ends: nobody asks it any more. */
+  /** This thread has sent everything and ends: it is not asked any more. */
   leave() {
     const { table, slot, channel } = this;
     if (table !== undefined && this.#isOwn()) {
@@ -128,7 +128,7 @@ export class Threads {
     }
   }
 
-  /** Whether this thread has a slot that nobody has taken from it. */
+  /** True if this thread still owns its slot. */
   #isOwn() {
     return this.slot >= 0 && Atomics.load(/** @type {Int32Array} */ (this.table), this.slot + ID) === threadId;
   }
@@ -145,9 +145,9 @@ export class Threads {
   }
 
   /**
-   * Asks threads to say goodbye.
-   * @param {(at: number) => boolean} isMeant which ones, by the places of their slots
-   * @returns {number[]} slots of those that have something to say
+   * Asks threads to send their remaining data.
+   * @param {(at: number) => boolean} isMeant selects threads, by the places of their slots
+   * @returns {number[]} slots of threads with unsent data
    */
   #ask(isMeant) {
     const { table } = this;
@@ -167,7 +167,7 @@ export class Threads {
   }
 
   /**
-   * Whether a thread ends when this one does: the main thread ends all, another one those that it has started, and theirs.
+   * True if a thread ends with this one: the main thread ends all, another one those that it has started, and theirs.
    * @param {number} at its slot
    */
   #isBelow(at) {
@@ -183,7 +183,7 @@ export class Threads {
     return at !== this.slot && (isMainThread || parent === threadId);
   }
 
-  /** @param {number} id of a thread @returns {number} -1 for one that has no slot */
+  /** @param {number} id of a thread @returns {number} -1 if it has no slot */
   #slotOf(id) {
     const { table } = this;
     for (let at = 0; table !== undefined && at < table.length; at += WIDTH) {
@@ -194,7 +194,7 @@ export class Threads {
     return -1;
   }
 
-  /** This thread ends, and all below it with it: waits until these have sent what they have. */
+  /** This thread ends, and all below it: waits until these have sent their data. */
   askAll() {
     const begun = performance.now();
     for (const slot of this.#ask((at) => this.#isBelow(at))) {
@@ -208,7 +208,7 @@ export class Threads {
     }
   }
 
-  /** A thread that is terminated has until its loop turns once, and then until it has sent what it has. */
+  /** A terminated thread has time until its loop turns once, and then until it has sent its data. */
   #watchTerminate() {
     const begin = this.guard((/** @type {worker.Worker} */ thread) => this.#terminating(thread));
     replace(worker.Worker.prototype, 'terminate', (terminate) => {
@@ -222,7 +222,7 @@ export class Threads {
 
   /**
    * @param {worker.Worker} thread that is terminated
-   * @returns {Promise<void> | undefined} when it has sent what it has; undefined where it has nothing to send
+   * @returns {Promise<void> | undefined} settled when it has sent its data; undefined if it has none
    */
   #terminating(thread) {
     const { table } = this;
@@ -257,7 +257,7 @@ export class Threads {
 }
 
 /**
- * Takes a slot that is free, or whose thread is gone, for one thread only, however many start at the same moment.
+ * Takes a free slot, or one of a dead thread, for exactly one thread, even if several start at the same moment.
  * @param {Int32Array} table
  * @param {number} at
  */
@@ -268,13 +268,13 @@ function claim(table, at) {
     state !== FREE &&
     (state === CLAIMED || !isGone(seen) || Atomics.compareExchange(table, at + SEEN, seen, seconds()) !== seen)
   ) {
-    return false; // or another thread has found that it is gone, and may have filled the slot meanwhile
+    return false; // or another thread has found the slot free, and may have filled it in the meantime
   }
   return Atomics.compareExchange(table, at + STATE, state, CLAIMED) === state;
 }
 
-/** @param {number} seen when a thread has looked last */
+/** @param {number} seen time of a thread's last check */
 const isGone = (seen) => seconds() - seen > GONE_SECONDS;
 
-/** Seconds by a clock that all threads share. */
+/** Seconds of a clock shared by all threads. */
 const seconds = () => Math.trunc(Date.now() / 1_000);

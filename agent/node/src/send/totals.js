@@ -1,11 +1,11 @@
-// What did the agent do, and what was left out, since the process began? Counted everywhere, read by `../sample/agent.js` and
+// Counts of the agent since the process began: sent, dropped, refused. Updated everywhere, read by `../sample/sampler.js` and
 // PING.
 
 export class Totals {
   constructor() {
-    /** Calls whose exit was put into a frame. */
+    /** Calls whose exit was added to a frame. */
     this.callsSent = 0;
-    /** Calls that found no room, in a strand or in the queue. */
+    /** Dropped calls: no room in a strand or in the queue. */
     this.callsDropped = 0;
     this.samplesSent = 0;
     this.samplesDropped = 0;
@@ -14,9 +14,9 @@ export class Totals {
     this.attributesDropped = 0;
     /** Records that the server refused. */
     this.rejected = 0;
-    /** Connections that were made. */
+    /** Connections established. */
     this.connects = 0;
-    /** Bytes written to the connection, repetitions included. */
+    /** Bytes written to the connection, including repeated frames. */
     this.bytesSent = 0;
   }
 }

@@ -1,5 +1,5 @@
-// How are the primitive types of the protocol written? A buffer that grows; numbers are little endian.
-// Before: `segment.js`, `records.js`, `dictionary.js`. After: `frame.js`.
+// Writes the primitive types of the protocol. A growing buffer; numbers are little endian. Before: `segment.js`, `records.js`,
+// `dictionary.js`. After: `frame.js`.
 
 import { Buffer } from 'node:buffer';
 
@@ -12,7 +12,7 @@ export class Bytes {
     this.size = 0;
   }
 
-  /** What was written, valid until the next write. */
+  /** The written bytes, valid until the next write. */
   view() {
     return this.array.subarray(0, this.size);
   }
@@ -27,7 +27,7 @@ export class Bytes {
   }
 
   /**
-   * Makes sure that so many more bytes can be written.
+   * Ensures room for more bytes.
    * @param {number} count
    */
   reserve(count) {
@@ -39,8 +39,8 @@ export class Bytes {
   }
 
   /**
-   * Puts another number in the place of one.
-   * @param {number} at where its bytes begin
+   * Replaces a number.
+   * @param {number} at begin of its bytes
    * @param {number} value
    */
   replaceVarint(at, value) {
@@ -49,7 +49,7 @@ export class Bytes {
     this.varint(value).raw(rest);
   }
 
-  /** @param {number} at where a number begins @returns {number} where it ends */
+  /** @param {number} at begin of a number @returns {number} its end */
   skipVarint(at) {
     while (this.array[at] >= 0x80) at++;
     return at + 1;
@@ -141,12 +141,12 @@ export class Bytes {
   }
 
   /**
-   * As `string`, but cut between characters and ended with an ellipsis where it is longer.
+   * As `string`; longer text is cut between characters and ends with an ellipsis.
    * @param {string} text
    * @param {number} bytesMax
    */
   stringCut(text, bytesMax) {
-    // A UTF-16 unit is at least one byte, so what lies behind so many of them cannot matter.
+    // A UTF-16 unit is at least one byte, so units past this many are not needed.
     const head = text.length > bytesMax ? text.slice(0, bytesMax) : text;
     if (head.length === text.length && (text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax)) {
       return this.string(text);
@@ -172,7 +172,7 @@ export class Bytes {
   /** @param {Bytes} other */
   append(other) {
     this.reserve(other.size);
-    // Most are a few dozen bytes: a loop is faster than the set-up of a copy.
+    // Most are a few dozen bytes: a loop is faster than setting up a copy.
     if (other.size < 64) {
       for (let from = 0, to = this.size; from < other.size;) {
         this.array[to++] = other.array[from++];

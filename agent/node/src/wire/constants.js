@@ -1,5 +1,4 @@
-// Which numbers do both ends of the protocol share? The names and values are those of `docs/format/wire.md` and
-// `crates/model/src/limits.rs`.
+// Constants of the protocol. The names and values are those of `docs/format/wire.md` and `crates/model/src/limits.rs`.
 
 export const VERSION = 1;
 export const FRAME_HEADER_BYTES = 12;
@@ -35,7 +34,7 @@ export const FRAME = /** @type {const} */ ({
   PROBES: 71,
 });
 
-/** What a definition of a DICT frame defines. */
+/** Kinds of definitions in a DICT frame. */
 export const DICT = /** @type {const} */ ({ TEXT: 1, OPERATION: 2, SERIES: 3 });
 
 /** Tags of the records of a DATA frame. */
@@ -60,5 +59,5 @@ export const KIND = /** @type {const} */ ({
   TASK: 6,
 });
 
-/** States of an operation, as rules give them. */
+/** States of an operation, as in rules. */
 export const STATE = /** @type {const} */ ({ OFF: 0, ON: 1, AGGREGATE: 2 });

@@ -1,4 +1,4 @@
-// What is the checksum of these bytes? CRC-32C (Castagnoli, RFC 3720 appendix B.4), four bytes a step.
+// CRC-32C (Castagnoli, RFC 3720 appendix B.4), four bytes a step.
 
 const POLYNOMIAL = 0x82f63b78;
 const TABLES = makeTables();
@@ -25,7 +25,7 @@ function makeTables() {
  * @param {Uint8Array} bytes
  * @param {number} from
  * @param {number} to
- * @param {number} [before] the sum of what goes before
+ * @param {number} [before] the checksum of the preceding bytes
  * @returns {number} from 0 to 2^32 - 1
  */
 export function crc32c(bytes, from, to, before = 0) {

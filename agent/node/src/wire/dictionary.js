@@ -1,7 +1,6 @@
-// Which id has this string on the wire? Ids are given out once and mean the same for the whole session, so frames that wait to
-// be sent again stay right; a new connection is sent everything from the start. Bounded as the protocol wants it: past a bound
-// the name is `(other)`. Before: `../record/`, `../sample/`. After: `../send/protocol.js`, which sends what is new before a
-// DATA frame.
+// Ids of strings on the wire. An id keeps its meaning for the whole session, so frames that are sent again stay valid; a new
+// connection gets all definitions from the start. Bounded as required by the protocol: past a bound the name is `(other)`.
+// Before: `../record/`, `../sample/`. After: `../send/protocol.js`, which sends new definitions before a DATA frame.
 
 import { Bytes } from './bytes.js';
 import { ATTRIBUTE_BYTES_MAX, DICT, DICT_BYTES_MAX, DICT_IDS_MAX, FRAME, KIND, OPERATION_BYTES_MAX, STATE } from './constants.js';
@@ -11,20 +10,20 @@ export const OTHER = '(other)';
 /** No state of an operation. */
 export const UNKNOWN = 255;
 
-/** Below the protocol's bounds, so that the last definitions still fit. */
+/** Below the bounds of the protocol, so that the last definitions still fit. */
 const OPERATIONS_MAX = DICT_IDS_MAX - 64;
 const STRING_BYTES_MAX = DICT_BYTES_MAX - (1 << 20);
 
-/** Names of each kind but method. All may come from data, so each kind has a share of its own: none can starve another. */
+/** Names of each kind except method. All may come from data, so each kind has its own share and cannot starve another. */
 const KIND_MAX = 8_192;
 const METHODS_MAX = OPERATIONS_MAX - 5 * KIND_MAX;
-/** Keys and thread names; and values that came again. */
+/** Keys and thread names; and repeated values. */
 const TEXTS_MAX = 32_768;
 const VALUES_MAX = 16_384;
 const SERIES_MAX = 16_384;
-/** A value that is longer is sent as it is. */
+/** Longer values are sent as strings. */
 const VALUE_CHARS_MAX = 64;
-/** A DICT frame is closed when it has reached this. */
+/** A DICT frame is closed when it reaches this size. */
 const BODY_BYTES = 65_536;
 const SEEN = 4_096;
 
@@ -60,10 +59,10 @@ export class Dictionary {
     this.operationCount = 0;
     /** Kind and name of each operation by its id. */
     this.entries = [{ kind: 0, name: '' }];
-    /** State of each operation by its id; `UNKNOWN` for 0, which stands for one that has no id yet. */
+    /** State of each operation by its id; `UNKNOWN` for 0, an operation without an id yet. */
     this.states = new Uint8Array(DICT_IDS_MAX + 1).fill(STATE.ON);
     this.states[0] = UNKNOWN;
-    /** Asked for each new operation. @type {(kind: number, name: string, id: number) => number} */
+    /** Called for each new operation. @type {(kind: number, name: string, id: number) => number} */
     this.stateOf = () => STATE.ON;
     /** @type {Map<string, number>} */
     this.texts = new Map();
@@ -75,7 +74,7 @@ export class Dictionary {
     }
   }
 
-  /** Bytes of all definitions so far; a DATA frame may be sent when so much was sent on its connection. */
+  /** Bytes of all definitions so far; a DATA frame may be sent once this many were sent on its connection. */
   size() {
     return this.definitions.size;
   }
@@ -123,9 +122,9 @@ export class Dictionary {
   }
 
   /**
-   * Id of a value that is worth one: it is short and came before.
+   * Id of a short value that occurred before.
    * @param {string} value
-   * @returns {number} 0 if it is not
+   * @returns {number} 0 if it has none
    */
   value(value) {
     const id = this.texts.get(value);
@@ -174,7 +173,7 @@ export class Dictionary {
   }
 
   /**
-   * Whole or not at all: a program that runs out of stack may do so in here.
+   * All or nothing: the program's stack may overflow in here.
    * @param {() => void} write
    */
   #define(write) {
@@ -194,9 +193,9 @@ export class Dictionary {
 
   /**
    * The next DICT frame of a connection.
-   * @param {number} from how much was sent on it
-   * @param {number} to how much is needed, more than `from`
-   * @returns {{ frame: Buffer, end: number }} and how much has been sent with it
+   * @param {number} from bytes already sent on it
+   * @param {number} to bytes needed, more than `from`
+   * @returns {{ frame: Buffer, end: number }} `end`: bytes sent once this frame is sent
    */
   frame(from, to) {
     const cut = this.cuts.find((at) => at > from);

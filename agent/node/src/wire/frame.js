@@ -1,5 +1,5 @@
-// How does a body become a frame, and how do bytes off a socket become frames again? Drawn in `docs/format/wire.md`.
-// Before: `../send/outbox.js`, `../send/protocol.js`. After: a socket.
+// Encodes bodies as frames, and decodes frames from the bytes of a socket. Drawn in `docs/format/wire.md`. Before:
+// `../send/outbox.js`, `../send/protocol.js`. After: a socket.
 
 import { Buffer } from 'node:buffer';
 import { Bytes } from './bytes.js';
@@ -8,7 +8,7 @@ import { crc32c } from './crc32c.js';
 import { Damaged, Reader } from './reader.js';
 
 /**
- * Leaves room for the header; the body comes next, then `finishFrame`.
+ * Reserves room for the header; then write the body, then call `finishFrame`.
  * @param {Bytes} bytes
  */
 export function beginFrame(bytes) {
@@ -33,8 +33,8 @@ export function finishFrame(bytes, type) {
 /**
  * The first frame of every connection.
  * @param {Uint8Array} session 16 bytes
- * @param {Iterable<[string, string]>} pairs what describes the process
- * @param {{ versionMax?: number, secret?: Uint8Array | null }} [more] `secret`: what the session follows from
+ * @param {Iterable<[string, string]>} pairs attributes of the process
+ * @param {{ versionMax?: number, secret?: Uint8Array | null }} [more] `secret`: from which the session is derived
  */
 export function helloFrame(session, pairs, { versionMax = VERSION, secret = null } = {}) {
   const sent = [...pairs].slice(0, HELLO_PAIRS_MAX);
@@ -63,7 +63,7 @@ export function byeFrame() {
   return finishFrame(beginFrame(new Bytes(16)), FRAME.BYE).copy();
 }
 
-/** Cuts a stream of bytes into frames, whatever pieces they come in. */
+/** Splits a stream of bytes, in pieces of any size, into frames. */
 export class FrameReader {
   constructor() {
     /** @type {Buffer} */
@@ -75,7 +75,7 @@ export class FrameReader {
     this.rest = this.rest.length === 0 ? bytes : Buffer.concat([this.rest, bytes]);
   }
 
-  /** @returns {{ type: number, body: Reader } | null} null until the next frame is there whole */
+  /** @returns {{ type: number, body: Reader } | null} null until the next frame is complete */
   next() {
     const { rest } = this;
     if (rest.length < FRAME_HEADER_BYTES) {

@@ -1,22 +1,22 @@
-// How are rules for probes read, and answered? (wire.md, PROBES and PROBED.) Before: `../send/protocol.js`.
-// After: `../rules/switchboard.js`.
+// Decodes rules for probes, encodes the report on them (wire.md, PROBES and PROBED). Before: `../send/protocol.js`. After:
+// `../rules/switchboard.js`.
 
 import { Bytes } from './bytes.js';
 import { FRAME, PROBED_TEXT_BYTES_MAX, PROBE_RULES_MAX } from './constants.js';
 import { beginFrame, finishFrame } from './frame.js';
 import { Damaged } from './reader.js';
 
-/** One rule, not looked at yet. @typedef {{ state: number, pattern: string }} ProbeRule */
+/** One rule, not parsed yet. @typedef {{ state: number, pattern: string }} ProbeRule */
 
 /**
- * What the rules came to.
+ * The result of applying the rules.
  * @typedef {object} Report
- * @property {number | bigint} revision of the PROBES that it answers
+ * @property {number | bigint} revision of the PROBES that is answered
  * @property {number} on
  * @property {number} aggregated
  * @property {number} off
  * @property {{ matched: number, fault: string }[]} rules in the order of PROBES
- * @property {{ operation: string, reason: string, since: bigint }[]} [moved] what is aggregated without a rule
+ * @property {{ operation: string, reason: string, since: bigint }[]} [moved] operations aggregated without a rule
  */
 
 /**

@@ -1,6 +1,6 @@
-// What do the fields of a body say? Used for what the server sends. Before: `frame.js`. After: `../send/protocol.js`.
+// Decodes the fields of a body from the server. Before: `frame.js`. After: `../send/protocol.js`.
 
-/** What came is not what the protocol allows. */
+/** The bytes violate the protocol. */
 export class Damaged extends Error {}
 
 export class Reader {
@@ -17,7 +17,7 @@ export class Reader {
     return this.body[this.at++];
   }
 
-  /** @returns {number | bigint} a bigint where a number would not be exact */
+  /** @returns {number | bigint} a bigint if a number would not be exact */
   varint() {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {

@@ -1,11 +1,11 @@
-// How are samples and entries written? (wire.md, DATA, records 1 and 2.) Before: `../sample/`. After: `../send/outbox.js`.
+// Encodes samples and entries (wire.md, DATA, records 1 and 2). Before: `../sample/`. After: `../send/outbox.js`.
 
 import { VALUE } from './constants.js';
 
 /** @typedef {import('./bytes.js').Bytes} Bytes */
 
 /**
- * The head of a record of samples; `n` pairs of `zigzag dt` and a value follow.
+ * The head of a sample record; `n` pairs of `zigzag dt` and a value follow.
  * @param {Bytes} out
  * @param {number} type
  * @param {number} series

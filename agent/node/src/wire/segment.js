@@ -1,17 +1,17 @@
-// How is one part of a segment written? (wire.md, DATA, record 3.) Somebody says what happened, in order; `write` gives the
-// bytes. Before: `../record/strand.js`. After: `../send/outbox.js`.
+// Encodes one part of a segment (wire.md, DATA, record 3). The caller adds events in order; `write` returns the bytes. Before:
+// `../record/strand.js`. After: `../send/outbox.js`.
 
 import { Buffer } from 'node:buffer';
 import { Bytes } from './bytes.js';
 import { ATTRIBUTE_BYTES_MAX, FLAG, FORM, SEGMENT_ATTRIBUTES_MAX } from './constants.js';
 
 /**
- * What stands before the events.
+ * Fields before the events.
  * @typedef {object} Head
  * @property {number | bigint} number of the segment in its session
  * @property {{ high: number, low: number } | null} parent span id in two halves, null for none
- * @property {Uint8Array | null} trace 16 bytes of a trace that began elsewhere
- * @property {number | bigint} traceOf segment with which the trace began, where `trace` is null and there is a parent
+ * @property {Uint8Array | null} trace 16 bytes of a trace that began in another process
+ * @property {number | bigint} traceOf segment that began the trace, if `trace` is null and there is a parent
  * @property {number} part
  * @property {number} firstCall
  * @property {number} thread text id
@@ -23,15 +23,15 @@ export class SegmentPart {
   constructor() {
     this.events = new Bytes(128);
     this.eventCount = 0;
-    /** Calls that end in this part: what is lost if it is thrown away. */
+    /** Calls that end in this part: the loss if it is discarded. */
     this.exits = 0;
     this.carriedCount = 0;
     this.attributeCount = 0;
-    /** What the recorder has counted of this part's memory, bytes. */
+    /** Memory of this part counted by the recorder, bytes. */
     this.charged = 0;
-    /** @type {Bytes | null} made when there is something to carry */
+    /** @type {Bytes | null} created for the first carried call */
     this.carried = null;
-    /** @type {Bytes | null} made for the first attribute */
+    /** @type {Bytes | null} created for the first attribute */
     this.attributes = null;
   }
 
@@ -45,7 +45,7 @@ export class SegmentPart {
     if (this.attributes !== null) this.attributes.size = 0;
   }
 
-  /** Whether it may hold more memory than was counted. */
+  /** True if it may hold more memory than was counted. */
   hasGrown() {
     return this.capacity() > this.charged;
   }
@@ -56,7 +56,7 @@ export class SegmentPart {
   }
 
   /**
-   * A call that is open already.
+   * Adds a call that is already open.
    * @param {number} operation
    * @param {number} call
    * @param {number} age ns before the part's first event
@@ -68,7 +68,7 @@ export class SegmentPart {
   }
 
   /**
-   * @param {number} dt ns since the event before
+   * @param {number} dt ns since the previous event
    * @param {number} operation
    */
   enter(dt, operation) {
@@ -89,7 +89,7 @@ export class SegmentPart {
   }
 
   /**
-   * The outermost call is one of another operation. It is entered by the part's first event, or is the first that is carried.
+   * Changes the operation of the outermost call, which the part's first event enters, or which is the first carried call.
    * @param {number} operation
    */
   renameOutermost(operation) {
@@ -117,7 +117,7 @@ export class SegmentPart {
   }
 
   /**
-   * The innermost call ended with an exception.
+   * Ends the innermost call with an exception.
    * @param {number} dt
    */
   failed(dt) {
@@ -141,7 +141,7 @@ export class SegmentPart {
    * @param {number} call
    * @param {number} key text id
    * @param {string} value
-   * @param {number} valueId text id of the value, 0 where it has none
+   * @param {number} valueId text id of the value, 0 if it has none
    */
   attributeText(call, key, value, valueId) {
     if (value.length === 36 && UUID.test(value)) {
@@ -192,7 +192,7 @@ export class SegmentPart {
 }
 
 /**
- * `dt << 1 | 1`, also where that is more than a number can hold.
+ * `dt << 1 | 1`; a bigint above the exact range of numbers.
  * @param {number} dt
  */
 function odd(dt) {
