@@ -1,4 +1,4 @@
-"""What does watching cost? The same recursion under each setup, a fresh process each time, in turns; prints tables.
+"""Measures the overhead of the agent: the same recursion under each setup, in new processes, alternately; prints tables.
 
 MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10.
 Setups:
@@ -6,14 +6,14 @@ Setups:
     none         the function itself
     off          decorated, the agent is not started
     ruled        decorated, and switched off by a rule of a real `tacho serve`
-    collecting   decorated and collected; the sender throws away what it takes from the tracks
-    sent         sent to a real `tacho serve`, by the settings that a user has
+    collecting   decorated and collected; the sender discards the words of the tracks
+    sent         sent to a real `tacho serve`, with the default settings
 
     python3 bench/overhead.py --tacho ../../target/release/tacho            # everything, some 3 minutes
     python3 bench/overhead.py --only recursion --forks 5 --traces 200000 --rate 10000
 
-In a closed loop (no --rate) the program does nothing but call watched functions, which none does: the sender cannot keep up and
-drops, which is counted. CPU is of the whole process, sender included.
+In a closed loop (no --rate) the program only calls recorded functions, which real programs do not do: the sender cannot keep up
+and drops calls, which is counted. CPU is that of the whole process, including the sender.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def child(setup: str, options: argparse.Namespace) -> dict[str, float]:
 
 
 def throw_away() -> None:
-    """The sender takes the words and does nothing with them."""
+    """The sender takes the words and discards them."""
     from tachograph.reader import TrackReader
 
     def read(self: TrackReader, _now: int) -> int:
@@ -117,7 +117,7 @@ def page(setup: str, options: argparse.Namespace) -> dict[str, float]:
 
 
 def timed(run: Callable[[], Any], options: argparse.Namespace) -> dict[str, float]:
-    """Times of the second half of the traces; `--rate` leaves the processor alone between bursts of a millisecond."""
+    """Durations of the second half of the traces; `--rate` pauses between bursts of a millisecond."""
     now = time.perf_counter_ns
     times = []
     burst = max(1, options.rate // 1_000) if options.rate else options.traces
@@ -154,8 +154,8 @@ def main() -> None:
     parser.add_argument("--tacho", default=os.environ.get("TACHO") or str(ROOT / "../../target/release/tacho"))
     parser.add_argument("--only", choices=("recursion", "pages"))
     parser.add_argument("--forks", type=int, default=3)
-    parser.add_argument("--traces", type=int, default=100_000, help="in a process; the first half is not counted")
-    parser.add_argument("--rate", type=int, default=0, help="traces a second; 0 for as many as it goes")
+    parser.add_argument("--traces", type=int, default=100_000, help="traces per process; the first half warms up")
+    parser.add_argument("--rate", type=int, default=0, help="traces per second; 0 for no limit")
     parser.add_argument("--child", choices=SETUPS, help=argparse.SUPPRESS)
     parser.add_argument("--server", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -180,7 +180,7 @@ def measure(work: str, setups: tuple[str, ...], rate: int, options: argparse.Nam
             command = [sys.executable, __file__, "--child", setup, "--only", work, "--rate", str(rate)]
             command += ["--traces", str(options.traces), "--server", server if setup in ("sent", "collecting", "ruled") else ""]
             found[setup].append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
-    pace = f"{rate} a second" if rate else "as many as it goes"
+    pace = f"{rate} a second" if rate else "without a limit"
     what = f"depth {DEPTH}" if work == "recursion" else "WSGI requests with 5 calls"
     print(f"\n{work}: {what}, {pace}, {options.traces} traces (the first half warms up), medians of {options.forks} processes\n")
     print("| | median us | mean us | CPU us | a second | bytes a trace | dropped % |\n|---|---|---|---|---|---|---|")
@@ -200,14 +200,14 @@ def machine() -> str:
 
 
 class Tacho:
-    """A server for as long as the run takes; as a context its address."""
+    """A server for the run; as a context manager, its address."""
 
     def __init__(self, binary: str) -> None:
         sys.path.insert(0, str(ROOT))
         from tests.server import free_port
 
         if not Path(binary).exists():
-            sys.exit(f"error: {binary} is missing: run `make build` in the repository's root, or name another with --tacho")
+            sys.exit(f"error: {binary} is missing: run `make build` in the repository's root, or give another path with --tacho")
         self.folder = tempfile.TemporaryDirectory()
         self.http, self.records = free_port(), free_port()
         addresses = ["--http", f"127.0.0.1:{self.http}", "--records", f"127.0.0.1:{self.records}"]

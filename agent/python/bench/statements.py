@@ -1,4 +1,4 @@
-"""What does it cost to name a statement? CPU time of one, for texts that a program makes anew each time: nothing is remembered.
+"""Measures the cost of naming a statement: CPU time for one text, with new texts each time, so that the cache never hits.
 
 Prints a table: `python3 bench/statements.py`. Before: `tachograph/probes/sql.py`.
 """

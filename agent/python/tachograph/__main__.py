@@ -1,4 +1,4 @@
-"""How is a program watched that knows nothing of us? `python -m tachograph run app.py ...` or `run -m shop.server ...`.
+"""Records a program without changes to it: `python -m tachograph run app.py ...` or `run -m shop.server ...`.
 
 Before: the shell. After: agent.start, then the program as `__main__`.
 """
@@ -13,15 +13,15 @@ from . import agent, script
 HELP = """\
 usage: python -m tachograph run [-m] PROGRAM [ARGUMENT ...]
 
-Runs a script, or with -m a module, and records what TACHO_INCLUDE selects and what the probes know.
-Settings come from the environment: TACHO_SERVER, TACHO_SERVICE, TACHO_INCLUDE ... (README.md has them all).
+Runs a script, or with -m a module, and records the functions in TACHO_INCLUDE and the calls of the probes.
+Settings come from the environment: TACHO_SERVER, TACHO_SERVICE, TACHO_INCLUDE ... (README.md lists all).
 
 example: TACHO_INCLUDE='shop..*' python -m tachograph run app.py --port 8080
 """
 
 
 def main(arguments: list[str]) -> int:
-    """Answers the exit status where it does not come from the program."""
+    """Returns the exit status, if the program does not set it."""
     if arguments[:1] in (["-h"], ["--help"]):
         sys.stdout.write(HELP)
         return 0
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(HELP)
         return 2
     sys.argv = program
-    # As the interpreter has it: the folder of the script, links followed, or where one is for a module. With `-P` there is none.
+    # Like the interpreter: the directory of the script, links followed, or the current one for a module. With `-P` there is none.
     if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
         sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(program[0]))
     if is_module:
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _service(name: str) -> dict[str, str]:
-    """The name of a module is known here, and not to `identity`."""
+    """The name of a module is known here, but not in `identity`."""
     return {} if os.environ.get("TACHO_SERVICE") else {"service": name}
 
 

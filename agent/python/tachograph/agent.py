@@ -1,5 +1,4 @@
-"""What happens when, from `start` to the end of the process? The agent's parts are put together here, and once more in a forked
-child.
+"""Connects the parts of the agent and controls them from `start` to the end of the process, and again in a forked child.
 
 Before: `tachograph.start`, `python -m tachograph run`. After: sender, imports, probes.
 """
@@ -32,24 +31,24 @@ from .track import LOCAL, NO_CALL, Home
 
 
 class Agent:
-    """What one process records and sends, from `begin` to `stop`."""
+    """Records and sends the data of one process, from `begin` to `stop`."""
 
     def __init__(self, settings: config.Settings, log: Log) -> None:
         self.settings = settings
         self.log = log
         self.imports = Imports(settings.include, settings.exclude, log)
-        # A forked child goes on with the rules that it has.
+        # A forked child keeps its rules.
         self.switchboard = Switchboard(SHARED, self.imports, log)
         self.forking: Optional[Context] = None
         self.is_stopped = False
         self._assemble()
 
     def _assemble(self) -> None:
-        """All that belongs to one session."""
+        """Creates the parts that belong to one session."""
         settings = self.settings
         labels = identity.labels(settings)
         self.labels = labels
-        track.OFF.look = NO_CALL  # whoever was told that the agent is off asks again
+        track.OFF.look = NO_CALL  # threads that have seen the agent off check again
         self.home = track.home = Home(True, settings.buffer, settings.strands_max)
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)
@@ -79,19 +78,20 @@ class Agent:
         self.log.detail(f"started: {identity.pairs(self.labels)}")
 
     def send_last(self) -> None:
-        """The process may end now, past `atexit`. It may as well go on: a signal may be blocked, a program not be found."""
+        """Called when the process may end without `atexit`. It may also continue: a signal may be blocked, an executable may be
+        missing."""
         if not self.is_stopped and self.sender.thread is not None and self.sender.has_news:
             self.sender.tally_at = 0.0
             self.sender.flush(self.settings.flush_max, is_last=True)
 
     def stop(self) -> None:
-        """Sends what there is, waits `flush_max` for it at most, says BYE. Nothing is recorded any more."""
+        """Sends the remaining data, waits at most `flush_max`, sends BYE. Nothing is recorded afterwards."""
         if self.is_stopped:
             return
         self.is_stopped = True
         self.imports.report()
         if self.sender.thread is not None:
-            self.sender.tally_at = 0.0  # what was counted since the last time goes with the rest
+            self.sender.tally_at = 0.0  # sends the counts since the last report too
             if not self.sender.flush(self.settings.flush_max, is_last=True) and self.totals.bytes_queued:
                 queued = f"{self.totals.bytes_queued} bytes of records are not acknowledged"
                 self.log.say(f"the program ends before the server has everything: {queued}")
@@ -99,12 +99,12 @@ class Agent:
             self.sender.rest()
             self.sender.link.close()
 
-    # ---- forks: a child is a process of its own, with a session of its own ----
+    # ---- forks: a child is a separate process with its own session ----
 
     def _before_fork(self) -> None:
         if self.is_stopped:
             return
-        # The thread rests, so that nothing is half done in the child; and a fork beside threads is warned about by Python 3.12.
+        # The thread is stopped, so that the child has no half-done work; and Python 3.12 warns about a fork with other threads.
         self.sender.rest()
         now = track.here().context()
         self.forking = now and Context(now.trace_high, now.trace_low, now.span, REMOTE, None)
@@ -131,7 +131,7 @@ class Agent:
 
 
 def _flush_with_multiprocessing(agent: Agent) -> None:
-    """A process of `multiprocessing` ends without `atexit`, but not without its own finalizers, which it makes after the fork."""
+    """A process of `multiprocessing` ends without `atexit`, but runs its own finalizers, which it creates after the fork."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util.register_after_fork(agent, lambda known: util.Finalize(known, known.stop, exitpriority=0))
@@ -142,9 +142,9 @@ _lock = threading.Lock()
 
 
 def start(**settings: Any) -> bool:
-    """Begins to record; the first call counts. Settings over those of the environment (README.md); never raises.
+    """Starts recording; only the first call has an effect. Settings override the environment (README.md); never raises.
 
-    False if the agent was started before or is switched off.
+    Returns False if the agent was started before or is disabled.
     """
     global _agent
     with _lock:
@@ -155,7 +155,7 @@ def start(**settings: Any) -> bool:
         fault = log.fall_back()
         if fault:
             place = "log" if "log" in settings else "TACHO_LOG"
-            allowed = f"expected a file that can be written to ({fault})"
+            allowed = f"expected a writable file ({fault})"
             warnings.append(config.wrong(place, values.log, allowed, "standard error"))
         for warning in warnings:
             log.say(warning)
@@ -166,7 +166,7 @@ def start(**settings: Any) -> bool:
             agent = Agent(values, log)
             agent.begin()
         except Exception as e:
-            log.say(f"the agent cannot start: {type(e).__name__}: {e}")
+            log.say(f"the agent failed to start: {type(e).__name__}: {e}")
             track.home, track.OFF.look = track.OFF.home, track.LOOK_OFF
             return False
         _agent = agent
@@ -174,28 +174,28 @@ def start(**settings: Any) -> bool:
 
 
 def flush(wait_s: float = 1.5) -> bool:
-    """Waits until the server has everything that was recorded so far; False if that took longer than `wait_s` seconds."""
+    """Waits until the server has all records so far; False if that took longer than `wait_s` seconds."""
     return _agent is not None and _agent.sender.flush(wait_s)
 
 
 def selection() -> Selection:
-    """What `include` and `exclude` say; nothing is selected before `start`."""
+    """The selection by `include` and `exclude`; empty before `start`."""
     return _agent.imports.selection if _agent else Selection((), (), Log())
 
 
 def watch_children() -> None:
-    """Processes that this one starts with Python are watched, too, unless the setting `children` is false."""
+    """Records Python processes started by this one, too, unless the setting `children` is false."""
     if _agent is not None and _agent.settings.children:
         children.announce(_agent.labels["service"], _agent.log)
 
 
 def totals() -> Optional[Totals]:
-    """What was sent and dropped so far; None before `start`."""
+    """Counts of sent and dropped records; None before `start`."""
     return _agent and _agent.totals
 
 
 def sample(name: str, value: Value, **labels: object) -> None:
-    """A number of a series, now; `service`, `host` and `instance` are added. Nothing before `start`."""
+    """Records a sample at the current time; `service`, `host` and `instance` are added. No effect before `start`."""
     agent = _agent
     if agent is None or agent.is_stopped:
         return
@@ -203,15 +203,15 @@ def sample(name: str, value: Value, **labels: object) -> None:
         number = value if isinstance(value, (int, float)) else float(value)
         agent.inbox.sample(agent.inbox.series(name, labels), number)
     except Exception as e:
-        agent.log.say_once(f"sample {name}", f"a sample of {name} is left out: {type(e).__name__}: {e}")
+        agent.log.say_once(f"sample {name}", f"a sample of {name} is dropped: {type(e).__name__}: {e}")
 
 
 def entry(name: str, body: Union[str, bytes], **labels: object) -> None:
-    """A text (or bytes) of a series, now; cut to 1 MiB. Nothing before `start`."""
+    """Records an entry (text or bytes) at the current time; cut to 1 MiB. No effect before `start`."""
     agent = _agent
     if agent is None or agent.is_stopped:
         return
     try:
         agent.inbox.entry(agent.inbox.series(name, labels), body if isinstance(body, bytes) else str(body))
     except Exception as e:
-        agent.log.say_once(f"entry {name}", f"an entry of {name} is left out: {type(e).__name__}: {e}")
+        agent.log.say_once(f"entry {name}", f"an entry of {name} is dropped: {type(e).__name__}: {e}")

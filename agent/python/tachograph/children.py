@@ -1,8 +1,8 @@
-"""Are the processes watched that a program starts with Python? A server that starts itself again (`manage.py runserver`,
-`--reload`), or `multiprocessing` that spawns, does its work in one of those.
+"""Records the Python processes that a program starts. A server that restarts itself (`manage.py runserver`, `--reload`), or
+`multiprocessing` that spawns, does its work in such a process.
 
-They inherit the environment: a folder in front of PYTHONPATH makes each interpreter run `child/sitecustomize.py` at its start.
-Before: `python -m tachograph run`. After: the same agent in another process.
+They inherit the environment: a directory at the front of PYTHONPATH makes each interpreter run `child/sitecustomize.py` at its
+start. Before: `python -m tachograph run`. After: the same agent in another process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ FOLDER = str(Path(__file__).resolve().parent / "child")
 
 
 def announce(service: str, log: Log) -> None:
-    """From now on they are watched, under this name unless the environment has one."""
+    """Records them from now on, under this name unless the environment has one."""
     if sys.flags.ignore_environment:
-        log.say("processes that this one starts with Python are not watched: -E or -I is passed on to many of them")
+        log.say("Python processes started by this one are not recorded: -E or -I is passed on to many of them")
         return
     before = os.environ.get("PYTHONPATH", "")
     if FOLDER not in before.split(os.pathsep):

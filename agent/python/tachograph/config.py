@@ -1,7 +1,7 @@
-"""What did the user set? Arguments of `start` over the environment over defaults; every setting stands here once.
+"""Reads the settings: arguments of `start` over the environment over defaults. All settings are defined here.
 
-A wrong value is named with what is allowed, and the default counts: an agent must not keep a program from starting. Names, units
-and bounds are those of the Java agent. Before: agent.start. After: everything that is handed `Settings`.
+A wrong value is reported with the valid form, and the default applies: an agent must not keep a program from starting. Names,
+units and bounds are those of the Java agent. Before: agent.start. After: all parts that take `Settings`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Callable, Optional
 
 PREFIX = "TACHO_"
 
-# Settings of the command line and of our tests, which live in the same environment.
+# Settings of the command line and of the tests, which are in the same environment.
 FOREIGN = ("TACHO_TEST_", "TACHO_AGENT_JAR")
 
-# Names in the setting `probes`; what they stand for: probes/__init__.py.
+# Names in the setting `probes`; their code: probes/__init__.py.
 PROBES = ("context", "http", "dbapi")
 
 _PORT = 7071
@@ -57,17 +57,17 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def _text(value: Any) -> str:
-    """As a person writes it."""
+    """The value in the notation of a setting."""
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# ---- what was given becomes a value: a ValueError says what is allowed, and what counts if that is not the default ----
+# ---- parsing: a ValueError has the valid form, and the value used instead of the default, if any ----
 
 
 def _number(text: str, unit: Unit, least: str, most: str) -> Any:
-    """A field; `text` is its default, and all three are as a person writes them."""
+    """A field; `text` is its default, and all three are in the notation of a setting."""
     default, low, high = (unit.number(one) for one in (text, least, most))
 
     def read(value: Any) -> float:
@@ -122,7 +122,7 @@ _READERS: dict[type, Callable[[Any], Any]] = {bool: _flag, str: _string, tuple: 
 
 @dataclass(frozen=True)
 class Settings:
-    """Durations are seconds, sizes bytes. What each is for, and its price: README.md."""
+    """Durations are seconds, sizes bytes. README.md describes each setting and its cost."""
 
     enabled: bool = True
     server: str = field(default="127.0.0.1:7071", metadata={"read": _address})
@@ -145,7 +145,7 @@ class Settings:
     log_detail: bool = False
 
     def wants_probe(self, name: str) -> bool:
-        """`probes` names the wanted ones; `-name` takes one away from all."""
+        """`probes` lists the wanted ones; `-name` removes one from all."""
         named = [probe for probe in self.probes if not probe.startswith("-")]
         return f"-{name}" not in self.probes and (not named or "*" in named or name in named)
 
@@ -154,14 +154,14 @@ _FIELDS = {one.name: one for one in fields(Settings)}
 
 
 def wrong(setting: str, value: str, allowed: str, used: str) -> str:
-    """The line that tells of a value that does not count: the same form in all agents."""
+    """The message about an ignored value: the same form in all agents."""
     return f"{setting}={value}: {allowed}; using {used or 'the default'}"
 
 
 def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] = None) -> tuple[Settings, list[str]]:
-    """The settings, and one line for each thing that was wrong.
+    """The settings, and one message for each error.
 
-    `arguments`: values of the fields' own types (lists for tuples, seconds, bytes), or texts as in the environment.
+    `arguments`: values of the fields' types (lists for tuples, seconds, bytes), or texts as in the environment.
     """
     values: dict[str, Any] = {}
     warnings: list[str] = []
@@ -174,7 +174,7 @@ def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] 
 
 
 def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: list[str]) -> None:
-    """`place`: the name as it was given."""
+    """`place`: the name as given."""
     known = _FIELDS.get(name)
     if known is None:
         nearest = difflib.get_close_matches(name, _FIELDS, 1)

@@ -1,7 +1,7 @@
-"""Who caused this call? Identities of calls: sessions, trace and span ids, and the W3C traceparent header.
+"""Identities of calls: sessions, trace and span ids, and the W3C traceparent header.
 
-Nothing is drawn at random but the session: all other ids follow from it and from counters (docs/format/wire.md, segment).
-Before: track, which asks for the context of its open call. After: reader, which writes it as a parent.
+Only the session is random: all other ids are derived from it and from counters (docs/format/wire.md, segment). Before: track,
+which reads the context of its open call. After: reader, which writes it as a parent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def mix64(value: int) -> int:
 
 
 class Session:
-    """The identity of one process' life. `id`: 16 bytes; `secret`: what they follow from, sent in HELLO and nowhere else."""
+    """The identity of one run of a process. `id`: 16 bytes; `secret`: 16 bytes from which `id` is derived, used only in HELLO."""
 
     __slots__ = ("high", "id", "low", "secret")
 
@@ -44,7 +44,7 @@ class Session:
 
     @classmethod
     def of(cls, secret: bytes) -> Session:
-        """The session that follows from a secret: ids are public, and who knows them must not send in our name."""
+        """The session derived from a secret: ids are public, and knowing them must not allow sending as this process."""
         return cls(b"tach" + hashlib.sha256(b"tachograph session" + secret).digest()[:12], secret)
 
     def span(self, segment: int, call: int) -> int:
@@ -57,9 +57,9 @@ class Session:
 
 
 class Context:
-    """One call as seen from elsewhere: another thread or task of this process, or another process. Never changes.
+    """A reference to a call from another thread or task of this process, or from another process. Immutable.
 
-    `segment`: number of the segment of `session` that the trace began with, REMOTE if it did not begin there.
+    `segment`: number of the segment of `session` that began the trace, REMOTE if it began elsewhere.
     """
 
     __slots__ = ("segment", "session", "span", "trace_high", "trace_low")
@@ -73,18 +73,18 @@ class Context:
 
     @property
     def traceparent(self) -> str:
-        """The header to send. Always sampled: nothing here is sampled away."""
+        """The header to send. Always with the sampled flag: this agent records all traces."""
         return f"00-{self.trace_high:016x}{self.trace_low:016x}-{self.span:016x}-01"
 
     def is_of(self, session: Session) -> bool:
-        """Did the trace begin in this session? Not so in a process that was forked since."""
+        """True if the trace began in this session; false in a process that was forked since."""
         return self.segment != REMOTE and self.session is session
 
 
 def parse_traceparent(header: Optional[str]) -> Optional[Context]:
-    """A `traceparent` (W3C Trace Context, level 1). None for None and for anything that the recommendation calls invalid.
+    """Parses a `traceparent` (W3C Trace Context, level 1). None for None and for a header that the recommendation calls invalid.
 
-    The last two digits, whether the caller keeps the trace, are ignored: nothing is sampled away here.
+    The last two digits, the sampled flag, are ignored: this agent records all traces.
     """
     match = _TRACEPARENT.fullmatch(header) if header else None
     if match is None:
@@ -98,6 +98,6 @@ def parse_traceparent(header: Optional[str]) -> Optional[Context]:
     return Context(high, low, parent, REMOTE, None)
 
 
-# The parent of calls that have no caller on their own strand. Set where a task is created and inside the outermost coroutine of a
-# task, so whatever copies the context (asyncio, anyio, copy_context) carries it on.
+# The parent of calls without a caller on their own strand. Set where a task is created and inside the outermost coroutine of a
+# task, so all code that copies the context (asyncio, anyio, copy_context) passes it on.
 CALLER: ContextVar[Optional[Context]] = ContextVar("tachograph_caller", default=None)

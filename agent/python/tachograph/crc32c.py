@@ -1,4 +1,4 @@
-"""What is the CRC-32C of these bytes? Without a compiled module, and fast enough for a sender in Python.
+"""CRC-32C without a compiled module, fast enough for a sender in Python.
 
 A table look-up a byte costs some 60 ns a byte in an interpreter. Here long inputs are folded first: a CRC is linear, so the words
 of the first part may be multiplied by x^(8 * distance) modulo the polynomial and added to the words `distance` bytes later, which
@@ -49,7 +49,7 @@ def _apply(columns: list[int], word: int) -> int:
 
 
 def _columns(distance: int) -> list[int]:
-    """The linear map "a word becomes what it is worth `distance` bytes later", as the images of its 32 bits."""
+    """The linear map from a word to its value `distance` bytes later, as the images of its 32 bits."""
     if distance <= 4:
         return [_advance(1 << bit, distance) for bit in range(32)]
     half = _columns(distance // 2)
@@ -91,7 +91,7 @@ def _fold(planes: list[bytes]) -> list[bytes]:
 
 def _folded(data: bytes) -> bytes:
     """At most `_FOLD_BYTES_MIN` bytes with the same CRC when the register starts at 0."""
-    # The register's start value is the same as the first four bytes inverted; leading zeros are worth nothing then.
+    # The register's start value equals the first four bytes inverted; leading zeros then have no effect.
     words = bytes(-len(data) % 4) + bytes(byte ^ 255 for byte in data[:4]) + data[4:]
     planes = [words[plane::4] for plane in range(4)]
     while len(planes[0]) > _FOLD_BYTES_MIN // 4:

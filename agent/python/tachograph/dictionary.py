@@ -1,7 +1,7 @@
-"""Which id has a string on the wire? Ids are given out once and mean the same for the whole session.
+"""Ids of strings on the wire. An id keeps its meaning for the whole session.
 
-So frames that wait to be sent again stay right; a new connection is sent everything from the start. Bounded as the protocol wants
-it: past a bound the name is `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
+So frames that are sent again stay valid; a new connection gets all definitions from the start. Bounded as required by the
+protocol: past a bound the name is `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VALUES_MAX = 16_384
 SERIES_MAX = 16_384
 OPERATIONS_MAX = wire.DICT_IDS_MAX - 64
 
-# Below the protocol's bound, so that the last definitions still fit.
+# Below the bound of the protocol, so that the last definitions still fit.
 STRING_BYTES_MAX = wire.DICT_BYTES_MAX - (1 << 20)
 
 _BODY_BYTES = 65_536
@@ -39,16 +39,16 @@ class Dictionary:
         self.seen: set[str] = set()
         self.string_bytes = 0
         self.definitions = bytearray()
-        # Where a body may end, some `_BODY_BYTES` apart.
+        # Positions where a body may end, some `_BODY_BYTES` apart.
         self.cuts: list[int] = []
 
     @property
     def size(self) -> int:
-        """Bytes of all definitions; a DATA frame may be sent when so much was sent on its connection."""
+        """Bytes of all definitions; a DATA frame may be sent once this many were sent on its connection."""
         return len(self.definitions)
 
     def frame_body(self, begin: int, end: int) -> bytes:
-        """The next DICT body when `begin` bytes were sent and `end` are needed; `begin` + its length were sent then."""
+        """The next DICT body when `begin` bytes were sent and `end` are needed; after it, `begin` + its length are sent."""
         at = bisect_right(self.cuts, begin)
         stop = min(end, self.cuts[at]) if at < len(self.cuts) else end
         return bytes(self.definitions[begin:stop])
@@ -68,7 +68,7 @@ class Dictionary:
     def _define_operation(self, kind: int, name: str) -> int:
         is_full = len(self.operation_ids) >= OPERATIONS_MAX or self.string_bytes > STRING_BYTES_MAX
         data = wire.cut(OTHER if is_full else name, wire.OPERATION_BYTES_MAX)
-        # Names that differ only past the cut, and all (other) of a kind, share an id.
+        # Names that are equal after the cut, and all (other) of a kind, share an id.
         id_ = self.operation_ids.get((kind, data))
         if id_ is None:
             id_ = self.operation_ids[kind, data] = len(self.operation_ids) + 1
@@ -85,7 +85,7 @@ class Dictionary:
         return self.text(OTHER) if is_full and text != OTHER else self._define_text(text)
 
     def value(self, value: str) -> int:
-        """Id of a value that is worth one: it is short and came before. 0 if it is not."""
+        """Id of a short value that occurred before; else 0."""
         id_ = self.texts.get(value)
         if id_ is not None:
             return id_
@@ -107,7 +107,7 @@ class Dictionary:
         return id_
 
     def series(self, labels: Labels) -> int:
-        """0 if there are too many."""
+        """0 if there are too many series."""
         id_ = self.series_ids.get(labels, 0)
         if not id_ and len(self.series_ids) < SERIES_MAX and self.string_bytes <= STRING_BYTES_MAX:
             id_ = self.series_ids[labels] = len(self.series_ids) + 1

@@ -1,5 +1,5 @@
-"""When does the process end past `atexit`? By `os._exit`, by a signal that it sends itself (servers that have handled one and
-pass it on, such as uvicorn), or as another program in its place. What was recorded is sent before.
+"""Detects the end of a process without `atexit`: `os._exit`, a signal that it sends itself (servers that handled one and pass it
+on, such as uvicorn), or another program in its place (exec). Sends the recorded data before.
 
 Before: agent. After: sender.
 """
@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import Any, Callable
 
-# Signals that do not end a process that has no handler for them.
+# Signals that do not end a process without a handler for them.
 _HARMLESS = {
     int(getattr(signal, name))
     for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU")
@@ -21,13 +21,13 @@ _HARMLESS = {
 }
 if sys.platform != "linux" and hasattr(signal, "SIGIO"):
     _HARMLESS.add(int(signal.SIGIO))
-_EXECS = ("execv", "execve")  # the others of their kind call these
+_EXECS = ("execv", "execve")  # the other variants call these
 
 _installed: list[bool] = []
 
 
 def install(last: Callable[[], None]) -> None:
-    """`last` is called before the process may end; it does not raise."""
+    """`last` is called when the process may be about to end; it does not raise."""
     if _installed:
         return
     _installed.append(True)
@@ -40,7 +40,7 @@ def install(last: Callable[[], None]) -> None:
 
 
 def _is_end(number: int) -> bool:
-    """Whether this signal ends the process."""
+    """True if this signal ends the process."""
     if number == 0 or number in _HARMLESS:
         return False
     return signal.getsignal(number) is signal.SIG_DFL or number == getattr(signal, "SIGKILL", None)
@@ -53,9 +53,9 @@ def _before(owner: Any, name: str, look: Callable[..., object]) -> None:
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with contextlib.suppress(Exception):  # arguments that the function itself refuses
+        with contextlib.suppress(Exception):  # arguments that the function itself rejects
             look(*args, *kwargs.values())
         return original(*args, **kwargs)
 
-    wrapper.__module__ = owner.__name__  # where pickle finds it
+    wrapper.__module__ = owner.__name__  # for pickle
     setattr(owner, name, wrapper)

@@ -1,4 +1,4 @@
-"""Who is this process? Labels of its series and pairs of HELLO, as the Java agent has them.
+"""Identity of this process: labels of its series and pairs of HELLO, as in the Java agent.
 
 Before: agent.start. After: link (pairs), sampler and sender (labels).
 """
@@ -16,7 +16,7 @@ VERSION = "0.1.0"
 
 
 def labels(settings: Settings) -> dict[str, str]:
-    """`service`, `host`, `instance`: on everything that this process sends. `instance` of a forked child is its own."""
+    """`service`, `host`, `instance`: labels of all series of this process. A forked child has its own `instance`."""
     host = settings.host or _host_name()
     return {
         "service": settings.service or service_of(sys.argv, _main_module()),
@@ -33,7 +33,7 @@ def pairs(of: dict[str, str]) -> list[tuple[str, str]]:
         ("os", f"{platform.system()} {platform.machine()}"),
         ("pid", str(os.getpid())),
         ("agent", f"tachograph-python {VERSION}"),
-        ("control", "1"),  # it takes the rules of the server
+        ("control", "1"),  # supports rules of the server
     ]
 
 
@@ -53,7 +53,7 @@ def _main_module() -> str:
 
 
 def _host_name() -> str:
-    """Without asking a name server, which may take seconds."""
+    """Without a DNS request, which may take seconds."""
     for name in (os.environ.get("HOSTNAME"), platform.node(), os.environ.get("COMPUTERNAME")):
         if name and name.strip():
             return name.strip()

@@ -1,9 +1,8 @@
-"""How are functions found that nobody decorated? As their module is imported: the finder stands first in `sys.meta_path`.
+"""Records functions without decorators when their module is imported: the finder is first in `sys.meta_path`.
 
-It lets the others find the module, and has its functions and methods changed in place when the module has run: what has been
-made of them by then, and whoever has imported one of what is there at the start, has the same functions. What a rule of the
-server names while the program runs is changed in the same way.
-Before: agent, switchboard. After: recorder.
+The other finders find the module, and its functions and methods are changed in place after the module has run: references made by
+then, and names imported before the start, are the same functions. Functions selected by a rule of the server at run time are
+changed in the same way. Before: agent, switchboard. After: recorder.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from .operations import OFF, ON
 from .patterns import Selection, is_special
 from .rules import Rules
 
-# A pattern that has selected nothing after this time is named.
+# A pattern without matches after this time is logged.
 REPORT_AFTER_S = 60.0
-# Functions that are named in a line; the others are counted.
+# Number of functions listed in a line; the others are counted.
 LEFT_NAMED = 3
 
 
@@ -37,16 +36,16 @@ class Imports:
 
     def __init__(self, include: Iterable[str], exclude: Iterable[str], log: Log) -> None:
         self.selection = Selection(include, exclude, log)
-        # Of the server; replaced as a whole by its switchboard, which calls `follow` then.
+        # Rules of the server; replaced as a whole by the switchboard, which then calls `follow`.
         self.rules = Rules()
-        # What rules have named, by the id of the function.
+        # Functions selected by rules, by the id of the function.
         self.changed: dict[int, InPlace] = {}
         self.log = log
         self.searching = threading.local()
         self.modules_seen = 0
         self.began = monotonic()
         self.reported: set[str] = set()
-        # Functions of modules that are being looked at, and modules whose functions were told; each is imported.
+        # Functions of modules that inspect frames, and modules already reported; both are of imported modules.
         self.left: dict[str, list[str]] = {}
         self.told: set[str] = set()
 
@@ -58,7 +57,7 @@ class Imports:
             pass
 
     def _look(self) -> Iterator[None]:
-        """At what is imported now, a module a step, and from now on."""
+        """Changes the modules imported so far, one per step, and later ones when they are imported."""
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
         for name, module in list(sys.modules.items()):
@@ -68,12 +67,12 @@ class Imports:
             yield
 
     def follow(self) -> Iterator[None]:
-        """The rules have changed, and so have the states of operations. A module or a function a step."""
+        """The rules, and so the states of operations, have changed. One module or function per step."""
         if self.rules.adding:
             yield from self._look()
         for id_, changed in list(self.changed.items()):
             changed.place()
-            if changed.is_gone and self.changed.get(id_) is changed:  # else another function has its place by now
+            if changed.is_gone and self.changed.get(id_) is changed:  # else another function has its id by now
                 del self.changed[id_]
             yield
 
@@ -83,7 +82,7 @@ class Imports:
         return self.selection.may_hold(name) or self._may_add(name)
 
     def _may_add(self, name: str) -> bool:
-        """Rules are for the program and what it has installed; what comes with the interpreter is the agent's own ground, too."""
+        """Rules apply to the program and installed packages; the agent itself depends on the standard library."""
         if not self.rules.adding or (name != "__main__" and _is_standard(name)):
             return False
         return self.rules.may_add(recorder.main_name() if name == "__main__" else name)
@@ -93,7 +92,7 @@ class Imports:
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[types.ModuleType] = None
     ) -> Optional[ModuleSpec]:
-        """Called by the import system; None for modules that are none of our business."""
+        """Called by the import system; None for modules that are not handled."""
         self.modules_seen += 1
         if monotonic() - self.began > REPORT_AFTER_S:
             self.report()
@@ -108,7 +107,7 @@ class Imports:
             if spec is not None and hasattr(spec.loader, "exec_module") and not isinstance(spec.loader, type):
                 self._wrap_loader(spec.loader)
         except Exception as e:
-            self.log.say_once(f"module {name}", f"{name} stays as it is: {type(e).__name__}: {e}")
+            self.log.say_once(f"module {name}", f"{name} stays unchanged: {type(e).__name__}: {e}")
         return spec
 
     def _found_by_others(self, name: str, path: Optional[Sequence[str]], target: Any) -> Optional[ModuleSpec]:
@@ -120,7 +119,7 @@ class Imports:
         return None
 
     def _wrap_loader(self, loader: Any) -> None:
-        """The loader stays the same object, for those who ask it for the source; one method is put before its own."""
+        """The loader stays the same object, since other code reads the source from it; one method is wrapped."""
         execute: Callable[[types.ModuleType], None] = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:
@@ -133,24 +132,24 @@ class Imports:
     # ---- wrapping ----
 
     def watch(self, module: types.ModuleType) -> None:
-        """Wraps what the patterns select of a module that has run. Never raises."""
+        """Wraps the selected functions of a module that has run. Never raises."""
         name = recorder.main_name() if module.__name__ == "__main__" else module.__name__
         try:
             rules = self.rules if self._may_add(module.__name__) else Rules()
             count = self._watch_members(module, module.__name__, (name,), rules)
         except Exception as e:
-            self.log.say_once(f"module {name}", f"{name} stays as it is: {type(e).__name__}: {e}")
+            self.log.say_once(f"module {name}", f"{name} stays unchanged: {type(e).__name__}: {e}")
             return
         self.log.detail(f"watches {count} functions of {name}")
         self._tell_left(name)
 
     def _watch_members(self, owner: Any, module: str, names: tuple[str, ...], rules: Rules) -> int:
-        """`names`: of the module, and of the classes that the owner is in; `rules`: those that may add functions."""
+        """`names`: of the module, and of the classes around the owner; `rules`: those that may add functions."""
         count = 0
         for name, member in list(vars(owner).items()):
             full = f"{names[-1]}.{name}"
             if isinstance(member, type):
-                # Where it was defined, not where it was imported or renamed to.
+                # The place of definition, not that of an import or a new name.
                 is_own = member.__module__ == module and f"{names[0]}.{member.__qualname__}" == full
                 count += self._watch_members(member, module, (*names, full), rules) if is_own else 0
             elif _is_function_of(member, module):
@@ -170,13 +169,13 @@ class Imports:
                 known = self.changed.get(id(function))
                 if known is not None and known.function() is function:
                     known.place()
-                elif is_selected and inspect.isasyncgenfunction(function):  # takes no other code
+                elif is_selected and inspect.isasyncgenfunction(function):  # its code cannot be replaced
                     recorder.replace_member(owner, name, recorder.record(member))
                 elif is_selected or is_added:
                     changed = self.changed[id(function)] = InPlace(function, ON if is_selected else OFF)
                     changed.place()
         except (AttributeError, TypeError, ValueError) as e:
-            self.log.say_once(f"function {names[-1]}", f"{names[-1]} stays as it is: {e}")
+            self.log.say_once(f"function {names[-1]}", f"{names[-1]} stays unchanged: {e}")
             return False
         return is_selected or is_added
 
@@ -187,12 +186,12 @@ class Imports:
             self.told.add(name)
             more = ", ..." if len(left) > LEFT_NAMED else ""
             which = ", ".join(left[:LEFT_NAMED]) + more
-            why = "since they look at the frame of their caller"
-            self.log.say(f"functions of {name} that stay as they are, {why}: {len(left)} ({which})")
+            why = "since they read the frame of their caller"
+            self.log.say(f"functions of {name} that stay unchanged, {why}: {len(left)} ({which})")
         self.left.pop(name, None)
 
     def report(self) -> None:
-        """Names, once, the patterns that have selected nothing."""
+        """Logs the patterns without matches, once."""
         for pattern in self.selection.include:
             if not pattern.hits and pattern.text not in self.reported:
                 self.reported.add(pattern.text)
@@ -201,7 +200,7 @@ class Imports:
 
 
 def _is_function_of(member: Any, module: str) -> bool:
-    """A function that somebody wrote in this module, and that is not recorded yet."""
+    """A function defined in this module that is not recorded yet."""
     function = next(iter(recorder.functions_of(member)), None)
     if not isinstance(function, types.FunctionType) or function.__module__ != module:
         return False

@@ -1,4 +1,4 @@
-"""Which samples and entries wait for the sender? A bounded list that any thread appends to without a lock.
+"""Samples and entries waiting for the sender: a bounded list that any thread appends to without a lock.
 
 Before: the program (`sample`, `entry`) and the samplers. After: outbox, by way of the sender.
 """
@@ -15,9 +15,9 @@ from .outbox import Outbox
 from .totals import Totals
 from .track import Home
 
-# Samples and entries that wait; the sender comes some 20 times a second.
+# Maximum number of waiting samples and entries; the sender empties the list some 20 times a second.
 RECORDS_MAX = 65_536
-# Bytes of texts that wait.
+# Maximum size of waiting texts.
 BYTES_MAX = 16 << 20
 
 _POINTS_MAX = 1_000
@@ -27,7 +27,7 @@ Value = Union[int, float]
 
 class Inbox:
     def __init__(self, home: Home, labels: dict[str, str]) -> None:
-        """`labels`: of everything, unless a record has its own of that name."""
+        """`labels`: of all series, unless a record has its own label of that name."""
         self.home = home
         self.labels = labels
         self.samples: deque[tuple[Labels, int, Value]] = deque()
@@ -37,7 +37,7 @@ class Inbox:
         self.entries_dropped = 0
 
     def series(self, name: str, labels: dict[str, object]) -> Labels:
-        """Raises ValueError for labels that a server refuses anyway: they would fill the dictionary."""
+        """Raises ValueError for labels that a server refuses anyway: they would use up the dictionary."""
         for label, value in labels.items():
             if len(label) > wire.LABEL_NAME_BYTES_MAX or len(str(value)) > wire.LABEL_VALUE_BYTES_MAX:
                 length = f"{len(str(value))} characters, {wire.LABEL_VALUE_BYTES_MAX} is the most"
@@ -57,13 +57,13 @@ class Inbox:
             with self.home.lock:
                 self.entries_dropped += 1
         else:
-            self.entry_bytes += len(body)  # two threads at once may lose one: a bound on memory need not be exact
+            self.entry_bytes += len(body)  # a race may lose one update: a bound on memory need not be exact
             self.entries.append((series, time_ns() if at is None else at, body[: wire.ENTRY_BYTES_MAX]))
 
     # ---- the sender's side ----
 
     def empty_into(self, outbox: Outbox, totals: Totals) -> None:
-        """Samples of one series that came since the last time are one record."""
+        """All new samples of one series are one record."""
         points: dict[tuple[Labels, int], list[tuple[int, Value]]] = {}
         for _ in range(len(self.samples)):
             series, at, value = self.samples.popleft()

@@ -1,7 +1,6 @@
-"""How is a function recorded that the program has hold of already, as it has of any once its module has run? It stays the same
-object and gets other code, which calls a copy of what it was. So whoever has it, under whatever name, calls what is recorded and
-finds it equal to itself; and pickle, which takes functions by their names, finds what it looks for. Where it is off it has its
-own code again, and costs what it did.
+"""Replaces the code of a function that the program already refers to. The function stays the same object and gets other code,
+which calls a copy of the original. So all references, under any name, call the recorded function, and it stays equal to itself;
+pickle, which stores functions by name, finds it. If switched off, it has its own code again, without any overhead.
 
 Before: imports. After: recorder.
 """
@@ -21,15 +20,15 @@ from . import recorder
 from .operations import METHOD, OFF, ON, SHARED
 from .track import LOCAL
 
-# These stand for the wrapper, and for what the code of a plain function knows, in the code that is made once for each kind.
+# Placeholders for the wrapper, and for the data of a plain function's code, in the code that is compiled once per kind.
 _TARGET = "(the wrapper)"
 _KNOWN = "(what is known)"
 
 
 class InPlace:
-    """One function. Holds nothing that keeps it alive. Raises ValueError for one that cannot be changed.
+    """One function, without keeping it alive. Raises ValueError for a function that cannot be changed.
 
-    `own`: the state where no rule of the server says another one.
+    `own`: the state if no rule of the server decides.
     """
 
     __slots__ = ("function", "is_included", "operation", "own", "recorded", "template")
@@ -39,8 +38,9 @@ class InPlace:
         self.is_included = own == ON
         self.own = function.__code__
         self.template = _template(_kind(function), len(self.own.co_freevars))
-        # The code that it has been given. It refers to the function's module, and the garbage collector does not look into code:
-        # a module that is thrown away while it is recorded stays. One that is loaded again does not keep what it was.
+        # The code assigned to it. It refers to the function's module, and the garbage collector does not look into code: a module
+        # that is discarded while it is recorded stays in memory. A module that is loaded again does not keep its previous
+        # version.
         self.recorded: Optional[weakref.ref[types.CodeType]] = None
         name, module = recorder.name_of(function), recorder.module_of(function)
         self.operation = SHARED.function(METHOD, name, len(module), own)
@@ -52,11 +52,11 @@ class InPlace:
         return self.function() is None
 
     def place(self) -> None:
-        """Gives the function the code that its state wants, unless somebody else has given it another."""
+        """Assigns the code for the function's state, unless other code has been assigned in the meantime."""
         function = self.function()
         if function is None:
             return
-        # Where somebody has decorated it meanwhile, the wrapper around it does the recording.
+        # If it has been decorated in the meantime, the decorator's wrapper records it.
         is_decorated = not self.is_included and SHARED.own[self.operation] == ON
         is_off = is_decorated or SHARED.states[self.operation] == OFF
         if not is_off and function.__code__ is self.own:
@@ -64,7 +64,7 @@ class InPlace:
             target = _Target(recorder.wrapper_of(copy, self.operation))
             code = self._code({_TARGET: target, _KNOWN: _Known(copy, self.operation)})
             self.recorded = weakref.ref(code)
-            function.__dict__.setdefault("__wrapped__", copy)  # its signature is still the same
+            function.__dict__.setdefault("__wrapped__", copy)  # keeps its signature
             function.__code__ = code
         elif is_off and self.recorded is not None and function.__code__ is self.recorded():
             function.__code__ = self.own
@@ -85,14 +85,14 @@ class InPlace:
 
 
 class _Target(functools.partial):
-    """The wrapper, as a constant of code. Where somebody sends the code to another process, the plain function goes with it."""
+    """The wrapper, as a constant of code. If the code is sent to another process, the plain function is sent instead."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return operator.getitem, ((self.func.__wrapped__,), 0)  # type: ignore[attr-defined]
 
 
 class _Known:
-    """What the code of a plain function needs, since its globals are those of the program. None in another process."""
+    """Data for the code of a plain function, since its globals are those of the program. None in another process."""
 
     __slots__ = ("enter", "every", "function", "length", "local", "missing", "now", "operation", "states")
 
@@ -118,13 +118,13 @@ def _copy(function: types.FunctionType) -> types.FunctionType:
 
 def _kind(function: types.FunctionType) -> str:
     if inspect.isasyncgenfunction(function):
-        raise ValueError("an asynchronous generator takes no other code")
+        raise ValueError("the code of an asynchronous generator cannot be replaced")
     if inspect.iscoroutinefunction(function):
         return "coroutine"
     return "generator" if inspect.isgeneratorfunction(function) else "plain"
 
 
-# The first is the wrapper of recorder again, without its frame: what is not the usual way is left to it.
+# The first is the wrapper of recorder without its frame: unusual cases are left to the wrapper.
 _CALLS = {
     "plain": """
 def recorded(*args, **kwargs):
@@ -169,14 +169,15 @@ async def recorded(*args, **kwargs):
 
 @functools.lru_cache(64)
 def _template(kind: str, cells: int) -> types.CodeType:
-    """Code for functions with so many cells in their closure: the interpreter wants as many of any code that takes its place."""
+    """Code for functions with this number of cells in their closure: the interpreter requires the same number for a
+    replacement."""
     names = [f"cell{at}" for at in range(cells)]
     tree = ast.parse(f"def make({', '.join(names)}):\n  return recorded")
     (recorded,) = ast.parse(_CALLS[kind]).body
     if names:
         recorded.body += ast.parse(", ".join(names)).body  # type: ignore[attr-defined]
     tree.body[0].body.insert(0, recorded)  # type: ignore[attr-defined]
-    for node in ast.walk(tree):  # all of it stands in the first line of the function
+    for node in ast.walk(tree):  # all of it is attributed to the first line of the function
         if hasattr(node, "lineno"):
             node.lineno = node.end_lineno = 1
             node.col_offset = node.end_col_offset = 0

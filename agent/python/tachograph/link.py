@@ -1,4 +1,4 @@
-"""How do frames reach the server? One connection after the other; a state machine that the sender steps, nothing in it waits.
+"""The connection to the server, re-established after each failure. A non-blocking state machine that the sender steps.
 
     RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
        ^                                                                             |
@@ -29,9 +29,9 @@ from .switchboard import Switchboard
 from .totals import Totals
 
 _GREETING_S = 5.0
-# After an answer that trying again at once cannot change.
+# Pause after an answer that an immediate retry cannot change.
 _REFUSED_S = 60.0
-# At least so long after any ERROR: a WELCOME before it has reset the back-off.
+# Minimum pause after any ERROR: a WELCOME before it has reset the back-off.
 _PAUSE_S = 1.0
 _BACKOFF_S = (0.1, 5.0)
 _STEP_FRAMES_MAX = 64
@@ -47,7 +47,7 @@ class State(Enum):
 
 
 class RefusalError(Exception):
-    """The server said ERROR. `pause_s`: how long to stay away."""
+    """The server sent ERROR. `pause_s`: time until the next attempt."""
 
     def __init__(self, message: str, pause_s: float) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class Link:
     def __init__(
         self, address: str, hello: bytes, outbox: Outbox, totals: Totals, log: Log, switchboard: Optional[Switchboard] = None
     ) -> None:
-        """`address` as `parse_address` takes it; `hello`: the body of HELLO; `switchboard`: follows rules. Raises ValueError."""
+        """`address` as for `parse_address`; `hello`: the body of HELLO; `switchboard`: applies rules. Raises ValueError."""
         self.address = parse_address(address)
         self.hello = wire.frame(wire.HELLO, hello)
         self.outbox = outbox
@@ -83,21 +83,21 @@ class Link:
 
     @property
     def is_first_try(self) -> bool:
-        """A try is under way, and none has failed so far: a program that ends early may wait for it a moment."""
+        """True during the first connection attempt: a program that ends early may wait briefly for it."""
         return not self.has_failed and self.state is not State.OPEN
 
     @property
     def is_busy(self) -> bool:
-        """Something is under way that a look in a few milliseconds would bring forward."""
+        """True if an operation is pending that would progress within a few milliseconds."""
         return bool(self.out) or self.state not in (State.RESTING, State.OPEN)
 
     @property
     def is_deciding(self) -> bool:
-        """Rules of the server have come and are not all followed yet."""
+        """True if rules of the server have arrived and are not fully applied yet."""
         return self.switchboard is not None and self.switchboard.is_deciding
 
     def step(self) -> None:
-        """Does whatever can be done without waiting."""
+        """Does all work that is possible without waiting."""
         if self.switchboard is not None:
             self.switchboard.go_on()
         now = monotonic()
@@ -124,7 +124,7 @@ class Link:
             self._fail(now, e.strerror or str(e) or type(e).__name__, self._next_backoff())
 
     def close(self) -> None:
-        """The program ends: tells what is untold, says BYE where there is somebody to say it to, and closes."""
+        """The program ends: logs pending outages, sends BYE if connected, and closes."""
         self.outage.tell_past(monotonic())
         if self.socket is not None:
             try:
@@ -135,14 +135,14 @@ class Link:
             self.forget()
 
     def forget(self) -> None:
-        """Closes the socket without a word: it may be the parent's after a fork."""
+        """Closes the socket without BYE: it may be the parent's after a fork."""
         if self.socket is not None:
             self.socket.close()
         self.socket = None
         self.state = State.RESTING
 
     def ping_soon(self) -> None:
-        """Makes the next step tell the server the counts, whatever the time."""
+        """Makes the next step send the counts to the server, whatever the time."""
         if self.totals.calls_dropped != self.dropped_at_ping:
             self.pinged_at = monotonic() - self.heartbeat_s
 
@@ -181,7 +181,7 @@ class Link:
             self.switchboard.connected()
 
     def _expire(self, now: float) -> None:
-        """Too long without a word."""
+        """Checks the time limits on silence of the server."""
         if self.state is State.OPEN:
             if now - self.heard_at > 3 * self.heartbeat_s:
                 raise TimeoutError(f"the server has not answered for {3 * self.heartbeat_s:g} s")
@@ -189,7 +189,7 @@ class Link:
             raise TimeoutError(f"no answer within {_GREETING_S:g} s")
 
     def _next_backoff(self) -> float:
-        """Twice as long each time, with jitter, so that many agents do not come at once."""
+        """Doubled each time, with jitter, so that many agents do not reconnect at the same time."""
         step = self.backoff_s
         self.backoff_s = min(_BACKOFF_S[1], 2 * step)
         return step * random.uniform(0.5, 1.0)
@@ -237,29 +237,29 @@ class Link:
             self.log.say_once("reject", f"the server refused a record ({where}): {body.string()}")
         elif type_ == wire.PROBES and self.switchboard is not None:
             self.switchboard.take(*wire.probes(body))
-        # PONG has done its work by arriving; a type of a later version is none of our business.
+        # PONG needs no action; types of later versions are ignored.
 
     def _welcome(self, body: wire.Body, now: float) -> None:
         if self.state is not State.GREETING:
             return
         body.u8()
         acknowledged = body.varint()
-        body.varint()  # our frames are far below any limit that a server may name
+        body.varint()  # frames of this agent are far below any limit of a server
         self.heartbeat_s = min(max(body.varint() / 1e3, _HEARTBEAT_S[0]), _HEARTBEAT_S[1])
         self.outbox.acknowledge(acknowledged)
         self.state = State.OPEN
-        self.pinged_at = now - self.heartbeat_s  # the first goes out at once: it tells what was dropped meanwhile
+        self.pinged_at = now - self.heartbeat_s  # the first PING goes out at once: it reports dropped records
         self.hold_until = 0.0
         self.totals.connects += 1
         self.backoff_s = _BACKOFF_S[0]
         self.outage.over(now)
 
     def _refusal(self, code: int, message: str, now: float) -> RefusalError:
-        """What an ERROR means for us (wire.md, table of codes)."""
+        """The reaction to an ERROR (wire.md, table of codes)."""
         text = f"the server refuses: {message} (error {code})"
         self.outage.begin(now)
         if code in (3, 4, 5):
-            self.outbox.discard(self.totals)  # the same frames would fail in the same way again
+            self.outbox.discard(self.totals)  # the same frames would fail again in the same way
         is_worth_it = code in (1, 3, 4, 5, 7, 8, 9)
         return RefusalError(text, max(_PAUSE_S, self._next_backoff()) if is_worth_it else _REFUSED_S)
 
@@ -274,7 +274,7 @@ class Link:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                # A server that refuses says why and closes; the reason may still lie in the socket.
+                # A server that refuses a connection sends the reason and closes; it may still be in the socket buffer.
                 self._receive(now)
                 raise
             self.totals.bytes_sent += count
@@ -283,7 +283,7 @@ class Link:
                 return
 
     def _prepare(self, now: float) -> bool:
-        """Chooses what goes out next; False if there is nothing."""
+        """Selects the next frame to send; False if there is none."""
         if self.state is not State.OPEN:
             return False
         if self._ping_is_due(now):
@@ -314,7 +314,7 @@ class Link:
 
 
 def is_writable(one: Any) -> bool:
-    """`select` knows no descriptor above 1,023, and `poll` is not everywhere."""
+    """`select` supports no descriptor above 1,023, and `poll` is not available everywhere."""
     if _poll is None:
         return bool(_select((), (one,), (one,), 0)[1])
     asked = _poll()
@@ -322,12 +322,12 @@ def is_writable(one: Any) -> bool:
     return bool(asked.poll(0))
 
 
-# What gevent may put its own in the place of, while the sender's thread is none of its own.
+# Originals of names that gevent may replace: the sender's thread is not a greenlet.
 _Socket, _select, _poll = socket.socket, select.select, getattr(select, "poll", None)
 
 
 class Resolver:
-    """A name becomes an address. A name server may take seconds, so it is asked on a thread; a literal address needs none."""
+    """Resolves a host name. A name server may take seconds, so it runs on a thread; a literal address needs none."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.address = address
@@ -350,7 +350,7 @@ class Resolver:
         self.found = [(answer[0], answer[4]) for answer in answers]
 
     def result(self, attempt: int) -> Optional[tuple[int, Any]]:
-        """(family, address), another one with each attempt; None if it is not there yet. Raises OSError."""
+        """(family, address), another one with each attempt; None while the look-up runs. Raises OSError."""
         if self.fault is not None:
             raise self.fault
         return self.found[attempt % len(self.found)] if self.found else None

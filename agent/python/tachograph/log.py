@@ -1,6 +1,6 @@
-"""What does the agent tell a person? One line at a time, on standard error or in a file, never the same again within a minute.
+"""The agent's log: one line at a time, on standard error or in a file; a repeated line is suppressed for a minute.
 
-Before: everybody. After: nobody; a line that cannot be written is lost.
+Before: all parts. After: none; a line that cannot be written is lost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Log:
         self.said_at: dict[str, float] = {}
 
     def fall_back(self) -> str:
-        """Why the file cannot be written to, in which case lines go to standard error; empty if it can."""
+        """Falls back to standard error if the file is not writable; returns the reason, or an empty string."""
         try:
             if self.path:
                 with open(self.path, "a", encoding="utf-8"):
@@ -33,7 +33,7 @@ class Log:
         return ""
 
     def say(self, line: str) -> None:
-        """Something that a person should know: a fault, or that it is over."""
+        """Logs an event for the user: an error, or its end."""
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         text = f"{now} tachograph: {line}\n"
         try:
@@ -44,7 +44,7 @@ class Log:
                 sys.stderr.write(text)
                 sys.stderr.flush()
         except (OSError, ValueError):
-            pass  # a full disk or a closed standard error is no reason to disturb the program
+            pass  # a full disk or a closed standard error must not affect the program
 
     def say_once(self, subject: str, line: str) -> None:
         """As `say`, but at most once a minute for each subject."""

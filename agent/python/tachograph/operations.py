@@ -1,7 +1,7 @@
-"""Which operations are there, and which of them are recorded? A name becomes a number once; calls carry the number.
+"""The known operations and their states. A name becomes a number once; calls carry the number.
 
-Ids count from 1. Bounded: past the bounds everything is the one operation `(other)` of its kind. Before: recorder and probes.
-After: dictionary, which gives them ids on the wire when they are first sent.
+Ids count from 1. Bounded: past the bounds every name of a kind is the operation `(other)`. Before: recorder and probes. After:
+dictionary, which assigns wire ids when they are first sent.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Callable
 METHOD, HTTP_SERVER, HTTP_CLIENT, DATABASE, CONNECTION_WAIT, TASK = 1, 2, 3, 4, 5, 6
 OTHER = "(other)"
 
-# States of an operation. A call asks only whether its own is false.
+# States of an operation. A call only checks whether its own is false.
 ON, OFF, AGGREGATE = 0, 1, 2
 
-# No rule decides it.
+# No rule decides the operation.
 NO_RULE = -1
 
-# Names of all kinds together; a large program instrumented whole has fewer functions.
+# Names of all kinds together; a large, fully instrumented program has fewer functions.
 COUNT_MAX = 262_144
-# Names of each kind but method: those come from data, so they have no natural bound.
+# Names of each kind except method: they come from data, so they have no natural bound.
 DYNAMIC_MAX = 8_192
 
 Decide = Callable[[int, str, int, int], tuple[int, int]]
@@ -38,9 +38,9 @@ class Operations:
         self.dynamic_max = dynamic_max
         self.ids: dict[tuple[int, str], int] = {}
         self.counts = [0] * (TASK + 1)
-        # (kind, name) by id; id 0 is none.
+        # (kind, name) by id; id 0 is unused.
         self.entries: list[tuple[int, str]] = [(0, "")]
-        # By id: the state that holds, which rule says so, the state without rules, and how much of the name is a module's.
+        # By id: the current state, the rule that decides it, the state without rules, and the length of the module's name in it.
         self.states = [ON]
         self.deciders = [NO_RULE]
         self.own = [ON]
@@ -48,13 +48,13 @@ class Operations:
         # State of new operations of each kind whose names come from data.
         self.kinds = [ON] * (TASK + 1)
         self.decide: Decide = _own
-        # Something was added or decided since whoever tells of it has looked, and set this to false.
+        # True if operations or decisions were added since the reporter last read them and set this to false.
         self.has_news = True
         self.lock = threading.Lock()
         self.other = [0] + [self._add(kind, OTHER) for kind in range(METHOD, TASK + 1)]
 
     def id(self, kind: int, name: str) -> int:
-        """Never fails. Takes no lock for a name that is known, nor for a new one past a bound."""
+        """Never fails. Takes no lock for a known name, nor for a new one past a bound."""
         known = self.ids.get((kind, name))
         if known is not None:
             return known
@@ -64,7 +64,7 @@ class Operations:
             return self.ids.get((kind, name)) or self._add(kind, name)
 
     def function(self, kind: int, name: str, module_chars: int, own: int = ON) -> int:
-        """Id of a function: its name begins with that of its module, and it may be off until a rule says otherwise."""
+        """Id of a function: its name begins with that of its module, and it may be off until a rule decides otherwise."""
         if (kind, name) not in self.ids and not self._is_full(kind):
             with self.lock:
                 if (kind, name) not in self.ids:
@@ -94,8 +94,8 @@ class Operations:
     # ---- rules ----
 
     def decide_all(self, decide: Decide) -> Iterator[None]:
-        """From now on `decide` says what the state of an operation is: of new ones at once, of those known one a step."""
-        with self.lock:  # whoever is adding one still asks the one before
+        """From now on `decide` determines the state of operations: of new ones at once, of known ones one per step."""
+        with self.lock:  # a thread that is adding one still uses the previous one
             self.decide = decide
             known = len(self.entries)
         for id_ in self.other[METHOD:]:

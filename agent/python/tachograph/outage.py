@@ -1,7 +1,7 @@
-"""Does a person know that the server is away? Each outage is told, at most one a minute, and its end with what was lost.
+"""Logs outages of the server: each outage, but at most one per minute, and its end with the number of dropped records.
 
-One that comes too soon after the last is told when the minute is over; those that are past by then are told in one line.
-Before: link. After: log.
+An outage that comes too soon after the last line is logged when the minute is over; outages that have ended by then share one
+line. Before: link. After: log.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ class Outage:
         self.log = log
         self.is_on = False
         self.is_told = False
-        # A connection was lost, in this outage or an earlier one.
+        # True if a connection was lost, in this outage or an earlier one.
         self.was_connected = False
         self.began_at = 0.0
         self.told_at: Optional[float] = None
-        # Calls, samples and entries: dropped when it began, and dropped in those whose end was not told.
+        # Calls, samples and entries: dropped before this outage, and dropped in outages whose end was not logged.
         self.before = (0, 0, 0)
         self.lost = (0, 0, 0)
-        # Outages that are past and were not told.
+        # Ended outages that were not logged.
         self.untold = 0
 
     def begin(self, now: float) -> None:
-        """What is dropped from now on is dropped meanwhile. `now`: seconds of any clock that never goes back."""
+        """Records dropped from now on count as dropped during the outage. `now`: seconds of any monotonic clock."""
         if not self.is_on:
             self.is_on, self.is_told, self.began_at = True, False, now
             self.before = self._dropped()
 
     def failed(self, now: float, was_open: bool, why: str) -> None:
-        """A connection, or a try to make one. `now`: as for `begin`."""
+        """A connection, or an attempt to connect, has failed. `now`: as for `begin`."""
         self.begin(now)
         self.was_connected |= was_open
         if self.is_told or (self.told_at is not None and now - self.told_at < _REPEAT_S):
@@ -48,7 +48,7 @@ class Outage:
         self.log.say(f"{what} {self.server}: {why}; the program goes on, the agent keeps trying")
 
     def over(self, now: float) -> None:
-        """There is a connection. `now`: as for `begin`."""
+        """A connection is open. `now`: as for `begin`."""
         if not self.is_on:
             self.log.detail(f"connected to {self.server}")
             return
@@ -63,12 +63,12 @@ class Outage:
         self.log.say(f"{what} {self.server} after {int(now - self.began_at)} s; {self._take_lost()}")
 
     def look(self, now: float) -> None:
-        """To be called now and then: is it time to tell of outages that are past? `now`: as for `begin`."""
+        """Called periodically: logs ended outages when the next line is allowed. `now`: as for `begin`."""
         if self.untold and (self.told_at is None or now - self.told_at >= _REPEAT_S):
             self.tell_past(now)
 
     def tell_past(self, now: float) -> None:
-        """Tells of them whatever the time, unless another one is on. `now`: as for `begin`."""
+        """Logs ended outages at once, unless another one is in progress. `now`: as for `begin`."""
         if self.is_on or not self.untold:
             return
         self.told_at = now
@@ -76,7 +76,7 @@ class Outage:
         self.log.say(f"connected to {self.server} again; it was away {often} since the last line; {self._take_lost()}")
 
     def _take_lost(self) -> str:
-        """What was dropped and is told by this; from now on nothing is untold."""
+        """The dropped records for this line; marks all outages as logged."""
         calls, samples, entries = lost = self.lost
         self.lost, self.untold = (0, 0, 0), 0
         counts = f"{calls} calls, {samples} samples and {entries} entries were"

@@ -1,7 +1,6 @@
-"""Which frames are not acknowledged yet? Records become numbered DATA frames here and stay until the server has them on disk.
+"""Packs records into numbered DATA frames and keeps them until the server has them on disk.
 
-Bounded in bytes; a record that finds no room is refused, and the caller counts what was in it. Before: reader, sender. After:
-link.
+Bounded in bytes; a record without room is refused, and the caller counts its content. Before: reader, sender. After: link.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from . import wire
 from .dictionary import Dictionary
 from .totals import Totals
 
-# A frame is closed when it has reached this; a single record may be longer.
+# A frame is closed when it reaches this size; a single record may be larger.
 FRAME_BYTES = 65_536
 
-# What a frame in the queue costs beside its bytes.
+# Memory of a frame in the queue besides its bytes.
 _FRAME_OVERHEAD = 200
 
 
@@ -29,7 +28,7 @@ class Counts:
 
 @dataclass
 class Sent:
-    """A frame, ready to be sent, perhaps for the second time. `dictionary_size`: so much must be sent before it."""
+    """A frame to send, possibly again. `dictionary_size`: this much of the dictionary must be sent before it."""
 
     seq: int
     frame: bytes
@@ -54,7 +53,8 @@ class Outbox:
         return self.bytes + len(self.body) >= self.bytes_max
 
     def begin(self, at: int) -> int:
-        """Before a record. `at`: its time, ns since the epoch. Answers the base that times of the record are relative to."""
+        """Called before a record. `at`: its time, ns since the epoch. Returns the base to which times of the record are
+        relative."""
         if not self.body:
             self.seq += 1
             self.base = at
@@ -63,7 +63,7 @@ class Outbox:
         return self.base
 
     def put(self, tag: int, content: bytes, calls: int = 0, samples: int = 0, entries: int = 0) -> None:
-        """A record, after `begin`; the numbers say what is lost when it is."""
+        """Adds a record, after `begin`; the counts describe the loss if it is dropped."""
         wire.put_record(self.body, tag, content)
         self.counts.calls += calls
         self.counts.samples += samples
@@ -72,7 +72,7 @@ class Outbox:
             self.close()
 
     def close(self) -> None:
-        """Closes the frame at hand, so that it can be sent."""
+        """Closes the current frame, so that it can be sent."""
         if self.body:
             frame = wire.frame(wire.DATA, bytes(self.body))
             self.waiting.append(Sent(self.seq, frame, self.dictionary.size, self.counts))
@@ -80,26 +80,26 @@ class Outbox:
             self.body = bytearray()
 
     def acknowledge(self, up_to: int) -> None:
-        """All frames up to this number are on the server's disk; those that wait were sent on an earlier connection."""
+        """All frames up to this number are on the disk of the server; waiting ones were sent on an earlier connection."""
         for frames in (self.unacknowledged, self.waiting):
             while frames and frames[0].seq <= up_to:
                 self.bytes -= len(frames.popleft().frame) + _FRAME_OVERHEAD
 
     def has_all(self, up_to: int) -> bool:
-        """Is every frame up to this number acknowledged?"""
+        """True if every frame up to this number is acknowledged."""
         return all(not frames or frames[0].seq > up_to for frames in (self.unacknowledged, self.waiting))
 
     def sent(self) -> None:
-        """The first waiting frame went out."""
+        """The first waiting frame was sent."""
         self.unacknowledged.append(self.waiting.popleft())
 
     def rewind(self) -> None:
-        """The connection is gone: what has no acknowledgement is to be sent again."""
+        """The connection is lost: all unacknowledged frames are sent again."""
         while self.unacknowledged:
             self.waiting.appendleft(self.unacknowledged.pop())
 
     def discard(self, totals: Totals) -> None:
-        """Throws away all closed frames: the server refuses them for good."""
+        """Drops all closed frames: the server refuses them permanently."""
         self.rewind()
         for lost in self.waiting:
             totals.calls_dropped_in_queue += lost.counts.calls

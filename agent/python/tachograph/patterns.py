@@ -1,4 +1,4 @@
-"""Which functions are watched? Patterns of `include` and `exclude`, in the syntax of the Java agent.
+"""Patterns of `include` and `exclude`, in the syntax of the Java agent.
 
     shop..*              everything in the modules of shop and below
     shop.*               the modules, functions and classes directly in shop
@@ -7,9 +7,9 @@
     shop.board.Board.post    one method, or shop.board.post one function
     shop..*Service.find*     methods that begin with find, of classes that end in Service
 
-A star is any characters but a dot, two dots are any number of packages. A pattern is held against the name of the module, of each
-class around a function, and of the function: it counts where one fits. It may be as long and as full of stars as somebody makes
-it: nothing is tried twice, so the time is bounded by the product of both lengths. Before: config. After: imports, rules.
+A star matches any characters but a dot, two dots any number of packages. A pattern is compared with the name of the module, of
+each class around a function, and of the function: it matches if one of them does. It may have any length and number of stars:
+without backtracking, so the time is bounded by the product of both lengths. Before: config. After: imports, rules.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from .log import Log
 
 
 class Pattern:
-    """Raises ValueError with a sentence, if `text` is no pattern. `hits`: functions that were found with it."""
+    """Raises ValueError with a message, if `text` is not a pattern. `hits`: number of functions found with it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.hits = 0
         if text.startswith("@"):
-            raise ValueError(f"a decorator leaves no name behind: use @tachograph.record in place of the pattern {text}")
+            raise ValueError(f"patterns of decorators are not supported: use @tachograph.record in place of the pattern {text}")
         for character in text:
             if not (f"_{character}".isidentifier() or character in ".*<>-$"):
                 raise ValueError(f"'{character}' cannot be part of a pattern: {text}")
         if not text or "..." in text or text.endswith(".") or (text.startswith(".") and not text.startswith("..")):
             raise ValueError(f"a dot is out of place in the pattern: {text}")
-        # The first group fits the beginning of a name, the last one its end, the others where they fit first. Each is a list of
-        # parts, and each part what is between its stars.
+        # The first group matches the beginning of a name, the last one its end, the others at their first position. Each is a
+        # list of parts, and each part is split at its stars.
         groups = [group.split(".") if group else [] for group in text.split("..")]
         self.groups = [[part.split("*") for part in group] for group in groups]
-        # A name that fits holds each of them; dots and all where no star or two dots are between.
+        # A matching name contains each of these texts, including dots without an adjacent star or two dots.
         self.texts = {piece for group in text.split("..") for piece in group.split("*")}
 
     def fits(self, name: str) -> bool:
         return self.fits_parts(name.split("."))
 
     def fits_parts(self, parts: Sequence[str]) -> bool:
-        """`parts`: the name's, between its dots."""
+        """`parts`: of the name, split at its dots."""
         first, *between = self.groups
         if not between:
             return len(parts) == len(first) and _fits_at(first, parts, 0)
@@ -60,11 +60,12 @@ class Pattern:
         return True
 
     def may_fit_below(self, module: Sequence[str]) -> bool:
-        """The pattern fits the module, whose parts are given, or the module is the beginning of a name that it may fit."""
+        """True if the pattern matches the module, whose parts are given, or if the module is the beginning of a name it may
+        match."""
         head = self.groups[0]
         if not all(_fits_part(pieces, part) for pieces, part in zip(head, module)):
             return False
-        # Without "..": what is longer than the module has parts for what is in it.
+        # Without "..": a pattern with more parts than the module may match its members.
         return len(self.groups) > 1 or len(head) >= len(module)
 
 
@@ -88,19 +89,19 @@ def _fits_part(pieces: list[str], text: str) -> bool:
     return True
 
 
-# Special methods that are calls in the eyes of a reader.
+# Special methods that count as ordinary calls.
 _SPECIAL = {"__init__", "__call__"}
 
 
 class Selection:
-    """What `include` names, less what `exclude` names. A wrong pattern is named in the log and left out."""
+    """The functions in `include` without those in `exclude`. An invalid pattern is logged and ignored."""
 
     def __init__(self, include: Iterable[str], exclude: Iterable[str], log: Log) -> None:
         self.include = _parse(include, log)
         self.exclude = _parse(exclude, log)
 
     def may_hold(self, module: str) -> bool:
-        """Is it worth looking into this module? Asked for every module that is imported."""
+        """True if the module may have selected functions. Called for every imported module."""
         if any(pattern.fits(module) for pattern in self.exclude):
             return False
         parts = module.split(".")
@@ -120,7 +121,7 @@ class Selection:
 
 
 def is_special(name: str) -> bool:
-    """Methods such as `__len__` are taken only by a pattern that spells them out."""
+    """Methods such as `__len__` match only a pattern that spells them out."""
     return name.startswith("__") and name.endswith("__") and name not in _SPECIAL
 
 
@@ -135,5 +136,5 @@ def _parse(texts: Iterable[str], log: Log) -> list[Pattern]:
         try:
             patterns.append(Pattern(text))
         except ValueError as e:
-            log.say(f"{e}; it is left out")
+            log.say(f"{e}; it is ignored")
     return patterns

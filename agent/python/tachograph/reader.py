@@ -1,7 +1,7 @@
-"""What did this strand do? Follows the words of one track and turns them into parts of segments.
+"""Reads the words of one track and turns them into parts of segments.
 
-A part is closed with the outermost call, when it is long, or when it is a second old; the next part then carries the calls that
-are open. Before: track, whose table of words this is the other side of. After: outbox.
+A part is closed when the outermost call ends, when the part is long, or when it is a second old; the next part then carries the
+open calls. Before: track, which defines the words. After: outbox.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .totals import Totals
 from .track import ATTRIBUTE, BEGIN, CALLS_MAX, ESCAPE, FAILED, RENAME, Track, Word
 
 EVENTS_MAX = 4_096
-# A part of a deep recursion is longer, or most of it would be carried calls.
+# Maximum length in a deep recursion, where most of a shorter part would be carried calls.
 EVENTS_MAX_DEEP = 60_000
 ATTRIBUTE_BYTES_MAX = 262_144
 AGE_MAX_NS = 1_000_000_000
 
-# Words between two looks at the part's length.
+# Words between two checks of the part's length.
 _CHUNK_WORDS = 4_096
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
 
 
 def _varints() -> list[bytes]:
-    """Those of one and two bytes: nearly all differences of times, at a look-up each."""
+    """The varints of one and two bytes: nearly all time differences, in one look-up each."""
     return [bytes((value,)) if value < 128 else bytes((value & 127 | 128, value >> 7)) for value in range(16_384)]
 
 
@@ -38,14 +38,14 @@ _VARINTS = _varints()
 
 
 class WallClock:
-    """From `perf_counter_ns` to the time since the epoch. Read again and again, so that it follows a clock that is set."""
+    """Converts `perf_counter_ns` to time since the epoch. Measured repeatedly, so that it follows changes of the wall clock."""
 
     def __init__(self) -> None:
         self.offset = 0
         self.update()
 
     def update(self) -> None:
-        """Reads both clocks; keeps the reading with the least time between its two ends."""
+        """Measures the offset; of several readings it uses the one with the shortest duration."""
         narrowest = None
         for _ in range(3):
             before, wall, after = perf_counter_ns(), time_ns(), perf_counter_ns()
@@ -62,12 +62,12 @@ class TrackReader:
         self.clock = clock
         self.totals = totals
         self.is_broken = False
-        # Of the segment. `offset`: perf_counter_ns to epoch, the same for all its parts, so durations do not see a clock that is
-        # set.
+        # Of the segment. `offset`: perf_counter_ns to epoch, constant for all its parts, so that durations ignore changes of the
+        # wall clock.
         self.head = wire.Head()
         self.offset = 0
         self.calls = 0
-        # Of each open call: operation (negative), number, time of the enter.
+        # For each open call: operation (negative), number, time of the enter.
         self.open: list[tuple[int, int, int]] = []
         # Of the part.
         self.events = bytearray()
@@ -78,14 +78,14 @@ class TrackReader:
         self.attribute_count = 0
 
     def read(self, now: int) -> int:
-        """Takes everything that is there. `now`: perf_counter_ns. Answers how many words that was."""
+        """Takes all available words. `now`: perf_counter_ns. Returns the number of words."""
         words = self.track.events
         rest = total = len(words)
         while rest > 0:
             count = min(rest, _CHUNK_WORDS)
             last = words[count - 1]
             if last.__class__ is int and last < 0:
-                count -= 1  # what belongs to it comes next, or is on its way
+                count -= 1  # its second word follows, or is being appended
                 if not count:
                     break
             chunk = words[:count]
@@ -103,7 +103,7 @@ class TrackReader:
         return total
 
     def _take(self, chunk: list[Word]) -> None:
-        """The sender's hot loop: what `wire.put_enter` and `wire.put_exit` do is written out."""
+        """The sender's hot loop: `wire.put_enter` and `wire.put_exit` are inlined."""
         events, count, last, calls = self.events, self.event_count, self.last, self.calls
         open_, operations = self.open, self.dictionary.operation_bytes
         varints = _VARINTS
@@ -148,7 +148,7 @@ class TrackReader:
         self.event_count, self.last, self.calls = count, last, calls
 
     def _begin_part(self, time: int, calls: int) -> int:
-        """Before the first event of a part: what it carries. Answers the time that the first difference is taken to."""
+        """Adds the carried calls before the first event of a part. Returns the time to which the first difference is relative."""
         self.start = time
         head = self.head
         head.first_call = calls
@@ -161,10 +161,10 @@ class TrackReader:
 
     @property
     def _exits(self) -> int:
-        """Calls that end in the part: what is lost if it is thrown away."""
+        """Calls that end in the part: the loss if it is discarded."""
         return self.event_count - (self.calls - self.head.first_call) if self.event_count else 0
 
-    # ---- what happens seldom ----
+    # ---- rare cases ----
 
     def _escape(self, what: tuple) -> None:
         kind = what[0]
@@ -178,7 +178,8 @@ class TrackReader:
             self._end(what)
 
     def _rename(self, operation: int) -> None:
-        """The outermost call: it is entered by the first event of the segment, or is the first one that is carried."""
+        """Changes the operation of the outermost call, which is entered by the first event of the segment or is the first carried
+        call."""
         if not self.open:
             return
         _, number, began = self.open[0]
@@ -190,7 +191,7 @@ class TrackReader:
             _, number, age = self.head.carried[0]
             self.head.carried = [(wire.Body(name).varint(), number, age), *self.head.carried[1:]]
         else:
-            before = wire.Body(bytes(self.events[:20]))  # its time, and what it was
+            before = wire.Body(bytes(self.events[:20]))  # its time and its previous operation
             before.varint()
             start = before.at
             before.varint()
@@ -212,7 +213,7 @@ class TrackReader:
         self.calls = 0
 
     def _end(self, what: tuple) -> None:
-        """FAILED or UNWIND of a call that is open: what is open inside it has lost its exit, and failed."""
+        """FAILED or UNWIND of an open call: open calls inside it have lost their exits, and failed."""
         kind, time, call, *text = what
         while self.open[-1][1] > call:
             self._event(time, is_failed=True)
@@ -233,7 +234,7 @@ class TrackReader:
 
     def _attribute(self, call: int, key: str, value: Union[str, int]) -> None:
         is_open = any(number == call for _, number, _ in reversed(self.open))
-        # Facts without an event between them cannot be cut into parts.
+        # Attributes without an event between them cannot be divided into parts.
         is_full = len(self.attributes) >= ATTRIBUTE_BYTES_MAX and not self.event_count
         if not is_open or is_full or self.attribute_count >= wire.SEGMENT_ATTRIBUTES_MAX:
             self.totals.attributes_dropped += 1
@@ -257,7 +258,7 @@ class TrackReader:
             self.close_part()
 
     def close_part(self) -> None:
-        """Hands the part to the outbox and begins the next one."""
+        """Passes the part to the outbox and begins the next one."""
         if not self.event_count:
             return
         exits, outbox = self._exits, self.outbox
@@ -277,7 +278,7 @@ class TrackReader:
             self.attribute_count = 0
 
     def finish(self) -> None:
-        """The strand has ended. Calls that are open will never exit: they end, as failed, when the last event happened."""
+        """The strand has ended. Its open calls will never exit: they end as failed at the time of the last event."""
         while self.open:
             self._event(self.last if self.event_count else self.open[-1][2], is_failed=True)
         self.close_part()
@@ -287,9 +288,9 @@ class TrackReader:
         return self.totals.calls_sent + self.totals.calls_dropped_in_queue
 
     def _spoil(self, owed: int) -> None:
-        """Something that must not happen did (no memory): the words at hand are thrown away and counted, the track is not.
+        """After an unexpected error (out of memory): discards and counts the current words, but keeps the track.
 
-        `owed`: what `_handled` would be if all of them had been sent.
+        `owed`: the value of `_handled` if all of them had been sent.
         """
         self.totals.calls_dropped_in_queue += owed - self._handled
         self.is_broken = True
@@ -299,7 +300,7 @@ class TrackReader:
         self.event_count = self.attribute_count = 0
 
     def _after_fault(self, chunk: list[Word]) -> list[Word]:
-        """What comes with the next segment."""
+        """The words that belong to the next segment."""
         for at, word in enumerate(chunk):
             if isinstance(word, tuple) and word[0] == BEGIN:
                 self.is_broken = False

@@ -1,8 +1,8 @@
-"""What does a program say about its calls? `record` for functions, `span` for blocks, facts about the innermost call.
+"""The API for calls of the program: `record` for functions, `span` for blocks, attributes of the innermost call.
 
-The wrapper of a plain function is the hot path: about 0.3 us, most of it two readings of the clock and the call itself; it is
-written out for that, `Track.enter` does the same. Nothing here raises what the function did not raise.
-Before: the program, imports, probes. After: track.
+The wrapper of a plain function is the hot path: about 0.3 us, most of it two clock reads and the call itself; it is inlined for
+that, `Track.enter` does the same. Nothing here raises, except the exceptions of the function. Before: the program, imports,
+probes. After: track.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, is_failu
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Set on a wrapper, so that nothing is recorded twice: its operation.
+# Attribute of a wrapper with its operation, so that nothing is recorded twice.
 MARK = "__tachograph__"
 
-# By operation; a wrapper goes its way where this is false. See operations.
+# By operation; a wrapper takes its fast path if this is false. See operations.
 _STATES = operations.SHARED.states
 
 _KINDS = {
@@ -43,12 +43,12 @@ _KINDS = {
 
 def kind_id(kind: str) -> int:
     if kind not in _KINDS:
-        raise ValueError(f'"{kind}" is no kind of operation: one of {", ".join(_KINDS)} was expected')
+        raise ValueError(f'"{kind}" is not a kind of operation: expected one of {", ".join(_KINDS)}')
     return _KINDS[kind]
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """`shop.board.Board.post`; functions of the program's own script are named after its file or module."""
+    """`shop.board.Board.post`; functions of the script itself are named after its file or module."""
     return f"{module_of(function)}.{getattr(function, '__qualname__', '(unknown)')}"
 
 
@@ -75,10 +75,10 @@ def record(*, name: Optional[str] = None, kind: str = "method") -> Callable[[F],
 def record(function: Any = None, *, name: Optional[str] = None, kind: str = "method") -> Any:
     """Decorator: each call of the function is recorded.
 
-    A coroutine function's call lasts from its first step to its end, waiting included. Of a generator (plain or asynchronous)
-    each step is a call, from `next` to `yield`, so the time of the consumer is not in it. Static and class methods and properties
-    are taken, too; a class stands for its methods. What is of a subclass of these stays as it is.
-    Raises ValueError for an unknown `kind`.
+    A coroutine function's call lasts from its first step to its end, including waits. Of a generator (plain or asynchronous) each
+    step is a call, from `next` to `yield`, so the time of the consumer is excluded. Static and class methods and properties are
+    recorded, too; a class stands for its methods. Members of subclasses of these types stay unchanged. Raises ValueError for an
+    unknown `kind`.
     """
     number = kind_id(kind)
     if function is None:
@@ -87,7 +87,7 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
 
 
 def recorded(function: Any, kind: int = operations.METHOD, name: Optional[str] = None, own: int = ON) -> Any:
-    """What `record` answers. `own`: the state where no rule of the server says another one."""
+    """The result of `record`. `own`: the state if no rule of the server decides."""
     exact = type(function)
     if exact is staticmethod or exact is classmethod:
         return exact(recorded(function.__func__, kind, name, own)) if is_function(function.__func__) else function
@@ -106,7 +106,7 @@ def recorded(function: Any, kind: int = operations.METHOD, name: Optional[str] =
 
 
 def is_function(member: Any) -> bool:
-    """A function that somebody wrote. A subclass has no place here: there can be none."""
+    """True for a function of Python code. The type cannot be subclassed."""
     return type(member) is types.FunctionType
 
 
@@ -115,7 +115,7 @@ def parts_of(member: property) -> tuple[Any, Any, Any]:
 
 
 def functions_of(member: Any) -> list[Any]:
-    """The functions that a member of a class or module is made of, as far as it is exactly what it seems to be."""
+    """The functions of a member of a class or module, if the member's type is exactly a known one."""
     exact = type(member)
     if exact is staticmethod or exact is classmethod:
         parts: tuple[Any, ...] = (member.__func__,)
@@ -127,11 +127,11 @@ def functions_of(member: Any) -> list[Any]:
 def replace_member(owner: Any, name: str, member: Any) -> None:
     setattr(owner, name, member)
     if type(member) is property and isinstance(owner, type) and hasattr(member, "__set_name__"):  # since 3.10
-        member.__set_name__(owner, name)  # what its errors call it
+        member.__set_name__(owner, name)  # used in its error messages
 
 
 def _record_methods(owner: type, kind: int) -> type:
-    """A class: each method that it defines itself, special ones but `__init__` and `__call__` left out."""
+    """Records each method that the class itself defines; of special methods only `__init__` and `__call__`."""
     for name, member in list(vars(owner).items()):
         is_special = name.startswith("__") and name not in ("__init__", "__call__")
         functions = functions_of(member)
@@ -140,12 +140,13 @@ def _record_methods(owner: type, kind: int) -> type:
     return owner
 
 
-# What a function calls or reads that looks at frames. One of ours between it and its caller would change what it finds.
+# Names called or read by functions that inspect frames. An additional frame between them and their caller would change the
+# result.
 _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getouterframes", "extract_stack", "walk_stack"}
 
 
 def looks_at_caller(function: Any) -> bool:
-    """Whether the code of a function, or of one inside it, looks at the frame of who called it."""
+    """True if the code of a function, or of one inside it, inspects the frame of its caller."""
     return isinstance(function, types.FunctionType) and _looks_up(function.__code__, function.__globals__)
 
 
@@ -155,7 +156,7 @@ def _looks_up(code: types.CodeType, globals_: dict[str, Any]) -> bool:
         return True
     warns = _is_read("warn", warnings, code, globals_)
     for constant in code.co_consts:
-        # Names of arguments, in a call that has some; before 3.11 and after.
+        # Names of keyword arguments in a call; before 3.11 and after.
         if constant == "stacklevel" or (isinstance(constant, tuple) and "stacklevel" in constant):
             return True
         if warns and type(constant) is int and constant > 1:
@@ -166,12 +167,12 @@ def _looks_up(code: types.CodeType, globals_: dict[str, Any]) -> bool:
 
 
 def _is_read(name: str, module: types.ModuleType, code: types.CodeType, globals_: dict[str, Any]) -> bool:
-    """Whether it reads this function of the module: below the module, whatever it is called there, or imported by itself.
+    """True if it reads this function of the module: through the module, under any name, or imported by itself.
 
-    A method that has the same name (`log.warn`) is another one.
+    A method of the same name (`log.warn`) does not count.
     """
     if name in code.co_freevars:
-        return True  # of a function around it, which may have imported it
+        return True  # of an enclosing function, which may have imported it
     if name not in code.co_names:
         return False
     if module.__name__ in code.co_names or module.__name__ in code.co_freevars:
@@ -242,7 +243,7 @@ def _function(function: Callable[..., Any], operation: int) -> Callable[..., Any
 def _call_slowly(
     track: Track, wrapper: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The list is long, or calls are being left out, or the agent is off or was started since."""
+    """The list is long, calls are being dropped, the agent is off, or it was started since."""
     if here() is not track or track.admit():
         return wrapper(*args, **kwargs)
     track.count_dropped()
@@ -323,7 +324,7 @@ def _async_generator_function(function: Callable[..., Any], operation: int) -> C
     return wrapper
 
 
-# ---- coroutines: the outermost one of a task has a track of its own ----
+# ---- coroutines: the outermost one of a task has its own track ----
 
 
 def _coroutine_function(function: Callable[..., Any], operation: int) -> Callable[..., Any]:
@@ -376,7 +377,7 @@ async def _await_unrecorded(track: Track, coroutine: Coroutine[Any, Any, Any]) -
 
 
 def task_here() -> object:
-    """The asyncio task that runs now, None outside of one. Does not import asyncio."""
+    """The current asyncio task, None outside of one. Does not import asyncio."""
     events = sys.modules.get("asyncio.events")
     if events is None:
         return None
@@ -388,13 +389,13 @@ def task_here() -> object:
 def drive(
     coroutine: Coroutine[Any, Any, Any], operation: int, task: object, strand: Optional[Strand] = None
 ) -> Generator[Any, Any, Any]:
-    """Runs a coroutine as a call on a track of its own: that track is the thread's during each step, and only then.
+    """Runs a coroutine as a call on its own track: it is the thread's track during each step only.
 
-    `strand`: one that has begun, where the caller has something to say about it.
+    `strand`: one that has begun, for callers that add attributes.
     """
     strand = strand or Strand(operation)
     strand.track.task = task
-    # Whatever copies the context inside the task knows at least this call as its caller.
+    # All code that copies the context inside the task has at least this call as its caller.
     token = CALLER.set(strand.context()) if task is not None else None
     value: Any = None
     thrown: Optional[BaseException] = None
@@ -428,7 +429,7 @@ def reset_caller(token: Any) -> None:
 
 
 class Span:
-    """A block as a call: `with span("load"):`. In a task that is not recorded itself it is a segment of its own."""
+    """A block as a call: `with span("load"):`. In a task that is not recorded itself, it is a segment of its own."""
 
     __slots__ = ("begun", "call", "operation", "outer", "strand", "token", "track", "words")
 
@@ -440,7 +441,7 @@ class Span:
         self.strand: Optional[Strand] = None
         self.token: Any = None
         self.words: Any = None
-        # Of one that is counted.
+        # Begin of a counted block.
         self.begun = 0
 
     def __enter__(self) -> Span:
@@ -478,7 +479,7 @@ class Span:
             retire(track)
 
     def attribute(self, key: str, value: Union[str, float, bool]) -> None:
-        """A fact about this block; cut to 4,096 bytes."""
+        """Adds an attribute to this block; cut to 4,096 bytes."""
         fact = fact_of(value)
         if self.strand is not None:
             self.strand.attribute(str(key), fact)
@@ -500,18 +501,18 @@ def span(name: str, kind: str = "method") -> Span:
 
 
 def context() -> Optional[Context]:
-    """What runs now, as a parent for something elsewhere."""
+    """The current call, as a parent for work elsewhere."""
     return here().context()
 
 
 def traceparent() -> Optional[str]:
-    """The W3C header that names the innermost open call as the caller; None outside of one."""
+    """The W3C header with the innermost open call as the caller; None outside of one."""
     now = here().context()
     return now and now.traceparent
 
 
 def attribute(key: str, value: Union[str, float, bool]) -> None:
-    """A fact about the innermost open call, such as `order.id`; nothing outside of one."""
+    """Adds an attribute to the innermost open call, such as `order.id`; no effect outside of one."""
     track = here()
     if track.open >= 0:
         track.attribute(track.open, str(key), fact_of(value))
@@ -521,7 +522,7 @@ _FACT_CHARS_MAX = 4_096
 
 
 def fact_of(value: Any) -> Union[str, int]:
-    """Whole numbers of 64 bits stay numbers, all else is text."""
+    """Integers of 64 bits stay numbers, other values become text."""
     if type(value) is int and -(1 << 63) <= value < 1 << 63:
         return value
     if isinstance(value, bool):

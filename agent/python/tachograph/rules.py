@@ -1,8 +1,8 @@
-"""Which state has an operation? Of the rules of the server that fit it the last one decides; where none does, its own holds.
+"""State of an operation. Of the server's rules that match it, the last one decides; without one its own state applies.
 
-A function goes by the names of its module, of the classes around it, and by its own, as with `include`. Requests, statements and
-waits have names that come from data: they go by the name of their kind, `http-server`, `http-client`, `database` or
-`connection-wait`. Before: switchboard. After: operations (states), imports (what is to be wrapped).
+A function is matched by the names of its module, of the classes around it, and by its own, as with `include`. Requests,
+statements and waits have names that come from data: they are matched by the name of their kind, `http-server`, `http-client`,
+`database` or `connection-wait`. Before: switchboard. After: operations (states), imports (functions to wrap).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import operations
 from .operations import AGGREGATE, NO_RULE, OFF, ON
 from .patterns import Pattern, spells_out
 
-# What PROBES says, by number.
+# The states in PROBES, by number.
 STATES = (OFF, ON, AGGREGATE)
 
 KINDS = {
@@ -27,7 +27,7 @@ KINDS = {
 
 
 class Rule:
-    """`fault`: why it cannot be followed, empty if it can."""
+    """`fault`: why the rule is invalid, empty if it is valid."""
 
     def __init__(self, state: int, text: str) -> None:
         self.fault = ""
@@ -44,12 +44,12 @@ class Rule:
 
 
 class Rules:
-    """In their order. `given`: state and pattern of each, as PROBES has them."""
+    """Rules in order. `given`: state and pattern of each, as in PROBES."""
 
     def __init__(self, given: Iterable[tuple[int, str]] = ()) -> None:
         self.list = [Rule(state, text) for state, text in given]
         self.search = _search(self.list)
-        # Patterns that may have functions wrapped that nobody has.
+        # Patterns that may select functions that are not wrapped yet.
         self.adding = [rule.pattern for rule in self.list if rule.state != OFF and rule.pattern is not None]
 
     def decide(self, kind: int, name: str, module_chars: int, own: int) -> tuple[int, int]:
@@ -60,8 +60,8 @@ class Rules:
         return at, own if at == NO_RULE else self.list[at].state
 
     def last(self, name: str, first: int) -> int:
-        """Position of the rule that decides. Also what `name` begins with is held against the rules, from `first` parts on (0: it
-        is no more than one)."""
+        """Position of the rule that decides. Beginnings of `name` are matched too, from `first` parts on (0: `name` has one
+        part)."""
         names: list[list[str]] = []
         for text, at, pattern in self.search:
             if text in name:
@@ -70,7 +70,7 @@ class Rules:
                     return at
         return NO_RULE
 
-    # ---- functions that nobody has wrapped yet ----
+    # ---- functions that are not wrapped yet ----
 
     def may_add(self, module: str) -> bool:
         own = module.split(".")
@@ -85,20 +85,20 @@ class Rules:
 
 
 def _search(rules: Sequence[Rule]) -> list[tuple[str, int, Pattern]]:
-    """A text that a name must hold to fit, the rule's position, and its pattern, the last rule first: to look for a text is a
-    hundredth of the work of holding a pattern against a name. Of a pattern's texts the one that fewest other rules have, of
-    those the longest."""
+    """A text that a matching name must contain, the position of the rule, and its pattern, the last rule first: a text search
+    costs a hundredth of matching a pattern. Of a pattern's texts, the one in fewest other rules is used, and of those the
+    longest."""
     found = [(at, rule.pattern) for at, rule in enumerate(rules) if rule.pattern is not None]
     count = Counter(text for _, pattern in found for text in pattern.texts)
     return [(min(pattern.texts, key=lambda text: (count[text], -len(text))), at, pattern) for at, pattern in reversed(found)]
 
 
 def _first(name: str, module_chars: int) -> int:
-    """How many parts the shortest name of a function has: its module's, or without one what is before the last dot."""
+    """Number of parts of the shortest name of a function: its module's, or without one the part before the last dot."""
     return name.count(".", 0, module_chars) + 1 if module_chars else max(1, name.count("."))
 
 
 def _names(name: str, first: int) -> list[list[str]]:
-    """The names that a function goes by, each a beginning of the last, as their parts between the dots."""
+    """The names by which a function is matched, each a beginning of the last, as parts between the dots."""
     parts = name.split(".")
     return [parts[:count] for count in range(first, len(parts) + 1)] if first else [[name]]

@@ -1,6 +1,6 @@
-"""How does the process do? Processor time, memory, garbage collection, threads; and what the agent did and dropped.
+"""Samples of the process: processor time, memory, garbage collection, threads; and counts of the agent.
 
-Names are those of the Java agent with `python_` for `jvm_`; units are in them. Before: sender, which asks every few seconds.
+Names are those of the Java agent with `python_` for `jvm_`; they contain units. Before: sender, which calls it every few seconds.
 After: inbox.
 """
 
@@ -28,7 +28,7 @@ Add = Callable[..., None]
 
 
 class Collections:
-    """Counts garbage collections and their time, in ns, by generation."""
+    """Counts garbage collections and their duration, in ns, by generation."""
 
     def __init__(self) -> None:
         self.began = 0
@@ -37,7 +37,7 @@ class Collections:
         self.collected = [0, 0, 0]
 
     def on_collection(self, phase: str, info: dict[str, int]) -> None:
-        """For `gc.callbacks`: on whichever thread collects."""
+        """For `gc.callbacks`: called on the thread that collects."""
         if phase == "start":
             self.began = perf_counter_ns()
             return
@@ -63,11 +63,11 @@ class Sampler:
             gc.callbacks.remove(self.collections.on_collection)
 
     def sample(self) -> None:
-        """All samples of this moment."""
+        """Takes all samples of this moment."""
         self._take(self._process, _memory, self._collections, _threads, self._agent)
 
     def sample_agent(self) -> None:
-        """What the agent itself did, once more at the end."""
+        """Counts of the agent itself, taken again at the end."""
         self._take(self._agent)
 
     def _take(self, *parts: Callable[[Add], None]) -> None:
@@ -140,7 +140,7 @@ def _memory(add: Add) -> None:
 
 
 def _threads(add: Add) -> None:
-    # As `threading.enumerate`, without its lock, which may be gevent's and is nothing for the sender's thread.
+    # As `threading.enumerate`, without its lock, which may be gevent's and must not be taken by the sender's thread.
     threads = list(threading._active.values())  # type: ignore[attr-defined]
     add("python_threads_current", len(threads))
     add("python_threads_daemon", sum(thread.daemon for thread in threads))

@@ -1,7 +1,7 @@
-"""How are functions of the script itself watched? It is no import, so its functions are decorated in its syntax tree.
+"""Records functions of the script itself. It is not imported, so its functions are decorated in its syntax tree.
 
-Only where a pattern selects them; a script of which nothing is selected runs as it is. Line numbers stay, so tracebacks are the
-same. Before: `python -m tachograph run`. After: recorder.record.
+Only functions that a pattern selects; a script without them runs unchanged. Line numbers stay, so tracebacks are the same.
+Before: `python -m tachograph run`. After: recorder.record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 def run(path: str, selection: Selection) -> None:
-    """Runs a script, a folder or a zip file as `__main__`, as the interpreter does. What it raises comes through."""
+    """Runs a script, a directory or a zip file as `__main__`, like the interpreter. Its exceptions propagate."""
     main = _fresh_main()
     if _is_archive(path):
         sys.path[0] = _absolute(path)
@@ -40,7 +40,7 @@ def run(path: str, selection: Selection) -> None:
     loader: Any = importlib.machinery.SourceFileLoader("__main__", file)
     if code is None:
         try:
-            with io.open_code(file) as source:  # audited, as the interpreter's own reading is
+            with io.open_code(file) as source:  # audited, like the interpreter's own reading
                 data = source.read()
         except OSError as e:
             _cannot_open(file, e)
@@ -54,14 +54,14 @@ def run(path: str, selection: Selection) -> None:
 
 
 def run_module(name: str) -> None:
-    """As `python -m`."""
+    """Like `python -m`."""
     _fresh_main()
-    sys.argv[0] = "-m"  # while it is looked for
+    sys.argv[0] = "-m"  # during the search
     runpy._run_module_as_main(name, True)  # type: ignore[attr-defined]
 
 
 def _fresh_main() -> types.ModuleType:
-    """What the interpreter begins with. It stays when the program is over: threads and exit handlers may still run."""
+    """A new `__main__` module. It stays after the program: threads and exit handlers may still run."""
     main = types.ModuleType("__main__")
     main.__dict__.update({"__builtins__": builtins, "__loader__": importlib.machinery.BuiltinImporter})
     if sys.version_info < (3, 14):
@@ -71,12 +71,12 @@ def _fresh_main() -> types.ModuleType:
 
 
 def _absolute(path: str) -> str:
-    """As the interpreter does it: dots and links inside stay."""
+    """Like the interpreter: dots and links inside stay."""
     return os.path.abspath(path) if os.name == "nt" else os.path.join(os.getcwd(), path)
 
 
 def _is_archive(path: str) -> bool:
-    """A folder or a zip file, which has a module `__main__` in it."""
+    """True for a directory or a zip file that contains a module `__main__`."""
     return any(_importer(path, hook) for hook in sys.path_hooks)
 
 
@@ -88,20 +88,20 @@ def _importer(path: str, hook: Any) -> bool:
 
 
 def _compiled(data: bytes, path: str) -> Any:
-    """The code of a script; also of one that is compiled already."""
+    """The code of a script, which may be compiled already."""
     if data[:4] == importlib.util.MAGIC_NUMBER:
         return importlib.machinery.SourcelessFileLoader("__main__", path).get_code("__main__")
     return compile(data, path, "exec", dont_inherit=True)
 
 
 def _cannot_open(path: str, error: OSError) -> NoReturn:
-    """As the interpreter says it, with its status."""
+    """The interpreter's message and exit status."""
     sys.stderr.write(f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n")
     sys.exit(2)
 
 
 def _decorated(path: str, name: str, selection: Selection) -> Union[types.CodeType, None]:
-    """None for what is no text (a zip file), or has a fault that the interpreter itself had better name."""
+    """None for a file without source text (a zip file), or with an error that the interpreter itself reports."""
     try:
         data = Path(path).read_bytes()
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -114,7 +114,7 @@ def _decorated(path: str, name: str, selection: Selection) -> Union[types.CodeTy
 
 
 def _decorate(owner: Union[ast.Module, ast.ClassDef], names: tuple[str, ...], selection: Selection) -> int:
-    """The functions of a module or class, and of the classes in it; how many."""
+    """Decorates the functions of a module or class, and of the classes in it; returns their number."""
     count = 0
     for statement in owner.body:
         if isinstance(statement, ast.ClassDef):
@@ -128,7 +128,7 @@ def _decorate(owner: Union[ast.Module, ast.ClassDef], names: tuple[str, ...], se
 
 
 def _place(function: Function) -> int:
-    """Inside `@property` and its like, which have to come last; outside of all others."""
+    """Inside `@property` and similar decorators, which have to come last; outside of all others."""
     inner = [at for at, one in enumerate(function.decorator_list) if isinstance(one, (ast.Name, ast.Attribute))]
     outermost = [at for at in inner if ast.unparse(function.decorator_list[at]).split(".")[-1] in _DESCRIPTORS]
     return outermost[-1] + 1 if outermost else 0

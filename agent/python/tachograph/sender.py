@@ -1,6 +1,6 @@
-"""Who empties the tracks? The agent's own thread: again and again it reads tracks, fills frames, steps the connection and sleeps.
+"""The agent's thread: a loop that reads the tracks, fills frames, steps the connection and sleeps.
 
-It sleeps 50 ms when little happens and less when tracks fill quickly; a track that is half full wakes it.
+It sleeps 50 ms under low load and less when tracks fill quickly; a half-full track wakes it.
 Before: track, inbox, sampler. After: link.
 """
 
@@ -25,16 +25,16 @@ _SLEEP_S = (0.001, 0.05)
 _SLEEP_BUSY_S = 0.002
 _FAULT_S = 1.0
 _SAMPLES_FIRST_S = 1.0
-# Words in one track at which the next look comes sooner, or later.
+# Words in one track above or below which the next sleep is shorter or longer.
 _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
-# How long a fork waits for the sender to come to rest.
+# Longest wait of a fork for the sender to stop.
 _PAUSE_S = 1.0
 
 
 class Flush:
-    """Somebody waits until everything up to now is acknowledged. `seq`: number of the last frame of it, None: not known yet.
+    """A wait for the acknowledgement of all records so far. `seq`: number of their last frame, None: not known yet.
 
-    `is_last`: the program ends, so the agent's own counts go with the rest, and where there is no server none is waited for.
+    `is_last`: the program ends, so the agent's own counts are sent too, and without a server there is no wait.
     """
 
     def __init__(self, is_last: bool) -> None:
@@ -59,22 +59,22 @@ class Sender:
         self.sampler: Optional[Sampler] = None
         self.sample_interval_s = 5.0
         self.sample_at = 0.0
-        # Of operations that are counted.
+        # Of counted operations.
         self.tally_interval_s = 5.0
         self.tally_at = monotonic()
-        # Of the thread that is to run: its number, and a lock that it holds. A thread that does not find its own here ends.
+        # Id of the thread that should run, and a lock that it holds. A thread that does not find its own values here ends.
         self.thread: Optional[int] = None
         self.done: Any = None
         self.flushes: list[Flush] = []
         self.sleep_s = _SLEEP_S[1]
         self.fullest = 0
-        # Of tracks that are gone.
+        # Of tracks that no longer exist.
         self.dropped_before = 0
         self.attributes_dropped_before = 0
         self.inbox_dropped_seen = (0, 0)
 
     def sample_with(self, sampler: Sampler, interval_s: float) -> None:
-        """The program gets its first second for itself."""
+        """Delays the first samples, for the start of the program."""
         self.sampler = sampler
         self.sample_interval_s = interval_s
         self.sample_at = monotonic() + min(_SAMPLES_FIRST_S, self.sample_interval_s)
@@ -82,13 +82,14 @@ class Sender:
     # ---- from other threads ----
 
     def start(self) -> None:
-        # Not a thread of `threading`, whose list is the program's, and does not know its own threads once gevent is in its place.
+        # Not a thread of `threading`, whose list belongs to the program and does not contain it once gevent has replaced the
+        # module.
         done = self.done = allocate_lock()
         done.acquire()
         self.thread = start_new_thread(self._run, (done,))
 
     def rest(self) -> None:
-        """Ends the thread, so that a fork finds nothing half done; `start` goes on."""
+        """Ends the thread, so that a fork finds no half-done work; `start` continues."""
         done, self.done, self.thread = self.done, None, None
         if done is not None:
             self.home.wake()
@@ -96,11 +97,11 @@ class Sender:
 
     @property
     def has_news(self) -> bool:
-        """Whether something was recorded that is not acknowledged."""
+        """True if there are unacknowledged records."""
         return bool(self.readers or self.outbox.bytes) or any(track.events for track in list(self.home.tracks))
 
     def flush(self, wait_s: float, is_last: bool = False) -> bool:
-        """Sends everything that was recorded so far, open calls included, and waits until all of it is acknowledged: True."""
+        """Sends all records so far, including open calls, and waits until they are acknowledged; then True."""
         if self.thread is None or self.thread == get_ident():
             return False
         flush = Flush(is_last)
@@ -116,13 +117,13 @@ class Sender:
             try:
                 self.step()
                 pause = self._pause()
-            except Exception as e:  # the program must not feel it, and one line tells of it
-                self.log.say_once(f"sender {type(e)}", f"the sender failed and goes on: {type(e).__name__}: {e}")
+            except Exception as e:  # must not affect the program; logged once
+                self.log.say_once(f"sender {type(e)}", f"the sender failed and continues: {type(e).__name__}: {e}")
             self.home.waker.acquire(timeout=pause)
         done.release()
 
     def step(self) -> None:
-        """One round. Also called by tests, without the thread."""
+        """One round. Tests call it without the thread."""
         self.clock.update()
         flushes = list(self.flushes)
         self.fullest = 0
@@ -142,7 +143,7 @@ class Sender:
                 for reader in self.readers.values():
                     reader.close_part()
                 if flush.is_last and self.sampler is not None:
-                    self.sampler.sample_agent()  # after all that it counts
+                    self.sampler.sample_agent()  # last, since it counts the others
                     self.inbox.empty_into(self.outbox, self.totals)
                 self.outbox.close()
                 flush.seq = self.outbox.seq
@@ -157,9 +158,9 @@ class Sender:
         reader = self.readers.get(track)
         if reader is None:
             if not track.events and not track.ended:
-                return  # a strand that has done nothing yet needs no reader
+                return  # a strand without words needs no reader yet
             reader = self.readers[track] = TrackReader(track, self.outbox, self.clock, self.totals)
-        # Looked at before the words: what ended before is all there.
+        # Read before the words: if it has ended, all its words are there.
         has_ended = track.ended or (track.guard is not None and track.guard() is None)
         self.fullest = max(self.fullest, reader.read(now))
         if has_ended and not track.events:
@@ -190,7 +191,7 @@ class Sender:
             flush.done.release()
 
     def _pause(self) -> float:
-        """How long to sleep: less while tracks fill quickly or the connection has something under way."""
+        """The time to sleep: shorter while tracks fill quickly or the connection has pending work."""
         if self.fullest > _WORDS_MANY:
             self.sleep_s = max(_SLEEP_S[0], self.sleep_s / 4)
         elif self.fullest < _WORDS_FEW:

@@ -1,8 +1,8 @@
-"""How does a program follow the rules of the server? A new list decides every operation anew, functions that it names are
-wrapped, those that it switches off are what they were; what came of it is answered at once, and again when it has changed.
+"""Applies the rules of the server. A new list decides all operations again, wraps selected functions, and restores the code of
+those switched off; the result is reported at once, and again when it changes.
 
-All on the sender's thread, in slices: a thousand rules for ten thousand operations do not keep it from emptying the tracks. A
-call that is open ends as it was entered. Before: link. After: operations (states), imports (functions), link (answers).
+Runs on the sender's thread, in slices: a thousand rules for ten thousand operations do not keep it from emptying the tracks. An
+open call ends the way it was entered. Before: link. After: operations (states), imports (functions), link (answers).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .log import Log
 from .operations import AGGREGATE, NO_RULE, OFF, ON, OTHER, Operations
 from .rules import Rules
 
-# An answer that has changed is given again so long after the one before, at the earliest: soon while a program starts, since it
-# has called little when the connection is made, then twice as long after each, and soon again where the last is 5 s old.
+# Shortest pause before a changed result is reported again: short while a program starts, since few operations are known when the
+# connection is made, then doubled each time, and short again if the last report is 5 s old.
 TELL_S = (0.2, 5.0)
-# How long deciding may keep the sender in one of its rounds.
+# Longest time that deciding may take in one round of the sender.
 SLICE_S = 0.003
 
 
@@ -30,26 +30,26 @@ class Switchboard:
         self.imports = imports
         self.log = log
         self.rules = Rules()
-        # What the rules at hand have left to do; None: they are followed.
+        # Remaining work for the current rules; None: they are applied.
         self.left: Optional[Iterator[None]] = None
-        # Of the PROBES to be answered; None: nobody has asked on this connection.
+        # Revision of the PROBES to report on; None: no report was requested on this connection.
         self.revision: Optional[int] = None
         self.told: Optional[bytes] = None
         self.told_at = 0.0
         self.pause_s = TELL_S[0]
 
     def connected(self) -> None:
-        """A new connection: who is there is answered when it has asked. The rules hold on."""
+        """A new connection: the server is answered after its own PROBES. The rules stay in force."""
         self.revision = None
 
     def take(self, revision: int, given: Sequence[tuple[int, str]]) -> None:
-        """A list came: it is the whole one. Never raises."""
+        """Takes a complete list of rules. Never raises."""
         self.rules = Rules(given)
         self.revision, self.told = revision, None
         for rule in self.rules.list:
             if rule.fault:
-                self.log.say_once(f"rule {rule.fault}", f"a rule of the server is left out: {rule.fault}")
-        self.imports.rules = self.rules  # first: a module that is imported meanwhile is not missed
+                self.log.say_once(f"rule {rule.fault}", f"a rule of the server is ignored: {rule.fault}")
+        self.imports.rules = self.rules  # first, so that a module imported at this moment is not missed
         self.left = self._follow()
 
     def _follow(self) -> Iterator[None]:
@@ -67,20 +67,20 @@ class Switchboard:
             while self.left is not None:
                 if next(self.left, self) is self:
                     self.left = None
-                    self.log.detail(f"follows {len(self.rules.list)} rules of the server")
+                    self.log.detail(f"applied {len(self.rules.list)} rules of the server")
                 elif monotonic() >= end:
                     return
-        except Exception as e:  # no memory, or a fault of ours: what is switched stays as it is
+        except Exception as e:  # out of memory or an internal error: states stay as they are
             self.left = None
-            self.log.say_once("rules", f"the rules of the server are not followed: {type(e).__name__}: {e}")
+            self.log.say_once("rules", f"the rules of the server are ignored: {type(e).__name__}: {e}")
 
     def answer(self, now: float) -> Optional[bytes]:
-        """The body of a PROBED, if there is something to be told. `now`: seconds."""
+        """The body of a PROBED, if there is something to report. `now`: seconds."""
         age = now - self.told_at
         is_early = self.told is not None and (not self.operations.has_news or age < self.pause_s)
         if self.revision is None or self.is_deciding or is_early:
             return None
-        self.operations.has_news = False  # first: what comes while this is counted is looked at again
+        self.operations.has_news = False  # first: changes during the count are reported next time
         body = wire.probed(self._report(self.revision))
         if body == self.told:
             return None
@@ -94,7 +94,7 @@ class Switchboard:
         matched = [0] * len(self.rules.list)
         for id_, (_, name) in enumerate(self.operations.entries):
             decider = self.operations.deciders[id_]
-            # What is off of itself is not watched at all.
+            # An operation that is off by default is not instrumented.
             if id_ and name != OTHER and (decider != NO_RULE or states[id_] != OFF):
                 counts[states[id_]] += 1
                 if NO_RULE < decider < len(matched):

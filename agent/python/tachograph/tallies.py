@@ -1,9 +1,9 @@
-"""What of operations that are aggregated? Their calls are counted where they end, with their times, and are no records.
+"""Counts of aggregated operations. Calls are counted at their end, with their durations, and are not recorded.
 
-Each thread counts in a table of its own, so nothing is locked; the sender adds the tables up and tells the sums as series, as the
-Java agent has them. Before: recorder, track. After: inbox.
+Each thread counts in its own table, without a lock; the sender sums up the tables and sends the sums as series, like the Java
+agent. Before: recorder, track. After: inbox.
 
-    a row, of one operation on one thread:
+    a row: one operation on one thread
     sum, longest call of even and of odd intervals, failed, calls of each bucket     (ns; rows never shrink)
 """
 
@@ -19,21 +19,21 @@ from .operations import METHOD, SHARED
 if TYPE_CHECKING:
     from .inbox import Inbox
 
-# Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket has none.
+# Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket is unbounded.
 BOUNDS = [1 << (6 + at if at < 9 else 14 + 2 * (at - 8)) for at in range(17)]
 
-# Operations that are counted apart; each is some twenty series. Past that they are `(other)`.
+# Operations that are counted separately; each becomes some twenty series. Past that they are `(other)`.
 OPERATIONS_MAX = 512
 
-# What does not change is told so often, so that a query of five minutes back sees it.
+# Interval at which unchanged values are repeated, so that a query of five minutes back finds them.
 _UNCHANGED_S = 60.0
 
 _SUM, _LONGEST, _FAILED, _BUCKETS = 0, 1, 3, 4
 _ROW_LENGTH = _BUCKETS + len(BOUNDS) + 1
 _NAME = "tacho_operation_seconds"
-_LABEL_CHARS_MAX = 1_360  # in any script below the 4,096 bytes that a label may have
+_LABEL_CHARS_MAX = 1_360  # below the limit of 4,096 bytes for a label, in any script
 
-# Place in a row of the bucket of a duration, by the bits of the duration less one.
+# Index in a row of the bucket of a duration, by the bits of the duration minus one.
 _CELLS = [_BUCKETS + sum(1 << bits > bound for bound in BOUNDS) for bits in range(65)]
 
 Row = list[int]
@@ -51,21 +51,21 @@ class Tallies:
         self.forget()
 
     def forget(self) -> None:
-        """A forked child begins anew."""
+        """Resets the counts in a forked child."""
         self.local = threading.local()
-        # Of each thread, with what lives as long as it.
+        # Tables of the threads, each with an object that lives as long as its thread.
         self.tables: list[tuple[weakref.ref[Thread], Table]] = []
-        # Of threads that have ended.
+        # Sums of threads that have ended.
         self.gone: Table = {}
         self.interval = 0
         self.apart: set[int] = set()
-        # By operation: calls when it was told last, and when.
+        # By operation: number of calls in the last report, and its time.
         self.told: dict[int, tuple[int, float]] = {}
 
     # ---- the thread's side ----
 
     def add(self, operation: int, ns: int, is_failed: bool) -> None:
-        """A call is over."""
+        """Counts a finished call."""
         try:
             row = self.local.table[operation]
         except (AttributeError, KeyError):
@@ -79,7 +79,7 @@ class Tallies:
             row[_FAILED] += 1
 
     def _row(self, operation: int) -> Row:
-        """The first call of this operation on this thread."""
+        """Creates the row for the first call of this operation on this thread."""
         local = self.local
         if "table" not in local.__dict__:
             local.thread = Thread()
@@ -91,7 +91,7 @@ class Tallies:
     # ---- the sender's side ----
 
     def sample(self, inbox: Inbox) -> None:
-        """Tells what has changed since the last time."""
+        """Reports the values that changed since the last call."""
         ended = self.interval
         self.interval = 1 - ended
         sums = self._sums(_LONGEST + ended)
@@ -104,11 +104,11 @@ class Tallies:
                 _tell(operation, calls, row, row[_LONGEST + ended], inbox)
 
     def _sums(self, slot: int) -> Table:
-        """The tables of all threads, added up; `slot`: where the longest calls of the interval are, which is over."""
+        """The sums of all threads' tables; `slot`: index of the longest calls of the finished interval."""
         sums: Table = {}
         _merge(sums, self.gone, slot)
         for thread, table in list(self.tables):
-            has_ended = thread() is None  # looked at before: what ended before is all there
+            has_ended = thread() is None  # read first: if it has ended, all its counts are there
             _merge(sums, table, slot)
             if has_ended:
                 _merge(self.gone, table, slot)
@@ -119,7 +119,7 @@ class Tallies:
         return sums
 
     def _is_admitted(self, operation: int) -> bool:
-        """Asked for each operation until it is: who is counted apart once stays so, and the sums only grow."""
+        """Called for each operation until it is true: an operation stays separate once it is, so the sums only grow."""
         if operation == SHARED.other[METHOD] or len(self.apart) < OPERATIONS_MAX:
             self.apart.add(operation)
             return True
@@ -127,7 +127,7 @@ class Tallies:
 
 
 def _merge(into: Table, table: Table, slot: int) -> None:
-    """Takes the longest call out of `table`, and leaves the rest in it."""
+    """Takes the longest call out of `table`; leaves the rest in it."""
     for operation, row in list(table.items()):
         total = into.setdefault(operation, [0] * _ROW_LENGTH)
         longest, row[slot] = row[slot], 0

@@ -1,8 +1,8 @@
-"""What is told of an exception? `class: message`, and of one that a database gave `class (code)`: its message holds the data.
+"""The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data.
 
-The drivers' messages quote values (`invalid input syntax for type integer: "s3cret"`), and what wraps them (SQLAlchemy, Django)
-quotes the statement with its parameters. Nothing here runs code of the program, which `str` of an exception, a property or a
-metaclass may be. Before: track. After: the words of a track.
+Messages of drivers quote values (`invalid input syntax for type integer: "s3cret"`), and wrappers (SQLAlchemy, Django) quote the
+statement with its parameters. No code of the program runs here; `str` of an exception, a property or a metaclass may be such
+code. Before: track. After: the words of a track.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import sys
 import types
 from typing import Any, Optional
 
-# Set at the start of the agent: the setting `database_messages`.
+# The setting `database_messages`, set at the start of the agent.
 database_messages = False
 
 _TEXT_CHARS_MAX = 4_096
 _SIMPLE = {str, int, float, bool, bytes, type(None)}
 
-# Packages whose exceptions are those of a database. Other drivers are known by what PEP 249 asks of them: names of classes, and a
-# module that tells its `apilevel`.
+# Packages whose exceptions are those of a database. Other drivers are recognised by the requirements of PEP 249: names of
+# classes, and a module with `apilevel`.
 _DRIVERS = frozenset(
     (
         "sqlite3", "_sqlite3", "apsw", "psycopg2", "psycopg", "_psycopg", "psycopg_c", "psycopg_binary", "asyncpg",
@@ -30,19 +30,19 @@ _DRIVERS = frozenset(
         "neo4j", "elasticsearch", "elastic_transport", "opensearchpy", "couchbase", "arango",
     )
 )  # fmt: skip
-# Modules of libraries that wrap them.
+# Modules of libraries that wrap drivers.
 _WRAPPERS = frozenset(("sqlalchemy.exc", "django.db.utils", "peewee", "pony.orm.dbapiprovider", "tortoise.exceptions"))
-# What a module of a driver holds, where its classes have no place of their own in the list.
+# Attributes of a driver's module, for drivers that are not in the list.
 _OF_DRIVERS = ("apilevel", "paramstyle")
 _CLASSES = ("Error", "DatabaseError", "IntegrityError", "OperationalError", "ProgrammingError")
 
-# So many exceptions are looked at that are behind one; where there are more, the message is not told.
+# Causes to follow; of a longer chain the message is not recorded.
 _CHAIN_MAX = 16
 
 _CODES = ("pgcode", "sqlstate", "sqlite_errorname")
 _CODE = re.compile(r"[A-Za-z0-9_]{1,64}")
 
-# The interpreter's own, whatever a class or a metaclass of the program has by these names.
+# The interpreter's own descriptors, in case a class or metaclass of the program overrides these names.
 _mro_of = type.__dict__["__mro__"].__get__
 _dict_of = type.__dict__["__dict__"].__get__
 _module_of = type.__dict__["__module__"].__get__
@@ -57,7 +57,7 @@ def exception_text(thrown: BaseException) -> str:
     """`class: message`, or `class (code)`."""
     try:
         return _exception_text(thrown)
-    except Exception:  # out of stack, or a class that is not what it says
+    except Exception:  # stack overflow, or an inconsistent class
         return "(exception)"
 
 
@@ -79,7 +79,7 @@ def _exception_text(thrown: BaseException) -> str:
 
 
 def _database(thrown: BaseException) -> tuple[bool, str]:
-    """Whether it is of a database or has one behind it, and the first code that is found."""
+    """Whether it, or one of its causes, is a database exception, and the first code found."""
     seen: list[BaseException] = []
     ahead: list[Any] = [thrown]
     is_found = False
@@ -117,7 +117,7 @@ def _is_of_driver(kind: type) -> bool:
 
 
 def _is_driver(name: str) -> bool:
-    """Whether a module, or a package that it is in, is a driver as PEP 249 has it."""
+    """True if a module, or a package around it, is a driver according to PEP 249."""
     is_first = True
     while name:
         module = sys.modules.get(name)
@@ -144,7 +144,7 @@ def _code(thrown: BaseException) -> str:
 
 
 def _read(thrown: BaseException, name: str) -> Optional[Any]:
-    """An attribute of the exception or its class; None where reading it could run code of the program."""
+    """An attribute of the exception or its class; None if reading it could run code of the program."""
     own = dict.get(_own_of(thrown), name)
     if own is not None:
         return own
@@ -154,7 +154,7 @@ def _read(thrown: BaseException, name: str) -> Optional[Any]:
             if type(found) is types.MemberDescriptorType:
                 try:
                     return found.__get__(thrown)
-                except AttributeError:  # a slot that is empty
+                except AttributeError:  # an empty slot
                     return None
             return found
     return None

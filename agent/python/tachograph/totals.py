@@ -1,4 +1,4 @@
-"""What did the agent do so far? Counts of one session, written by the sender, read by the samplers.
+"""Counts of one session, written by the sender, read by the samplers.
 
 Before: reader, outbox, link. After: sampler, and link for PING.
 """

@@ -1,16 +1,15 @@
-"""Where do calls leave their marks? In a list that belongs to one strand of work: a thread, a task, a request.
+"""The list of events of one strand of work: a thread, a task, a request.
 
     words     meaning
     -id, t    enter operation `id` at time t (perf_counter_ns)
     t         the innermost open call returned at t
     ESCAPE, (what, ...)   see the constants
 
-A strand appends, the sender cuts words off at the front; each is one operation of the interpreter, so neither takes a lock. A
-list that is as long as `look` sends the next call to the slow path, which wakes the sender, or leaves the call and all that it
-calls out and counts it. Exits always find room, so what is recorded nests always: there is no way to write an exit without its
-enter.
+A strand appends, the sender cuts words off at the front; each is one operation of the interpreter, so neither takes a lock. If
+the list is as long as `look`, the next call takes the slow path, which wakes the sender, or drops the call with its callees and
+counts it. Exits always find room, so records are always nested: an exit cannot be written without its enter.
 
-Before: recorder, whose wrappers append. After: reader, which the sender hands the words to.
+Before: recorder, whose wrappers append. After: reader, which gets the words from the sender.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from .operations import AGGREGATE, SHARED
 from .tallies import TALLIES
 from .thrown import exception_text
 
-# What follows an ESCAPE: a tuple that begins with one of these.
+# First element of the tuple after an ESCAPE.
 ESCAPE = -(1 << 62)
 BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # (BEGIN, segment number, parent Context or None, thread name)    the next enter is an outermost call
 # (FAILED, time, call, text of the exception or None)             this call and all inside it that are open end now, as failed
 # (UNWIND, time, call)                                            this call returned, but calls inside it are open: those failed
 # (ATTRIBUTE, call, key, str or int)
-# (RENAME, operation)                                             the outermost call, which is open, is one of this operation
+# (RENAME, operation)                                             changes the operation of the open outermost call
 
-# Calls of one segment have 24 bits for their number.
+# The number of a call in its segment has 24 bits.
 CALLS_MAX = (1 << 24) - 65_536
 
-# The words of a strand that leaves calls out: longer than any limit.
+# Words of a strand that drops calls: longer than any limit.
 FULL = range(sys.maxsize)
 
 NO_CALL = -1
@@ -51,7 +50,7 @@ Word = Union[int, tuple]
 
 
 class Home:
-    """What all tracks of the process share. Replaced as a whole in a forked child."""
+    """State shared by all tracks of the process. Replaced as a whole in a forked child."""
 
     def __init__(self, is_on: bool = False, buffer: int = 65_536, strands_max: int = 10_000) -> None:
         self.session = Session.draw()
@@ -62,9 +61,9 @@ class Home:
         self.segments = itertools.count(1)
         self.tracks: dict[Track, None] = {}
         self.lock = allocate_lock()
-        # Calls that were left out because there were too many strands; changed under the lock.
+        # Calls dropped because there were too many strands; changed under the lock.
         self.strandless = 0
-        # As the sender's thread, taken before gevent may put its own in the place: the two must be of one kind.
+        # Of the same kind as the sender's thread: taken before gevent may replace the function.
         self.waker = allocate_lock()
 
     def wake(self) -> None:
@@ -75,12 +74,12 @@ class Home:
 
 home = Home()
 
-# The `look` of a track that records nothing, since the agent is off.
+# The `look` of a track that records nothing because the agent is off.
 LOOK_OFF = -2
 
 
 class Track:
-    """The marks of one strand. All but `events`, `look` and `ended` belongs to the strand."""
+    """The events of one strand. All fields but `events`, `look` and `ended` are used by the strand only."""
 
     __slots__ = (
         "__weakref__", "attached", "attributes_dropped", "calls", "dropped", "ended", "events", "guard", "home", "look", "open",
@@ -90,7 +89,7 @@ class Track:
     def __init__(self, of: Home, is_full: bool = False) -> None:
         self.home = of
         self.events: list[Word] = []
-        # What wrappers append to: `events`, or FULL while calls are left out.
+        # Target of the wrappers: `events`, or FULL while calls are dropped.
         self.words: Any = FULL if is_full else self.events
         self.look = -1 if is_full else of.look_half
         # Number of the innermost open call in its segment, NO_CALL for none, and of the last one that began.
@@ -98,7 +97,7 @@ class Track:
         self.calls = NO_CALL
         self.segment = 0
         self.parent: Optional[Context] = None
-        # Who causes outermost calls: what was handed over with this very task, and what the strand began in.
+        # Parent of outermost calls: the context submitted with the current task, and the context in which the strand began.
         self.attached: Optional[Context] = None
         self.origin: Optional[Context] = None
         self.task: object = None
@@ -106,13 +105,13 @@ class Track:
         self.dropped = 0
         self.attributes_dropped = 0
         self.ended = False
-        # Of a thread's own track: gone when the thread is.
+        # Of a thread's own track: collected with the thread.
         self.guard: Optional[weakref.ref[Guard]] = None
 
     # ---- calls ----
 
     def begin(self) -> None:
-        """What must be said before an outermost call."""
+        """Appends the words that precede an outermost call."""
         parent = self.attached or CALLER.get() or self.origin
         number = next(self.home.segments)
         self.parent = parent
@@ -123,7 +122,7 @@ class Track:
         self.events.append((BEGIN, number, parent, threading.current_thread().name))
 
     def enter(self, operation: int) -> int:
-        """A call begins; `open` was looked at and there is room. Answers its number."""
+        """Begins a call; `open` was checked and there is room. Returns its number."""
         if self.open < 0:
             self.begin()
         self.open = self.calls = call = self.calls + 1
@@ -132,9 +131,9 @@ class Track:
         return call
 
     def leave(self, call: int, outer: int, thrown: Optional[BaseException] = None) -> bool:
-        """A call ends that need not be the innermost one. False: this track is not to be used any more (`retired`)."""
+        """Ends a call that may not be the innermost one. False: this track must not be used any more (`retired`)."""
         if self.open < call:
-            return True  # it was ended already, with a call that it was in
+            return True  # it was ended already, with an enclosing call
         is_innermost = self.open == call
         if thrown is not None:
             self.fail(thrown, call, outer)
@@ -147,7 +146,7 @@ class Track:
         return is_innermost
 
     def fail(self, thrown: BaseException, call: int, outer: int) -> None:
-        """A call ends with an exception. Its text is told where it first appears and where it leaves the outermost call."""
+        """Ends a call with an exception. Its text is recorded where it first appears and where it leaves the outermost call."""
         now = perf_counter_ns()
         if isinstance(thrown, CONTROL_FLOW):
             self.events.append(ESCAPE)
@@ -161,7 +160,7 @@ class Track:
         self.open = outer
 
     def attribute(self, call: int, key: str, value: Union[str, int]) -> None:
-        """A fact about an open call; counted when there is no room."""
+        """Adds an attribute to an open call; counted as dropped if there is no room."""
         if self.words is FULL:
             return
         if len(self.events) > self.home.look_full:
@@ -171,7 +170,7 @@ class Track:
             self.events.append((ATTRIBUTE, call, key, value))
 
     def context(self) -> Optional[Context]:
-        """The innermost open call, to be handed to another strand or process; None when none is open."""
+        """The innermost open call, as a parent for another strand or process; None if none is open."""
         if self.open < 0:
             return self.attached or CALLER.get() or self.origin
         session = self.home.session
@@ -184,7 +183,7 @@ class Track:
     # ---- room ----
 
     def admit(self) -> bool:
-        """The slow path of an enter: is there room all the same?"""
+        """The slow path of an enter: checks for room."""
         if self.words is FULL or self.calls >= CALLS_MAX:
             return False
         self.home.wake()
@@ -203,10 +202,10 @@ def is_failure(thrown: Optional[BaseException]) -> bool:
     return thrown is not None and not isinstance(thrown, CONTROL_FLOW)
 
 
-# ---- whose track is it ----
+# ---- assignment of tracks ----
 
 
-# What all threads write to while the agent is off; the start of the agent sends them to the slow path once.
+# The track of all threads while the agent is off; the start of the agent sends each to the slow path once.
 OFF = Track(home, True)
 OFF.look = LOOK_OFF
 
@@ -219,12 +218,12 @@ class Guard:
 
 LOCAL = threading.local()
 
-# A thread that was started inside a call is caused by it: thread -> context, until its first call is recorded.
+# The call in which a thread was started: thread -> context, until its first call is recorded.
 ORIGINS: weakref.WeakKeyDictionary[threading.Thread, Context] = weakref.WeakKeyDictionary()
 
 
 def here() -> Track:
-    """The track of what runs now on this thread."""
+    """The current track of this thread."""
     try:
         track = LOCAL.track
     except AttributeError:
@@ -235,7 +234,7 @@ def here() -> Track:
 
 
 def new_thread_track() -> Track:
-    """The thread's own track. One that records nothing while the agent is off."""
+    """The thread's own track. A thread without records needs none while the agent is off."""
     track = Track(home) if home.is_on else OFF
     if home.is_on:
         guard = LOCAL.guard = Guard()
@@ -247,7 +246,7 @@ def new_thread_track() -> Track:
 
 
 def new_strand() -> Track:
-    """A track of its own for work that overlaps other work. To be ended by `end_strand`."""
+    """A separate track for work that overlaps other work. Must be ended by `end_strand`."""
     if home.is_on and len(home.tracks) < home.strands_max:
         track = Track(home)
         home.tracks[track] = None
@@ -266,7 +265,7 @@ def end_strand(track: Track) -> None:
 
 
 def retire(track: Track) -> None:
-    """Calls are open on this track that were ended behind their back: what comes is written to a new one."""
+    """Calls open on this track were ended elsewhere: further events are written to a new track."""
     fresh = Track(track.home)
     fresh.attached, fresh.origin, fresh.task = track.attached, track.origin, track.task
     if LOCAL.__dict__.get("track") is track:
@@ -277,9 +276,9 @@ def retire(track: Track) -> None:
 
 
 class Strand:
-    """One call on a track of its own: it may end on another thread, and overlap anything.
+    """One call on its own track: it may end on another thread, and overlap any other.
 
-    `parent` None: whoever is innermost here. Work inside it is put on its track with `with strand:`, a step at a time.
+    `parent` None: the innermost call here. Work inside it is put on its track with `with strand:`, one step at a time.
     """
 
     __slots__ = ("before", "begun", "call", "is_open", "operation", "track")
@@ -287,7 +286,7 @@ class Strand:
     def __init__(self, operation: int, parent: Optional[Context] = None, is_root: bool = False) -> None:
         self.is_open = True
         self.operation = operation
-        # Of one that is counted: what it calls has its caller, as if it were not there.
+        # A counted call: calls inside it have its caller as their parent.
         self.begun = perf_counter_ns() if SHARED.states[operation] == AGGREGATE else 0
         caller = parent if is_root else parent or here().context()
         self.track = track = new_strand()
@@ -321,7 +320,7 @@ class Strand:
             self.track.attribute(self.call, key, value)
 
     def rename(self, operation: int) -> None:
-        """It turns out to be a call of another operation. What was sent of it has the earlier one; its last part counts."""
+        """Changes its operation. Parts sent before have the earlier one; the last part counts."""
         if self.is_open and operation != self.operation:
             self.operation = operation
             if self.call >= 0 and self.track.open >= self.call:
@@ -329,7 +328,7 @@ class Strand:
                 self.track.events.append((RENAME, operation))
 
     def end(self, thrown: Optional[BaseException] = None, is_failed: bool = False) -> None:
-        """Ends it; the first end counts. `is_failed`: without an exception, as by an answer 500."""
+        """Ends it; the first end counts. `is_failed`: failed without an exception, for example with status 500."""
         if not self.is_open:
             return
         self.is_open = False

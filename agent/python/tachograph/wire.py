@@ -1,7 +1,7 @@
-"""What are the bytes of the protocol? Frames, records and definitions as docs/format/wire.md draws them.
+"""Encoding of the protocol: frames, records and definitions as drawn in docs/format/wire.md.
 
-Functions that begin with `put_` append to a bytearray; those that name a frame answer its body. Nothing here keeps state.
-Before: reader (segments), outbox (samples, entries), dictionary. After: link.
+Functions that begin with `put_` append to a bytearray; those named after a frame return its body. No state. Before: reader
+(segments), outbox (samples, entries), dictionary. After: link.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MASK64 = (1 << 64) - 1
 
 
 class DamagedError(Exception):
-    """What came is not this protocol; the message says what was wrong."""
+    """The received bytes violate the protocol; the message has the details."""
 
 
 # ---- primitives ----
@@ -63,7 +63,7 @@ def put_varint(out: bytearray, value: int) -> None:
 
 
 def zigzag(value: int) -> int:
-    """A signed number as an unsigned one; taken modulo 2^64 first, as differences of times are."""
+    """A signed number as an unsigned one; taken modulo 2^64 first, like differences of times."""
     value &= MASK64
     return (value << 1 & MASK64) ^ (MASK64 if value >> 63 else 0)
 
@@ -74,7 +74,7 @@ def put_blob(out: bytearray, data: bytes) -> None:
 
 
 def cut(text: str, bytes_max: int) -> bytes:
-    """UTF-8; what is longer is cut between two characters and ends in an ellipsis. Lone surrogates become question marks."""
+    """UTF-8; longer text is cut between two characters and ends with an ellipsis. Lone surrogates become question marks."""
     data = text.encode("utf-8", "replace")
     if len(data) <= bytes_max:
         return data
@@ -99,7 +99,7 @@ def hello(
     version_max: int = VERSION,
     secret: Optional[bytes] = None,
 ) -> bytes:
-    """`session`: 16 bytes, `secret`: 16 that they follow from. At most `HELLO_PAIRS_MAX` pairs are taken."""
+    """`session`: 16 bytes, `secret`: 16 bytes from which it is derived. At most `HELLO_PAIRS_MAX` pairs are used."""
     taken = list(pairs)[:HELLO_PAIRS_MAX]
     out = bytearray(b"tacho")
     out += bytes((version_min, version_max))
@@ -121,10 +121,10 @@ def ping(executions_dropped: int, samples_dropped: int, entries_dropped: int, by
 
 @dataclass
 class Report:
-    """What the rules of the PROBES with this revision came to.
+    """The result of applying the rules of the PROBES with this revision.
 
-    `on`, `aggregated`, `off`: operations. `rules`: how many each decides, and why it cannot be followed. `moved`: operations that
-    are aggregated without a rule, why, and since when (ns).
+    `on`, `aggregated`, `off`: operations. `rules`: number of operations that each decides, and why it is invalid. `moved`:
+    operations that are aggregated without a rule, the reason, and since when (ns).
     """
 
     revision: int
@@ -236,9 +236,9 @@ def put_failed(out: bytearray, dt: int) -> None:
 
 @dataclass
 class Head:
-    """What a part of a segment says before its events. Filled again for each, since a sender writes thousands a second.
+    """Fields of a part of a segment before its events. Reused for each part, since a sender writes thousands a second.
 
-    `trace`: 16 bytes, or None; `trace_of`: number of the segment that the trace began with, or None; neither: it begins here.
+    `trace`: 16 bytes, or None; `trace_of`: number of the segment that began the trace, or None; neither: it begins here.
     `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns), outermost first.
     """
 
@@ -253,7 +253,7 @@ class Head:
 
 
 def segment(head: Head, start: int, events: bytes, event_count: int, attributes: bytes, attribute_count: int) -> bytes:
-    """`start`: ns since the frame's base. `events` and `attributes`: what the `put_` functions wrote."""
+    """`start`: ns since the frame's base. `events` and `attributes`: output of the `put_` functions."""
     trace, trace_of, parent = head.trace, head.trace_of, head.parent
     flags = FLAG_ATTRIBUTES if attribute_count else 0
     if head.part:
@@ -323,7 +323,7 @@ def put_attribute_integer(out: bytearray, call: int, key: int, value: int) -> No
 
 
 class Body:
-    """Reads a control frame's body from its beginning. Raises DamagedError where it ends too early."""
+    """Reads the body of a control frame in sequence. Raises DamagedError if it ends too early."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -369,7 +369,7 @@ def probes(body: Body) -> tuple[int, list[tuple[int, str]]]:
 
 
 class FrameReader:
-    """Bytes from the server in, whole frames out."""
+    """Splits bytes from the server into frames."""
 
     def __init__(self) -> None:
         self.pending = bytearray()
@@ -378,12 +378,12 @@ class FrameReader:
         self.pending += data
 
     def next(self) -> Optional[tuple[int, Body]]:
-        """(type, body) of the next frame, None if it is not all there yet. Raises DamagedError."""
+        """(type, body) of the next frame, None if it is incomplete. Raises DamagedError."""
         if len(self.pending) < FRAME_HEADER_BYTES:
             return None
         length, type_, _, _, checksum = struct.unpack_from("<IBBHI", self.pending)
         if length > FRAME_BODY_BYTES_MAX:
-            raise DamagedError(f"a frame says that it is {length} bytes long")
+            raise DamagedError(f"a frame claims {length} bytes")
         end = FRAME_HEADER_BYTES + length
         if len(self.pending) < end:
             return None

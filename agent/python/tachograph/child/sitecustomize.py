@@ -1,7 +1,7 @@
-"""Is this process one that a watched program has started? Then it is watched, too.
+"""Records this process if a recorded program has started it.
 
-The interpreter runs this module at its start, since PYTHONPATH begins with this folder (`../children.py`). A module of this name
-that the program has itself runs as ever. An interpreter that is too old for the agent (3.6 to 3.8) runs on without it, silently.
+The interpreter runs this module at its start, since PYTHONPATH begins with this directory (`../children.py`). The program's own
+module of this name runs as usual. An interpreter that is too old for the agent (3.6 to 3.8) continues without it, silently.
 """
 
 import importlib.util
@@ -12,7 +12,7 @@ _VERSION_MIN = (3, 9)
 
 
 def _own() -> None:
-    """What would have run if this folder were not there."""
+    """The module that would have run without this directory."""
     spec = importlib.util.find_spec("sitecustomize")
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
@@ -21,7 +21,7 @@ def _own() -> None:
 
 
 def _load(package: str) -> None:
-    """The agent without what else is in its folder, where modules may have names of the standard library."""
+    """Loads the agent without the rest of its directory, where modules may have names of the standard library."""
     file = os.path.join(package, "__init__.py")
     spec = importlib.util.spec_from_file_location("tachograph", file, submodule_search_locations=[package])
     if spec is None or spec.loader is None:
@@ -42,7 +42,7 @@ def _watch(home: str) -> None:
         return
     if "tachograph" not in sys.modules:
         _load(os.path.join(home, "tachograph"))
-    from tachograph import agent  # noqa: PLC0415, it can be found only now
+    from tachograph import agent  # noqa: PLC0415, importable only now
 
     service = os.environ.get("TACHO_SERVICE") or os.environ.get("_TACHOGRAPH_SERVICE")
     agent.start(**({"service": service} if service else {}))
@@ -51,7 +51,7 @@ def _watch(home: str) -> None:
 def _run() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     if here in sys.path:
-        sys.path.remove(here)  # the program finds the path that it would have
+        sys.path.remove(here)  # the program gets its original path
     this = sys.modules.pop("sitecustomize", None)
     try:
         _own()
@@ -62,8 +62,8 @@ def _run() -> None:
         return
     try:
         _watch(os.path.dirname(os.path.dirname(here)))
-    except Exception as e:  # the program goes on
-        sys.stderr.write(f"tachograph: this process is not watched: {type(e).__name__}: {e}\n")
+    except Exception as e:  # the program continues
+        sys.stderr.write(f"tachograph: this process is not recorded: {type(e).__name__}: {e}\n")
 
 
 _run()

@@ -1,6 +1,6 @@
-"""Which requests does an ASGI application answer? `application = tachograph.asgi(application)`.
+"""Records requests to an ASGI application: `application = tachograph.asgi(application)`.
 
-Requests overlap on one thread, so each has a track of its own, and whatever the application awaits runs on it.
+Requests overlap on one thread, so each has its own track, and all code that the application awaits runs on it.
 Before: the server (ASGI 3). After: http_server.
 """
 
@@ -21,7 +21,7 @@ _INSIDE = "tachograph.request"
 
 
 class Asgi:
-    """`route`: from a scope to the route's pattern, such as `/ads/{id}`; None: it is the framework's, or guessed."""
+    """`route`: maps a scope to the pattern of the route, such as `/ads/{id}`; None: that of the framework, or a guess."""
 
     def __init__(self, application: Application, route: Optional[Route] = None) -> None:
         self.application = application
@@ -34,7 +34,7 @@ class Asgi:
             return
         try:
             request = self._begin(scope)
-        except Exception:  # a scope that is none
+        except Exception:  # not a valid scope
             await self.application(scope, receive, send)
             return
         scope[_INSIDE] = True
@@ -42,7 +42,7 @@ class Asgi:
 
         async def watch(message: dict[str, Any]) -> None:
             nonlocal status
-            with contextlib.suppress(AttributeError, TypeError, ValueError):  # what is no message is the server's to refuse
+            with contextlib.suppress(AttributeError, TypeError, ValueError):  # an invalid message is left to the server
                 if message.get("type") == "http.response.start":
                     status = int(message.get("status", 0))
             await send(message)
@@ -66,7 +66,7 @@ class Asgi:
 
     @staticmethod
     def _is_mounted(scope: Scope) -> bool:
-        """Older servers give the path below the mount point."""
+        """True for older servers, which give the path below the mount point."""
         root = scope.get("root_path", "")
         return bool(root) and not str(scope.get("path", "")).startswith(root)
 
@@ -78,7 +78,7 @@ class Asgi:
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The first of each name counts."""
+    """The first header of each name counts."""
     found: dict[str, str] = {}
     for name, value in pairs:
         found.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
@@ -86,8 +86,8 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def asgi(application: Application, route: Optional[Route] = None) -> Asgi:
-    """The application, watched.
+    """Wraps the application.
 
-    `route`: from a scope to the route's pattern; None: it is the framework's, or guessed from the path.
+    `route`: maps a scope to the pattern of the route; None: that of the framework, or a guess from the path.
     """
     return Asgi(application, route)

@@ -1,8 +1,8 @@
-"""Who caused what runs here? The caller is carried over to threads, pool tasks, asyncio tasks and event loops.
+"""Carries the caller over to threads, pool tasks, asyncio tasks and event loops.
 
 | from | to | how |
 |---|---|---|
-| `Thread.start` | the thread | its calls are caused by who started it, while it lives |
+| `Thread.start` | the thread | the starting call is the parent of its calls, while it lives |
 | `ThreadPoolExecutor.submit` | the task | it runs with its caller attached |
 | `loop.create_task` | the task | the caller goes with the task's context |
 | `loop.run_forever` | callbacks | the loop's own track, so that tasks do not mix with the call that runs the loop |
@@ -25,7 +25,7 @@ from ..log import Log
 from ..track import LOCAL, ORIGINS, end_strand, here, new_strand
 from .late import when_imported
 
-# While a pool makes a thread, which outlives what happened to be going on.
+# Set while a pool creates a thread, which outlives the current call.
 _pools = threading.local()
 
 
@@ -45,7 +45,7 @@ def _thread_start(original: Callable[[Any], None]) -> Callable[[Any], None]:
         if not getattr(_pools, "is_on", False):
             caller = here().context()
             if caller is not None:
-                with contextlib.suppress(Exception):  # a subclass that cannot be hashed
+                with contextlib.suppress(Exception):  # a subclass that is not hashable
                     ORIGINS[self] = caller
         original(self)
 

@@ -1,8 +1,8 @@
-"""Which statements go to a database? `connect` of sqlite3, psycopg2 and psycopg gives connections whose cursors are watched.
+"""Records database statements: `connect` of sqlite3, psycopg2 and psycopg returns connections with recorded cursors.
 
 `execute` and `executemany` are calls of kind database, named by the statement's shape; `executemany` has `db.batch`. SQLite
-computes rows as they are fetched, so its `fetchall` and `fetchmany` are calls, too. Connections stay instances of the classes
-they were, or of subclasses of them. Before: the drivers (PEP 249). After: recorder.
+computes rows as they are fetched, so its `fetchall` and `fetchmany` are calls, too. Connections are instances of their original
+classes or of subclasses of them. Before: the drivers (PEP 249). After: recorder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..recorder import Span
 from . import sql
 from .late import when_imported
 
-# Texts whose operation is remembered. A program that writes values into its texts has any number.
+# Texts with a cached operation. A program that writes values into its texts has an unlimited number.
 _TEXTS_MAX = 4_096
 _TEXT_CHARS_MAX = 4_096
 
@@ -48,17 +48,17 @@ def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> 
 
 
 def _text_of(query: Any, cursor: Any) -> str:
-    """Of what psycopg's `sql` puts together, and of a t-string without its values. The `str` of anything else is no statement."""
+    """The text of psycopg's `sql` objects, and of a t-string without its values. The `str` of other types is not a statement."""
     modules = {kind.__module__ for kind in type(query).__mro__}
     if not modules.isdisjoint(("psycopg.sql", "psycopg2.sql")):
         return str(query.as_string(cursor))
     if "string.templatelib" in modules:
         return "?".join(query.strings)
-    raise TypeError("no text of a statement")
+    raise TypeError("not the text of a statement")
 
 
 def _batch(span: Span, parameters: Any) -> None:
-    if isinstance(parameters, (list, tuple)):  # the length of anything else may be code of the program
+    if isinstance(parameters, (list, tuple)):  # the length of other types may be code of the program
         span.attribute("db.batch", len(parameters))
 
 
@@ -72,7 +72,7 @@ def _waiting(name: str) -> Span:
 
 
 def _subclass(base: type, make: Callable[[type], type]) -> type:
-    """The watched subclass of a class, made once; the class itself if it cannot be one."""
+    """The recorded subclass of a class, created once; the class itself if it cannot be subclassed."""
     if base in _subclasses.values():
         return base
     found = _subclasses.get(base)
@@ -133,7 +133,7 @@ def _sqlite_connection(base: type) -> type:
             wanted = default if factory is None else factory
             return super().cursor(_subclass(wanted, _sqlite_cursor) if isinstance(wanted, type) else wanted)
 
-    # Since 3.10 these make a cursor past `cursor`. A class of the program that has its own keeps them.
+    # Since 3.10 these create a cursor without calling `cursor`. A class of the program that overrides them keeps its own.
     for name in ("execute", "executemany", "executescript"):
         if getattr(base, name) is getattr(sys.modules["sqlite3.dbapi2"].Connection, name):
             setattr(Connection, name, _with_new_cursor(name))
@@ -184,7 +184,7 @@ def _watch_psycopg2(module: types.ModuleType) -> None:
             with _waiting("psycopg2.connect"):
                 connection = original(dsn, watched, *args, **kwargs)
             if watched is not factory:
-                # What it makes when nobody asks for a class; making a cursor says nothing to the server.
+                # The default class of cursors; creating a cursor sends nothing to the server.
                 connection.cursor_factory = _own_cursor(connection)
             return connection
 

@@ -1,14 +1,14 @@
-"""Which route has the program's framework found? It is kept in the environ or scope of the request, where wsgi and asgi look
-at the end.
+"""Finds the route of the program's framework. It is stored in the environ or scope of the request, which wsgi and asgi read at
+the end.
 
 | framework | how |
 |---|---|
-| Flask, and what else is Werkzeug with `url_rule` | it keeps its request in the environ; behind SCRIPT_NAME |
-| Bottle | it keeps the route in the environ; behind SCRIPT_NAME |
-| Django | the resolver's match is kept when it has been found; behind SCRIPT_NAME or the mounts of Starlette |
-| Starlette, FastAPI | a route that matches is kept, behind those of its mounts; of what is mounted and has no routes, `/{path}` |
+| Flask, other users of Werkzeug with `url_rule` | its request is in the environ; after SCRIPT_NAME |
+| Bottle | the route is in the environ; after SCRIPT_NAME |
+| Django | the resolver's match is stored; after SCRIPT_NAME or the mounts of Starlette |
+| Starlette, FastAPI | a matching route is stored, after those of its mounts; for a mounted app without routes, `/{path}` |
 
-What a framework keeps may be of the program, with code of its own: nothing that it raises reaches the program from here.
+Objects of a framework may run code of the program: exceptions in it do not reach the program from here.
 Before: wsgi, asgi. After: http_server.
 """
 
@@ -27,7 +27,7 @@ _ROUTE = "tachograph.route"
 _MOUNT = "tachograph.mount"
 _NOT_FOUND = 404
 
-# Places that applications are mounted at in one process. A program that mounts one for each customer would have any number.
+# Mount points in one process. A program that mounts one application per customer would have any number.
 MOUNTS_MAX = 64
 _OTHER_MOUNT = "/{mount}"
 
@@ -36,7 +36,7 @@ _mounts: set[str] = set()
 
 
 def install() -> None:
-    """When the first application is wrapped."""
+    """Called when the first application is wrapped."""
     if not _installed:
         _installed.append(True)
         when_imported("django.core.handlers.base", _watch_django)
@@ -44,7 +44,7 @@ def install() -> None:
 
 
 def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
-    """`request`: an environ or a scope, when it is over. None: nobody tells, or not without a fault."""
+    """`request`: an environ or a scope, at its end. None: unknown, or reading it raised."""
     try:
         return _route_of(request, status)
     except Exception:  # a property of the program, outside of its context
@@ -68,7 +68,7 @@ def _route_of(request: Mapping[str, Any], status: int) -> Optional[str]:
 
 
 def _mount(script_name: Any) -> str:
-    """Where the application is mounted, by a middleware or the server; empty at the top."""
+    """The mount point of the application, from a middleware or the server; empty at the top."""
     if not isinstance(script_name, str) or not script_name.strip("/"):
         return ""
     mount = guessed(utf8(script_name)).rstrip("/")
@@ -80,7 +80,7 @@ def _mount(script_name: Any) -> str:
 
 
 def utf8(path: str) -> str:
-    """A part of a path of an environ: PEP 3333 has bytes as characters."""
+    """Decodes a part of a path of an environ: PEP 3333 stores bytes as characters."""
     try:
         return path.encode("latin-1").decode("utf-8", "replace")
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Which requests go out? `http.client`, and so urllib, urllib3 and requests; each tells the server who calls (traceparent).
+"""Records outgoing requests of `http.client`, and so of urllib, urllib3 and requests; each carries a traceparent header.
 
 A request is a segment of its own, child of the call that sends it, from its first line to the status of the answer: several may
-be under way on one thread. Before: http.client. After: track.
+be open on one thread. Before: http.client. After: track.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _watch(module: types.ModuleType) -> None:
 
 
 def _take(connection: Any) -> Optional[Strand]:
-    """The request that is under way on this connection, which is not its any more."""
+    """Takes the open request of this connection, which then has none."""
     strand = connection.__dict__.get(_STRAND)
     connection.__dict__[_STRAND] = None
     return strand
@@ -75,7 +75,7 @@ def _tell(original: Callable[..., Any]) -> Callable[..., Any]:
     def endheaders(self: Any, *args: Any, **kwargs: Any) -> Any:
         strand = self.__dict__.get(_STRAND)
         if not getattr(self, "_tachograph_told", True):
-            # Where requests are switched off, whoever makes this one is told as the caller.
+            # If requests are switched off, the header names the enclosing call.
             caller = (strand or here()).context()
             if caller is not None:
                 self.putheader("traceparent", caller.traceparent)
@@ -96,7 +96,7 @@ def _failing(connection: Any, send: Callable[[], Any]) -> Any:
 
 def _end(original: Callable[..., Any]) -> Callable[..., Any]:
     def getresponse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        strand = _take(self)  # before: the original may close the connection
+        strand = _take(self)  # first: the original may close the connection
         try:
             response = original(self, *args, **kwargs)
         except BaseException as e:

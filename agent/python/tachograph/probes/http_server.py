@@ -1,5 +1,4 @@
-"""What is a request that came in? The root of its trace here, or a child of the traceparent that it brought.
-Used by wsgi and asgi.
+"""An incoming request: the root of its trace in this process, or a child of its traceparent. Used by wsgi and asgi.
 
 Before: wsgi, asgi. After: track.
 """
@@ -16,7 +15,7 @@ from . import server_names
 _FAILED_FROM = 500
 _TEXT_CHARS_MAX = 4_096
 
-# Names of header fields that may carry the id of a request, in lower case, the most important first; set by `agent.begin`.
+# Header fields with the id of a request, in lower case and in order of precedence; set by `agent.begin`.
 request_id_headers: tuple[str, ...] = ("x-request-id", "x-correlation-id")
 
 
@@ -25,14 +24,14 @@ def is_on() -> bool:
 
 
 class Request:
-    """One that is being answered."""
+    """A request that is being answered."""
 
     __slots__ = ("is_named", "method", "path", "strand")
 
     def __init__(
         self, method: str, path: str, route: Optional[str], traceparent: Optional[str], request_id: Optional[str]
     ) -> None:
-        """`path` without the query; `route` None: it is the framework's, or guessed from the path, when the request ends."""
+        """`path` without the query; `route` None: that of the framework, or a guess from the path, at the end of the request."""
         self.method = method
         self.path = path
         self.is_named = bool(route)
@@ -43,11 +42,11 @@ class Request:
             self.strand.attribute("request.id", request_id[:_TEXT_CHARS_MAX])
 
     def finish(self, status: int, thrown: Optional[BaseException], route: Optional[str] = None) -> None:
-        """`status` 0: not known. `route`: what the framework has matched, where it tells."""
+        """`status` 0: unknown. `route`: the route of the framework, if known."""
         strand = self.strand
         if not strand.is_open:
             return
-        # An exception that reaches the server becomes its answer 500.
+        # The server answers an exception with status 500.
         told = _FAILED_FROM if thrown is not None and status < _FAILED_FROM else status
         if not self.is_named:
             strand.rename(server_names.final(self.method, self.path, told, route))

@@ -1,6 +1,6 @@
-"""How does a probe wait for a library? A function is called with the module when it has been imported, now or later.
+"""Calls a function with a module when it has been imported, now or later.
 
-What it raises (a library of a version that nobody knows) is told to the log and never to the program that imports.
+Its exceptions (for example with an unknown version of a library) are logged and never reach the importing program.
 
 Before: probes. After: the import system.
 """
@@ -20,12 +20,12 @@ Change = Callable[[types.ModuleType], None]
 
 
 class Later:
-    """A finder for `sys.meta_path` that finds nothing by itself."""
+    """A finder for `sys.meta_path` that finds no module itself."""
 
     def __init__(self) -> None:
         self.changes: dict[str, Change] = {}
         self.log: Optional[Log] = None
-        # What failed before there was a log; at most a line for each library.
+        # Failures from before the log existed; at most a line for each library.
         self.faults: list[str] = []
 
     def find_spec(self, name: str, _path: Optional[Sequence[str]], _target: Any = None) -> Optional[ModuleSpec]:
@@ -49,7 +49,7 @@ class Later:
         try:
             change(module)
         except Exception as e:
-            fault = f"{module.__name__} is not watched: {type(e).__name__}: {e}"
+            fault = f"{module.__name__} is not recorded: {type(e).__name__}: {e}"
             if self.log is None:
                 self.faults.append(fault)
             else:
@@ -60,7 +60,7 @@ _later = Later()
 
 
 def when_imported(name: str, change: Change) -> None:
-    """Calls `change` with the module: at once if it is there, else when it is imported."""
+    """Calls `change` with the module: at once if it is imported already, else after its import."""
     module = sys.modules.get(name)
     if module is not None:
         _later.make(change, module)
@@ -71,7 +71,7 @@ def when_imported(name: str, change: Change) -> None:
 
 
 def report_to(log: Log) -> None:
-    """Faults of before are said at once."""
+    """Logs earlier failures at once."""
     _later.log = log
     while _later.faults:
         log.say(_later.faults.pop(0))

@@ -1,4 +1,4 @@
-"""What is the route of a path, where nobody knows the real one? `/ads/17/pictures/3` is `/ads/{id}/pictures/{id}`.
+"""Derives a route from a path if the real one is unknown: `/ads/17/pictures/3` becomes `/ads/{id}/pictures/{id}`.
 
 The rules of `Route.java` of the Java agent. Before: wsgi, asgi. After: operations.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-# Paths that are remembered with their route, and what is looked at of each.
+# Paths with a cached route, and maximum length of the part that is read.
 _PATHS_MAX, _PATH_CHARS_MAX = 4_096, 1_024
 _SEGMENTS_MAX = 8
 _SEGMENT_CHARS_MAX = 40
@@ -27,12 +27,12 @@ def _guessed(path: str) -> str:
 
 
 def guessed(path: str) -> str:
-    """A query or a path parameter ends it."""
+    """The route ends before a query or path parameter."""
     return _guessed(path[:_PATH_CHARS_MAX])
 
 
 def _is_id(part: str) -> bool:
-    """A number, a UUID, a long hexadecimal string, or anything too long to be a word."""
+    """True for a number, a UUID, a long hexadecimal string, or a segment too long to be a word."""
     if len(part) > _SEGMENT_CHARS_MAX:
         return True
     if not _HEX.fullmatch(part):
@@ -43,5 +43,5 @@ def _is_id(part: str) -> bool:
 
 
 def known_method(method: str) -> str:
-    """Any text may come in as a method; an operation is made of the known ones only."""
+    """Maps unknown methods to one word; a client can send any text."""
     return method if method in METHODS else "OTHER"

@@ -1,8 +1,8 @@
-"""What is a request that came in called?
+"""Names of incoming requests.
 
-A route of the program's framework is one name; where there is none, the path with its ids taken out is a guess, and `(not found)`
-what nobody has. Guesses have a bound of their own, so that they take no room from routes; those
-that a request begins with have another one, so that paths of nobody take no room from those that are answered.
+The route of the program's framework is preferred; without one, the path with ids replaced is a guess, and unknown paths are `(not
+found)`. Guesses have their own bound, so that they use no room for routes. Guesses at the start of a request have another bound,
+so that paths that end in 404 use no room for answered ones.
 
 The rules of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
 """
@@ -14,11 +14,11 @@ from typing import Optional
 from .. import operations
 from .route import guessed, known_method
 
-# Routes of one process; more than this many are a naming fault. Guesses: more are names that the path has in it.
+# Routes of one process; more indicate wrong naming. Guesses: more indicate paths with names in them.
 ROUTES_MAX, GUESSES_MAX, EARLY_MAX = 2_048, 1_024, 512
 _NOT_FOUND = 404
 
-# Names that were given an id. Whoever is second at the same moment adds the same one again; the bound may be missed by a few.
+# Names with an id. Two threads may add the same name at the same time; the bound may be exceeded by a few.
 _routes: dict[str, int] = {}
 _guesses: dict[str, int] = {}
 _early: dict[str, int] = {}
@@ -39,7 +39,7 @@ def _bounded(known: dict[str, int], method: str, rest: str, bound: int) -> int:
 
 
 def early(method: str, path: str, route: Optional[str]) -> int:
-    """When it begins: a guess where no route is known; the method alone where there are too many."""
+    """Name at the start: a guess if no route is known; the method alone if there are too many."""
     method = known_method(method)
     if route:
         return _bounded(_routes, method, route, ROUTES_MAX)
@@ -54,7 +54,7 @@ def early(method: str, path: str, route: Optional[str]) -> int:
 
 
 def final(method: str, path: str, status: int, route: Optional[str]) -> int:
-    """When it ends. `status` 0: not known."""
+    """Name at the end. `status` 0: unknown."""
     method = known_method(method)
     if route:
         return _bounded(_routes, method, route, ROUTES_MAX)

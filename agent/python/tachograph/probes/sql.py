@@ -1,11 +1,11 @@
-"""What is the shape of a statement? Literals become `?`, white space one blank, comments nothing, lists of values one value.
+"""Reduces a statement to its shape: literals become `?`, white space one blank, comments are removed, lists of values one value.
 
-So statements that differ only in data are one operation and no data leaves the process. The same rules as `Sql.java` of the Java
-agent and `sql.js` of the Node.js agent; the cases in `testdata/sql` hold all three to them.
+So statements that differ only in data are one operation and no data leaves the process. The rules are those of `Sql.java` of the
+Java agent and `sql.js` of the Node.js agent; the cases in `testdata/sql` test all three.
 
-What is a literal depends on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a
-quote. Where two readings of a text are possible and differ in what is a literal, and where a quote is not closed, the shape ends
-with `...`. Before: dbapi. After: sql_shape.
+Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If a
+text has two readings that differ in a literal, or a quote is not closed, the shape ends with `...`. Before: dbapi. After:
+sql_shape.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import Callable, Union
 
 from .sql_shape import NAME_CHARS_MAX, Shape
 
-# Characters that are read; a bulk insert may have megabytes.
+# Characters to read; a bulk insert may have megabytes.
 TEXT_CHARS_MAX = 8_000
-# Tokens that are read: a name has hardly more, and what is folded past these looks like what was folded before.
+# Tokens to read: a name rarely has more, and folded text past these resembles the text before.
 TOKENS_MAX = 1_000
 
-# `standard` is what SQL says, and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is a dialect that is not known.
+# `standard` is standard SQL and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is an unknown dialect.
 DIALECTS = ("postgresql", "mysql", "sqlite", "sqlserver", "standard", "other")
 
-# How a backslash before a quote is read. Likely: as an escape, but where the literal may as well end there: MySQL has a mode for
-# that, NO_BACKSLASH_ESCAPES.
+# Meaning of a backslash before a quote. Likely: an escape, but the literal may also end there: MySQL has a mode for that,
+# NO_BACKSLASH_ESCAPES.
 _PLAIN, _ESCAPE, _LIKELY, _UNSURE = range(4)
 
 _BLANKS = re.compile(r"[\0- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
-# Beside letters and decimal digits `\w` has signs such as `²`: `_end_of_name` stops at these.
+# Besides letters and decimal digits `\w` matches characters such as `²`: `_end_of_name` stops at these.
 _WORD = re.compile(r"[\w$]*")
 _WORD_WITH_HASH = re.compile(r"[\w$#]*")
 _PARAMETER = re.compile(r"[?$]\w*")
 _NUMBER = re.compile(r"(?:[eE][+-]|[A-Za-z0-9._])*")
 _DIGITS = re.compile(r"[0-9]*")
-# PostgreSQL takes whatever is not ASCII for a letter.
+# PostgreSQL treats every non-ASCII character as a letter.
 _TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*)?\$")
 _PERCENT = re.compile(r"%(?:[sbt](?![A-Za-z0-9_\x80-\U0010ffff])|\([A-Za-z0-9_\x80-\U0010ffff]+\)[sbt])")
 _LINE = re.compile(r"[^\r\n]*")
-# What hides quotes, or is one.
+# Quotes, and characters that can hide one.
 _QUOTES = re.compile(r"['\"`$]|/\*|--")
 _EXECUTED = re.compile(r"/\*M?!")
 _AFTER_QUALIFIER = re.compile(r"\.[A-Za-z_\x80-\U0010ffff\"`*]")
@@ -48,7 +48,7 @@ _NAME_CHAR = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]")
 _WITH_STRINGS = ("mysql", "sqlite", "other")
 _CLOSING = {"[": "]", "(": ")", "{": "}", "<": ">"}
 
-# A value that every dialect reads alike, and which a comma or a bracket follows.
+# A value that all dialects read alike, followed by a comma or a bracket.
 _ITEM = (
     r"[\t-\r ]*(?:[-+]?[0-9](?:[eE][-+]|[A-Za-z0-9._])*"
     r"|[bBeEnNxX]?'(?!'')[^'\\]*(?:''[^'\\]*)*'"
@@ -72,7 +72,7 @@ class Reader:
         self.dialect = dialect
         self.shape = Shape()
         self.at = 0
-        # How a backslash in a plain string is read.
+        # Meaning of a backslash in a plain string.
         self.backslash = _LIKELY if dialect == "mysql" else _UNSURE if self.is_of("postgresql", "other") else _PLAIN
         self.words = _WORD_WITH_HASH if self.is_of("standard", "sqlserver") else _WORD
 
@@ -86,7 +86,7 @@ class Reader:
         return shape.finish(self.is_whole and self.at >= end)
 
     def other(self) -> None:
-        """What is no key of `_STEPS`: signs, and what is not ASCII."""
+        """Reads signs without a key in `_STEPS`, and non-ASCII characters."""
         c = self.text[self.at]
         if c > "\x7f" and _BLANKS.match(c):
             self.blanks()
@@ -99,12 +99,12 @@ class Reader:
         return self.dialect in dialects
 
     def match(self, pattern: re.Pattern[str]) -> int:
-        """Where what it matches here ends."""
+        """The end of the match."""
         found = pattern.match(self.text, self.at)
         return found.end() if found else self.at
 
     def pass_name(self, pattern: re.Pattern[str]) -> str:
-        """The name that begins here, up to what is neither a letter nor a decimal digit."""
+        """The name that begins here, up to a character that is neither a letter nor a decimal digit."""
         found = pattern.match(self.text, self.at)
         name = found[0] if found else ""
         if not name.isascii():
@@ -114,18 +114,18 @@ class Reader:
         return name
 
     def cut(self) -> None:
-        """The rest may be read in two ways: it is left out."""
+        """The rest is ambiguous: it is cut off."""
         self.at = len(self.text)
         self.is_whole = False
 
     def literal(self, is_sure: bool) -> None:
-        """Whether it is known where it ends, and `at` is there."""
+        """`is_sure`: whether its end is known, and `at` is there."""
         self.shape.value()
         if not is_sure:
             self.cut()
 
     def pass_to(self, text: str, begin: int) -> bool:
-        """Whether the text is there; `at` is behind it then."""
+        """True if the text is found; `at` is then behind it."""
         found = self.text.find(text, begin)
         if found >= 0:
             self.at = found + len(text)
@@ -169,7 +169,7 @@ class Reader:
         self.shape.open_bracket()
 
     def closing(self) -> None:
-        """Of a text that is too long anyway nothing is read past its rows: what is behind them depends on their number."""
+        """Of a text longer than the limit, nothing after the rows is read: it depends on their number."""
         self.at += 1
         if self.shape.close_bracket():
             self.at = self.match(_ROWS) if self.is_whole else len(self.text)
@@ -184,7 +184,7 @@ class Reader:
             self.shape.comma()
 
     def dashes(self) -> None:
-        """`-- ...`: in MySQL only before white space, else two signs."""
+        """`-- ...`: in MySQL only before white space, otherwise two signs."""
         is_comment = self.text[self.at + 2 : self.at + 3] <= " "
         if is_comment or not self.is_of("mysql", "other"):
             self.line_comment()
@@ -195,7 +195,7 @@ class Reader:
             self.cut()
 
     def slashes(self) -> None:
-        """`// ...`: a comment in H2 and HSQLDB; where the dialect is not known it may be an operator."""
+        """`// ...`: a comment in H2 and HSQLDB; it may be an operator if the dialect is unknown."""
         if self.is_of("other") or (self.is_of("standard") and _QUOTES.search(self.text, self.at, self.match(_LINE))):
             self.cut()
         elif self.is_of("standard"):
@@ -204,7 +204,7 @@ class Reader:
             self.sign("/")
 
     def hash(self) -> None:
-        """A comment in MySQL, an operator or a part of names elsewhere."""
+        """A comment in MySQL, an operator or part of a name elsewhere."""
         if self.is_of("mysql"):
             self.line_comment()
         elif self.is_of("other"):
@@ -213,7 +213,7 @@ class Reader:
             self.sign("#")
 
     def line_comment(self) -> None:
-        """It ends with the line; whether a lone carriage return ends one is sure in PostgreSQL only."""
+        """Ends at the end of the line; only in PostgreSQL does a lone carriage return certainly end a line."""
         text = self.text
         end = self.match(_LINE)
         is_sure = text[end : end + 1] != "\r" or text[end + 1 : end + 2] in ("", "\n")
@@ -224,7 +224,7 @@ class Reader:
             self.cut()
 
     def block_comment(self) -> None:
-        """They nest in PostgreSQL and SQL Server; what MySQL executes of a comment may hold texts with the sign of its end."""
+        """Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may contain strings with the end sign."""
         text, at = self.text, self.at
         depth = 0
         to = at
@@ -249,7 +249,7 @@ class Reader:
         self.shape.blank()
 
     def pass_over(self, quote: str, backslash: int) -> bool:
-        """Whether it is sure where it ends; if so `at` is there. A doubled quote is part of the text."""
+        """True if its end is certain; `at` is then there. A doubled quote is part of the text."""
         text = self.text
         begin = self.at + 1
         at = text.find(quote, begin)
@@ -267,21 +267,21 @@ class Reader:
         return False
 
     def is_escaped(self, begin: int, at: int) -> bool:
-        """Whether an odd number of backslashes is before the quote."""
+        """True if an odd number of backslashes precedes the quote."""
         before = at
         while before > begin and self.text[before - 1] == "\\":
             before -= 1
         return (at - before) % 2 == 1
 
     def is_inside(self, at: int) -> bool:
-        """A quote with a word behind it does not end a literal: the backslash before it is an escape, and so are the others."""
+        """A quote followed by a word does not end a literal: the backslash before it is an escape, and so are the others."""
         is_inside = _NAME_CHAR.match(self.text, at + 1) is not None
         if is_inside:
             self.backslash = _ESCAPE
         return is_inside
 
     def is_triple(self, quotes: str) -> bool:
-        """Three quotes begin a literal of several lines, or one that begins with a quote."""
+        """True for three quotes that begin a literal of several lines, or one that begins with a quote."""
         return self.dialect == "other" and self.text.startswith(quotes, self.at)
 
     def plain_string(self) -> None:
@@ -291,7 +291,7 @@ class Reader:
         self.literal(not self.is_triple("'''") and self.pass_over("'", backslash))
 
     def double_quoted(self) -> None:
-        """A name, or in MySQL, SQLite and where the dialect is not known a string, unless nothing but a name can be here."""
+        """A name, or, in MySQL, SQLite and unknown dialects, a string unless only a name is possible here."""
         begin = self.at
         is_string = self.dialect in _WITH_STRINGS
         is_sure = not self.is_triple('"""') and self.pass_over('"', self.backslash if is_string else _PLAIN)
@@ -301,12 +301,12 @@ class Reader:
             self.literal(is_sure)
 
     def is_name(self) -> bool:
-        """Whether what ends here can only be a name: a qualified one, or one where a table, an alias or a column is named."""
+        """True if only a name is possible: a qualified one, or one at the position of a table, an alias or a column."""
         is_qualifier = self.match(_AFTER_QUALIFIER) > self.at
         return self.shape.is_before_name() or is_qualifier or (self.is_of("sqlite") and self.shape.is_before_table())
 
     def quoted_name(self, quote: str, is_doubled: bool) -> None:
-        """Two of the closing quote may be one of the name."""
+        """`is_doubled`: a doubled closing quote is one quote of the name."""
         begin = self.at
         if self.pass_over(quote, _PLAIN) if is_doubled else self.pass_to(quote, begin + 1):
             self.shape.name(self.text[begin : self.at])
@@ -314,7 +314,7 @@ class Reader:
             self.literal(False)
 
     def backtick(self) -> None:
-        """A name in MySQL, SQLite and H2; an operator or a fault elsewhere."""
+        """A name in MySQL, SQLite and H2; an operator or an error elsewhere."""
         if self.is_of("mysql", "sqlite"):
             self.quoted_name("`", True)
         elif self.has_quote("`"):
@@ -325,12 +325,12 @@ class Reader:
             self.sign("`")
 
     def has_quote(self, sign: str) -> bool:
-        """Whether what hides quotes, or is one, is between here and a sign, or the end."""
+        """True if a quote, or a character that can hide one, is before the next sign or the end."""
         close = self.text.find(sign, self.at + 1)
         return _QUOTES.search(self.text, self.at + 1, len(self.text) if close < 0 else close) is not None
 
     def bracket(self) -> None:
-        """`[name]` in SQL Server and SQLite, else the index of an array."""
+        """`[name]` in SQL Server and SQLite, otherwise an array index."""
         if self.is_of("sqlserver", "sqlite"):
             self.quoted_name("]", self.is_of("sqlserver"))
         elif self.is_of("other") and self.has_quote("]"):
@@ -343,7 +343,7 @@ class Reader:
         text, at = self.text, self.at
         end = at if self.is_of("sqlite", "sqlserver") else self.match(_TAG)
         if end > at:
-            # MySQL knows such a string only since its version 9.
+            # MySQL supports such a string only since version 9.
             self.literal(self.pass_to(text[at:end], end) and not self.is_of("mysql"))
         elif self.is_of("sqlserver") and "." <= text[at + 1 : at + 2] <= "9" and text[at + 1] != "/":
             self.at += 1
@@ -367,12 +367,12 @@ class Reader:
             self.shape.name(word)
 
     def alternative(self) -> None:
-        """Oracle's q'[...]': it ends with the bracket that closes, or the same sign, and a quote."""
+        """Oracle's q'[...]': ends with the closing bracket, or the same sign, and a quote."""
         opening = self.text[self.at + 1 : self.at + 2]
         self.literal(self.pass_to(_CLOSING.get(opening, opening) + "'", self.at + 2))
 
 
-# What reads the token that begins with a character.
+# Readers of tokens, by first character.
 _STEPS: dict[str, Callable[[Reader], None]] = {
     **dict.fromkeys(map(chr, range(0x21)), Reader.blanks),
     **dict.fromkeys("_" + string.ascii_letters, Reader.word),

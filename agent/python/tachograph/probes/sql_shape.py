@@ -1,6 +1,6 @@
-"""What becomes of the tokens of a statement? They are put together to its shape.
+"""Assembles the tokens of a statement to its shape.
 
-White space is one blank, rows and lists of values are folded, what is too long is cut. The same rules as `SqlShape.java` of the
+White space is one blank, rows and lists of values are folded, long text is cut. The rules are those of `SqlShape.java` of the
 Java agent and `sql-shape.js` of the Node.js agent. Before: sql, which reads the tokens. After: operations.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-# Characters of a name; what is longer is cut.
+# Maximum length of a name, characters.
 NAME_CHARS_MAX = 1_000
-# What the second and later rows of a bulk insert become.
+# Replaces the second and later rows of a bulk insert.
 _ROWS = "), ..."
 
-# A part of a pattern: a character of a name, as far as folding is concerned; and any other.
+# Parts of a pattern: a character of a name for the purpose of folding; and any other.
 _NAME = r"[A-Za-z0-9_\x80-\U0010ffff]"
 _NO_NAME = r"[^A-Za-z0-9_\x80-\U0010ffff]"
 
@@ -22,19 +22,19 @@ def _words(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.ASCII)
 
 
-# One value of a list: a literal, a parameter, or a word that stands for a value; with a sign, a type, a cast.
+# One value of a list: a literal, a parameter, or a word in place of a value; with a sign, a type, a cast.
 _ITEM = _words(
     r"[-+]? ?(?:(?:date|time|timestamp|interval) )?"
     rf"(?::?\?|null|true|false|default|[:@]{_NAME}+)(?:::{_NAME}+(?:\[\])?)?\Z"
 )
-# What stands before a list of values, or before a row: `in`, `values`, a row, a bracket.
+# Text before a list of values or before a row: `in`, `values`, a row, a bracket.
 _BEFORE_ITEMS = _words(rf"(?:^|{_NO_NAME})(in) ?\Z|(?:(?:^|{_NO_NAME})values? ?|\)(?:, \.\.\.)?, )(row ?)?\Z|\(\Z")
 _BEFORE_ITEMS_CHARS = 12
-# Its values look alike.
+# A folded row: its values look alike.
 _ROW = _words(r"(?:row ?)?\([?, ]*\)\Z")
 _VALUES = _words(rf"(?:^|{_NO_NAME})values? ?\Z")
 _ARRAY = re.compile(r"\[\?(?:, \?)+\]\Z")
-# After these words of SQLite a text in double quotes is the name of a table.
+# After these words of SQLite a text in double quotes is a table name.
 _BEFORE_TABLE = _words(rf"(?:^|{_NO_NAME})(?:(?<!distinct )from|join|into|update|table) \Z")
 _BEFORE_ALIAS = _words(rf"{_NO_NAME}as \Z")
 _TABLE = re.compile(r" [^ ()]+ ?\Z")
@@ -43,25 +43,25 @@ _BEFORE_PASSWORD = _words(
     r"|pragma (?:[^ ]+\.)?(?:hex|text)?(?:re)?key ?[=(]) ?\Z"
 )
 
-# Those of the words that `note` looks for.
+# Lengths of the words that `note` knows.
 _WORD_LENGTHS = (4, 6, 10)
 
-# What a bracket holds.
+# Content of a bracket.
 _OTHER, _LIST, _ROW_OF_VALUES = range(3)
 
 
 class Shape:
     def __init__(self) -> None:
         self.out = ""
-        # The open brackets: where they are, where their row begins, what they hold.
+        # The open brackets: position, begin of the row, content.
         self.open: list[tuple[int, int, int]] = []
-        # Where the value of a list begins that is being written.
+        # Begin of the current value of a list.
         self.item = 0
-        # Where the last `into` ends, unless a bracket was opened since; -1 then.
+        # End of the last `into`, unless a bracket was opened after it; then -1.
         self.into = -1
-        # How many brackets are open inside the column list of an insert; 0 outside one.
+        # Number of open brackets inside the column list of an insert; 0 outside one.
         self.columns = 0
-        # Whether a password may come.
+        # True if a password may follow.
         self.is_secret = False
 
     def blank(self) -> None:
@@ -81,7 +81,7 @@ class Shape:
             self.out = _ARRAY.sub("[?]", self.out)
 
     def name(self, name: str) -> None:
-        """A name as it is; after `identified by` and the like it is a password."""
+        """Copies a name; after `identified by` and similar words it is a password."""
         if self.is_secret and _BEFORE_PASSWORD.search(self.out[-80:]):
             self.value()
         else:
@@ -90,14 +90,14 @@ class Shape:
                 self.note(name.lower())
 
     def note(self, word: str) -> None:
-        """Some words tell what comes."""
+        """Remembers words that determine the meaning of the next token."""
         if word == "into":
             self.into = len(self.out)
         elif word in ("identified", "pragma"):
             self.is_secret = True
 
     def is_before_name(self) -> bool:
-        """Whether only a name can be here: of a qualified one its later part, an alias, a column."""
+        """True if only a name is possible here: the later part of a qualified name, an alias, a column."""
         is_qualified = self.out.endswith(".") and not self.out.endswith("...")
         return self.columns == 1 or is_qualified or _BEFORE_ALIAS.search(self.out[-4:]) is not None
 
@@ -118,7 +118,7 @@ class Shape:
         self.item = len(self.out)
 
     def close_bracket(self) -> bool:
-        """Whether what was closed is one of the rows that `...` stands for."""
+        """Returns True if the closed bracket is one of the rows that `...` replaces."""
         self.drop_blank()
         self.end_item()
         self.out += ")"
@@ -130,9 +130,9 @@ class Shape:
         self.item = len(self.out)
 
     def end_item(self) -> bool:
-        """A value of a list ends: in a list after `in` the first one stands for all; in a row all values look alike.
+        """Ends a value of a list: after `in` the first value replaces all; in a row all values look alike.
 
-        Whether it stands for the values that follow.
+        Returns True if it also replaces the values that follow.
         """
         if not self.open:
             return False
@@ -167,7 +167,7 @@ class Shape:
         is_cut = not is_whole or len(out) > NAME_CHARS_MAX
         rows = out.rfind(_ROWS) if is_cut else -1
         if rows >= 0:
-            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # cut inside a bulk insert: where exactly depends on the data
+            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # cut inside a bulk insert: the exact place depends on the data
         open_list = self.open_list() if is_cut else -1
         if open_list >= 0:
             return out[:open_list][: NAME_CHARS_MAX - 5] + "(?..."
@@ -175,6 +175,6 @@ class Shape:
         return trimmed[: NAME_CHARS_MAX - 3] + "..." if is_cut else trimmed
 
     def open_list(self) -> int:
-        """Where a list of values after `in` was left without its end; -1 where none was."""
+        """Begin of an unclosed list of values after `in`; -1 for none."""
         at, _, holds = self.open[-1] if self.open else (-1, -1, _OTHER)
         return at if holds == _LIST and self.out.startswith("(?", at) else -1

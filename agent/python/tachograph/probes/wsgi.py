@@ -1,4 +1,4 @@
-"""Which requests does a WSGI application answer? `application = tachograph.wsgi(application)`.
+"""Records requests to a WSGI application: `application = tachograph.wsgi(application)`.
 
 A request lasts until its body is exhausted or closed; each step of a streamed body runs on the request's track.
 Before: the server (PEP 3333). After: http_server.
@@ -21,7 +21,7 @@ _INSIDE = "tachograph.request"
 
 
 class Wsgi:
-    """`route`: from an environ to the route's pattern, such as `/ads/{id}`; None: it is the framework's, or guessed."""
+    """`route`: maps an environ to the pattern of the route, such as `/ads/{id}`; None: that of the framework, or a guess."""
 
     def __init__(self, application: Application, route: Optional[Route] = None) -> None:
         self.application = application
@@ -33,7 +33,7 @@ class Wsgi:
             return self.application(environ, start_response)
         try:
             request = _Request(environ, self._route(environ))
-        except Exception:  # an environ that is none
+        except Exception:  # not a valid environ
             return self.application(environ, start_response)
 
         def start(status: str, headers: Any, *exc_info: Any) -> Any:
@@ -73,9 +73,9 @@ class _Request:
         environ[_INSIDE] = True
 
     def answers(self, status: Any) -> None:
-        with contextlib.suppress(AttributeError, TypeError, ValueError):  # what is no status is the server's to refuse
+        with contextlib.suppress(AttributeError, TypeError, ValueError):  # an invalid status is left to the server
             self.status = int(status[:3]) if status[:3].isdigit() else 0
-        self.found = frameworks.route_of(self.environ)  # Flask forgets it before the body is sent
+        self.found = frameworks.route_of(self.environ)  # Flask drops it before the body is sent
 
     def finish(self, thrown: Optional[BaseException]) -> None:
         self.request.finish(self.status, thrown, self.found or frameworks.route_of(self.environ))
@@ -90,7 +90,7 @@ def _request_id(environ: Environ) -> Optional[str]:
 
 
 class _Body:
-    """A body that is made while it is sent."""
+    """A body that is generated while it is sent."""
 
     def __init__(self, body: Iterable[bytes], request: _Request) -> None:
         self.body = body
@@ -124,8 +124,8 @@ class _Body:
 
 
 def wsgi(application: Application, route: Optional[Route] = None) -> Wsgi:
-    """The application, watched.
+    """Wraps the application.
 
-    `route`: from an environ to the route's pattern; None: it is the framework's, or guessed from the path.
+    `route`: maps an environ to the pattern of the route; None: that of the framework, or a guess from the path.
     """
     return Wsgi(application, route)
