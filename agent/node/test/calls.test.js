@@ -1,5 +1,5 @@
-// Is a watched function the same to whoever calls it? Results, exceptions, promises, `this`, `new`, and what the runtime says of
-// rejections that nobody handles.
+// A recorded function behaves the same for its caller: results, exceptions, promises, `this`, `new`, and the runtime's reports of
+// unhandled rejections.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ const tree = (all) => {
   return calls.map((call) => [call.name, nameOf.get(call.parent) ?? null, call.failed]).sort();
 };
 
-test('a result, a receiver and arguments go through', () => {
+test('a result, a receiver and arguments are passed on', () => {
   const all = parts();
   const board = {
     ads: 3,
@@ -32,7 +32,7 @@ test('a result, a receiver and arguments go through', () => {
   assert.deepEqual(tree(all), [['Board.count', null, false]]);
 });
 
-test('an exception goes through', () => {
+test('an exception is passed on', () => {
   const all = parts();
   const error = new TypeError('no');
   const broken = wrap(
@@ -47,7 +47,7 @@ test('an exception goes through', () => {
   assert.deepEqual(tree(all), [['broken', null, true]]);
 });
 
-test('a class is still one', () => {
+test('a class stays a class', () => {
   const all = parts();
   class Ad {
     constructor(title) {
@@ -62,9 +62,9 @@ test('a class is still one', () => {
   assert.ok(new Sub('boat') instanceof Sub);
 });
 
-test('a promise keeps its value, and the call lasts as long', async () => {
+test('a promise keeps its value, and the call lasts until it settles', async () => {
   const all = parts();
-  // A timer counts from the start of the loop's turn: alone it may end early.
+  // A timer counts from the start of the loop's turn, so a timer alone may end early.
   const pass = async (ms) => {
     for (const end = performance.now() + ms; performance.now() < end; await sleep(1));
     return ms;
@@ -88,7 +88,7 @@ test('a rejection keeps its error', async () => {
   assert.deepEqual(tree(all), [['late', null, true]]);
 });
 
-test('a rejection that nobody handles is told of, once', async () => {
+test('an unhandled rejection is reported, once', async () => {
   const all = parts();
   const unhandled = [];
   const before = process.rawListeners('unhandledRejection');
@@ -113,7 +113,7 @@ const EXOTIC = [
   ['null', () => null],
 ];
 for (const [what, make] of EXOTIC) {
-  test(`${what} is handed on as it is`, () => {
+  test(`${what} is passed on unchanged`, () => {
     const all = parts();
     const made = make();
     assert.equal(
@@ -124,7 +124,7 @@ for (const [what, make] of EXOTIC) {
   });
 }
 
-test('calls over awaits, timers and callbacks have the caller that the program sees', async () => {
+test('calls after awaits, timers and callbacks have the right caller', async () => {
   const all = parts();
   const run = (name, fn) => record(all.recorder, name, fn);
   await run('root', async () => {
@@ -173,7 +173,7 @@ test('calls over awaits, timers and callbacks have the caller that the program s
   );
 });
 
-test('many at once stay apart', async () => {
+test('concurrent calls keep their own parents', async () => {
   const all = parts();
   const handle = async (at) => {
     await sleep(at % 7);
@@ -189,7 +189,7 @@ test('many at once stay apart', async () => {
   }
 });
 
-test('a program that runs out of stack gets its own exception, and the recorder goes on', () => {
+test('a program with a stack overflow gets its own exception, and recording continues', () => {
   const all = parts();
   const deeper = wrap(all.recorder, (n) => deeper(n + 1) + 1, 'deeper');
   for (let round = 0; round < 3; round++) {
@@ -200,10 +200,10 @@ test('a program that runs out of stack gets its own exception, and the recorder 
   assert.ok(tree(all).some(([name]) => name === 'after'));
 });
 
-test('wherever the stack ends, what goes out is well formed', () => {
+test('wherever the stack overflows, the frames are well formed', () => {
   const all = parts();
   const fill = (/** @type {number} */ left) => (left > 0 ? fill(left - 1) : 0);
-  // Comes to the end of the stack at ever other places: names, attributes, parts and frames are written there.
+  // Reaches the end of the stack at different places: names, attributes, parts and frames are written there.
   const deeper = (n, step) => {
     record(all.recorder, `name ${n} ${step}`, () => {
       all.recorder.attribute(current(), `key ${n % 50}`, `value ${n % 70} ${step}`);

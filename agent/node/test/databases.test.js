@@ -1,4 +1,4 @@
-// Does data of a database leave the process in the texts of exceptions? All bytes that a program sends are read.
+// The texts of exceptions contain no data of a database. Reads all bytes that a program sends.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -40,7 +40,7 @@ for (const [name, expected] of Object.entries(LIBRARIES)) {
       assert.deepEqual(
         out.trim().split('\n'),
         classes.map((one) => `${one} true`),
-      ); // what the program is told
+      ); // the program gets the full messages
       const { traces } = await tacho.get('/api/traces', { service });
       const told = [];
       for (const { trace_id: id } of traces.filter(({ operation }) => operation === 'outer')) {
@@ -48,7 +48,7 @@ for (const [name, expected] of Object.entries(LIBRARIES)) {
         told.push(spans.map(({ attributes }) => attributes.exception).filter((text) => text !== undefined));
       }
       const heard = wire.heard();
-      assert.ok(heard.includes(classes[0]), 'the exceptions are in what was sent');
+      assert.ok(heard.includes(classes[0]), 'the exceptions were sent');
       assert.equal(heard.includes('s3cret'), messages === 'true');
       if (messages === 'false') {
         const found = told.flat().filter((text) => !text.startsWith('RangeError'));

@@ -1,5 +1,5 @@
-// Does a program end as it would without the agent: when, with which code or signal, and after having said the same? Each way to
-// end is gone twice, without the agent and with it, with the packages that others use for their ends.
+// A program ends as without the agent: at the same time, with the same code or signal and the same output. Each way to end runs
+// twice, without the agent and with it, with packages that install exit handlers.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { Tacho, run, start } from './support/tacho.js';
 
 const WAYS = createRequire(import.meta.url)('./programs/ends.cjs');
-/** Ways that wait for signals, and which ones are tried, after each other where there are several. Others end by themselves. */
+/** Ways that wait for signals, and the signals to send, in sequence if there are several. Other ways end by themselves. */
 const SENT = {
   'no handler': [['SIGTERM'], ['SIGINT'], ['SIGHUP'], ['SIGQUIT'], ['SIGKILL']],
   'no handler, later': [['SIGTERM']],
@@ -50,9 +50,9 @@ for (const name of ['signal-exit3', 'signal-exit4']) {
   SENT[`${name}, taken back`] = [['SIGTERM']];
 }
 
-/** What a way says when the first signal has come. The second one finds it there, or gone: it does not matter to these ways. */
+/** Output of a way after the first signal. The second signal may find it running or ended: these ways accept both. */
 const HEARD = /^(got it|no|last|hook)/m;
-/** How many calls are recorded where it is not a hundred. */
+/** Number of recorded calls if it is not a hundred. */
 const WORKS = {
   'a rejection in a call': 1,
   'a handler after the signal and a call': 200,
@@ -64,7 +64,7 @@ const WORKS = {
 for (const how of ['', ' that is disconnected', ' that is killed']) {
   WORKS[`a cluster${how}`] = 200;
 }
-/** Where the kernel or Node ends the process at once, or the loop does not turn, nobody can send what is left. */
+/** If the kernel or Node ends the process at once, or the loop is blocked, the remaining records cannot be sent. */
 const MAY_BE_LOST =
   /^(a loop without end|a busy thread|a thread that is busy|abort)|beside the last|handler SIG(KILL|QUIT)$|caught badly$/;
 
@@ -83,12 +83,12 @@ async function gone(way, signals, how) {
     program.child.kill(signal);
   }
   const { code, signal, out, err } = await program.ended;
-  // The agent's own lines, and where Node's own loader stands in a stack, may differ.
+  // The agent's own lines, and positions of Node's loader in a stack, may differ.
   const lines = err.split('\n').filter((line) => !/ tachograph: |^ {4}at |^Node\.js v|^$/.test(line));
   return { code, signal, out: out.split('\n').sort(), lines: lines.map((line) => line.replace(/\b\d{3,}\b/g, 'N')) };
 }
 
-/** Without the agent, but with something to import: that alone changes how Node loads a program. */
+/** Without the agent, but with an import: an import alone changes how Node loads a program. */
 const NONE = { flags: ['--import', 'data:text/javascript,'] };
 describe('a program ends as without the agent', { concurrency: 4 }, () => {
   for (const way of WAYS) {

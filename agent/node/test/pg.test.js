@@ -1,4 +1,4 @@
-// Are the statements of `pg` recorded against a real PostgreSQL, in every way they can be executed?
+// Statements of `pg` are recorded with a real PostgreSQL, in all ways to execute them.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

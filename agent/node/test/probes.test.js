@@ -1,4 +1,4 @@
-// Do the rules of a real server reach a real program, from the command line, and does the server know what became of them?
+// Rules of a real server, set by the command line, reach a real program, and the server shows the result.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -31,14 +31,14 @@ async function recorded(service) {
   return now.filter(([name, count]) => count > (earlier.get(name) ?? 0)).map(([name]) => name);
 }
 
-/** Waits until just these are recorded. */
+/** Waits until exactly these are recorded. */
 const untilRecorded = (service, names) =>
   until(`${service}: ${names}`, async () => {
     const found = await recorded(service);
     return found.sort().join() === [...names].sort().join();
   });
 
-/** What the server knows of the one connected agent of a service. */
+/** The state of the one connected agent of a service. */
 async function agent(service) {
   const { data } = await tacho.get('/api/v1/agents', { service });
   const connected = data.agents.filter(({ left }) => left === null);
@@ -46,7 +46,7 @@ async function agent(service) {
   return connected[0];
 }
 
-/** `tacho probes ...`: what it printed as JSON, and its status. A switch waits for the answers of the agents. */
+/** `tacho probes ...`: its JSON output and its status. A switch waits for the answers of the agents. */
 async function probes(verb, ...args) {
   const patience = verb === 'clear' ? [] : ['--wait', '60s'];
   const { code, out, err } = await tacho.command('probes', verb, ...args, ...patience, '--json');
@@ -95,7 +95,7 @@ test('probes are switched off and on again', async () => {
   await end();
 });
 
-test('a trace without the calls that are off is whole', async () => {
+test('a trace without the switched-off calls is complete', async () => {
   const service = 'whole';
   await probes('off', 'shop.Board.post', '--service', service);
   await probes('off', 'http-client', '--service', service);
@@ -104,7 +104,7 @@ test('a trace without the calls that are off is whole', async () => {
   const whole = [TURN, `  ${SERVER}`, `    ${PRICE}`, `    ${PRICE}`].join('\n');
   await until('a whole trace', async () => {
     const { traces } = await tacho.get('/api/traces', { service });
-    // The newest may be half there: the two strands of a trace are sent apart.
+    // The newest may be incomplete: the two strands of a trace are sent separately.
     const newest = traces.filter(({ operation }) => operation === TURN).slice(0, 5);
     const found = await Promise.all(newest.map(async ({ trace_id }) => (await tacho.get(`/api/traces/${trace_id}`)).spans));
     const outlines = found.map((spans) => outline(spans).join('\n'));

@@ -1,4 +1,4 @@
-// Does the client keep its side of the conversation? Greeting, numbers, acknowledgements, repetition, patience, refusals.
+// The client follows the protocol: greeting, numbers, acknowledgements, repetition, waiting, refusals.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
@@ -28,7 +28,7 @@ function conversation(limits) {
   const all = parts(limits);
   const { session, outbox, dictionary, totals, log } = all;
   const protocol = new Protocol({ session: session.bytes, pairs: [['service', 's']], outbox, dictionary, totals, log });
-  /** What goes out now: types, and numbers of DATA frames. */
+  /** Frames to send now: types, and numbers of DATA frames. */
   const said = (now, bytesMax = 2 ** 20) => {
     const reader = new FrameReader();
     for (let chunk = protocol.next(now, bytesMax); chunk !== null; chunk = protocol.next(now, bytesMax)) reader.push(chunk);
@@ -56,7 +56,7 @@ test('a connection begins with HELLO, and nothing else until WELCOME', () => {
   assert.deepEqual(said(2), ['PING', 'DICT', 'DATA 1']);
 });
 
-test('definitions go before the frame that needs them, once a connection', () => {
+test('definitions are sent before the frame that needs them, once per connection', () => {
   const { protocol, said, call } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0), 0);
@@ -68,7 +68,7 @@ test('definitions go before the frame that needs them, once a connection', () =>
   assert.deepEqual(said(2), ['DICT', 'DATA 3']);
 });
 
-test('frames stay until they are acknowledged, and are said again after a reconnect', () => {
+test('frames stay until they are acknowledged, and are sent again after a reconnect', () => {
   const { protocol, said, call, outbox } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0), 0);
@@ -91,7 +91,7 @@ test('frames stay until they are acknowledged, and are said again after a reconn
   assert.deepEqual(said(6), ['DATA 6']);
 });
 
-test('the server is heard to the byte', () => {
+test('bytes of the server may arrive in pieces of any size', () => {
   const { protocol, said, call, outbox } = conversation();
   protocol.connected(0);
   call('a');
@@ -101,7 +101,7 @@ test('the server is heard to the byte', () => {
   assert.ok(outbox.isAcknowledged());
 });
 
-test('PING comes each heartbeat, and sooner when something was dropped', () => {
+test('PING is sent at each heartbeat, and sooner after dropped records', () => {
   const { protocol, said, totals } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0, 1_000), 0);
@@ -114,7 +114,7 @@ test('PING comes each heartbeat, and sooner when something was dropped', () => {
   assert.deepEqual(said(1_500), []);
 });
 
-test('WAIT holds DATA back, not PING', () => {
+test('WAIT stops DATA, not PING', () => {
   const { protocol, said, call, log } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0, 1_000), 0);
@@ -130,7 +130,7 @@ test('WAIT holds DATA back, not PING', () => {
   assert.match(log.lines.join(), /asked to wait/);
 });
 
-test('REJECT is counted and told', () => {
+test('REJECT is counted and logged', () => {
   const { protocol, totals, log } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0), 0);
@@ -168,7 +168,7 @@ for (const [code, pauseMs, isKept] of CODES) {
   });
 }
 
-test('what is no tacho server is found out', () => {
+test('another kind of server is detected', () => {
   const { protocol } = conversation();
   protocol.connected(0);
   assert.throws(() => protocol.take(Buffer.from('SSH-2.0-OpenSSH_9.9\r\n'), 0), Damaged);
@@ -177,7 +177,7 @@ test('what is no tacho server is found out', () => {
   assert.throws(() => protocol.take(ack(1), 0), { message: /came before WELCOME/ });
 });
 
-test('a frame of a later version is stepped over', () => {
+test('a frame of a later version is skipped', () => {
   const { protocol } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0), 0);
@@ -186,7 +186,7 @@ test('a frame of a later version is stepped over', () => {
   assert.equal(protocol.state, 'open');
 });
 
-test('silence is noticed', () => {
+test('silence is detected', () => {
   const { protocol } = conversation();
   assert.equal(protocol.silence(1e9), null);
   protocol.connected(0);
@@ -197,7 +197,7 @@ test('silence is noticed', () => {
   assert.match(protocol.silence(8_001), /3000 ms/);
 });
 
-test('a piece is no longer than it may be, by more than a frame', () => {
+test('a piece exceeds its limit by at most one frame', () => {
   const { protocol, call } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0), 0);
@@ -205,7 +205,7 @@ test('a piece is no longer than it may be, by more than a frame', () => {
   assert.ok(protocol.next(0, 1_000).length < 20_000);
 });
 
-test('samples and entries carry the labels of the process, and faults are named', () => {
+test('samples and entries carry the labels of the process, and invalid ones are logged', () => {
   const all = parts();
   const { samples, totals, log } = all;
   samples.sample({ __name__: 'queue', of: 'mail' }, 1.5);
@@ -246,7 +246,7 @@ test('series are bounded', () => {
   assert.equal(totals.samplesDropped, 20_000 - 16_384);
 });
 
-/** Outages at given times; what is dropped is told as `calls samples entries`; `looks`: the clock is looked at. */
+/** Outages at given times; dropped records as `calls samples entries`; `looks`: a periodic check. */
 const OUTAGES = [
   [
     'one',
@@ -270,7 +270,7 @@ const OUTAGES = [
     ['cannot: at 0', 'connected after 2 s; 5 calls, 1 samples and 0 entries were', 'lost: at 61', 'again after 3 s; nothing was'],
   ],
   [
-    'a server that welcomes and refuses in one breath, and is away',
+    'a server that sends WELCOME and ERROR at once, and is then away',
     [
       [0, 'fails'],
       [1, 'cannot'],
@@ -307,7 +307,7 @@ const OUTAGES = [
     ['lost: at 0', 'again after 1 s; nothing was', 'lost: at 60', 'again after 59 s; nothing was'],
   ],
   [
-    'those in a minute are told together when it is over',
+    'outages within a minute are logged together when it is over',
     [
       [0, 'fails'],
       [1, 'opens'],
@@ -332,11 +332,11 @@ const OUTAGES = [
       'lost: at 0',
       'again after 1 s; nothing was',
       'past 2 times; 2 calls, 1 samples and 2 entries were',
-      'past once; nothing was', // the minute began anew
+      'past once; nothing was', // a new minute began
     ],
   ],
   [
-    'one that ends after the minute, without a try since',
+    'one that ends after the minute, without an attempt since',
     [
       [0, 'cannot'],
       [1, 'opens'],
@@ -360,7 +360,7 @@ const OUTAGES = [
     ['lost: at 0', 'again after 1 s; nothing was', 'past once; nothing was'],
   ],
   [
-    'while another one is on, nobody is called connected',
+    'during another outage, no line says connected',
     [
       [0, 'fails'],
       [1, 'opens'],
@@ -378,7 +378,7 @@ const OUTAGES = [
   ],
 ];
 for (const [name, steps, expected] of OUTAGES) {
-  test(`each outage is told, at most one a minute, and its end: ${name}`, () => {
+  test(`each outage is logged, at most one per minute, and its end: ${name}`, () => {
     const { totals, log } = parts();
     const outage = new Outage('s:1', totals, log);
     for (const [seconds, what] of steps) {
@@ -396,14 +396,14 @@ for (const [name, steps, expected] of OUTAGES) {
     const short = (line) =>
       line
         .replace(/^(lost|cannot)[a-z ]+ s:1: (.*); the program goes on, the agent keeps trying$/, '$1: $2')
-        .replace(/^connected again to s:1(.*) dropped meanwhile$/, 'again$1')
-        .replace(/^connected to s:1 again; it was away (.*) since the last line;(.*) dropped meanwhile$/, 'past $1;$2')
-        .replace(/^connected to s:1(.*?)( dropped meanwhile)?$/, 'connected$1');
+        .replace(/^connected again to s:1(.*) dropped in the meantime$/, 'again$1')
+        .replace(/^connected to s:1 again; it was away (.*) since the last line;(.*) dropped in the meantime$/, 'past $1;$2')
+        .replace(/^connected to s:1(.*?)( dropped in the meantime)?$/, 'connected$1');
     assert.deepEqual(log.lines.map(short), expected);
   });
 }
 
-test('what the server refuses is dropped in the outage', async () => {
+test('refused records count as dropped in the outage', async () => {
   const { protocol, outbox, totals, log, call } = conversation();
   let isFirst = true;
   const server = createServer((socket) => {
@@ -419,14 +419,14 @@ test('what the server refuses is dropped in the outage', async () => {
     link.start();
     await until('the second connection', () => totals.connects === 2);
     assert.equal(outbox.isAcknowledged(), true);
-    assert.match(log.lines.at(-1), /^connected again to .*; 1 calls, 0 samples and 0 entries were dropped meanwhile$/);
+    assert.match(log.lines.at(-1), /^connected again to .*; 1 calls, 0 samples and 0 entries were dropped in the meantime$/);
   } finally {
     link.end();
     server.close();
   }
 });
 
-test('outages that are past are told when the minute is over, and at the end', async () => {
+test('past outages are logged when the minute is over, and at the end', async () => {
   const { protocol, totals, log } = conversation();
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -436,7 +436,7 @@ test('outages that are past are told when the minute is over, and at the end', a
   const link = new Link({ address: { host: '127.0.0.1', port: server.address().port }, protocol, totals, log });
   const { outage } = link;
   const past = (often) =>
-    `connected to ${outage.server} again; it was away ${often} since the last line; nothing was dropped meanwhile`;
+    `connected to ${outage.server} again; it was away ${often} since the last line; nothing was dropped in the meantime`;
   const away = async (connects) => {
     link.socket.destroy(new Error('gone'));
     await until(`connection ${connects}`, () => totals.connects === connects && protocol.state === 'open');

@@ -1,4 +1,4 @@
-// Do calls that overlap in any way come out with their parents, times and attributes, properly nested?
+// Overlapping calls are decoded with their parents, times and attributes, properly nested.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { parts, random } from './support/parts.js';
 
 const hex = ({ high, low }) => high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0');
 
-/** What the decoder should have found of a call. */
+/** The expected decoded state of a call. */
 function expected({ session, clock }, call, model) {
   const { trace, number } = call.strand;
   return {
@@ -23,7 +23,7 @@ function expected({ session, clock }, call, model) {
   };
 }
 
-/** Waits until the clock has moved, so that calls have times of their own. */
+/** Waits until the clock has advanced, so that calls have distinct times. */
 function tick() {
   for (const until = performance.now() + 0.002; performance.now() < until;);
 }
@@ -31,7 +31,7 @@ function tick() {
 /**
  * Calls begin below random ones and end in random order, with attributes and sweeps in between.
  * @param {number} seed
- * @param {{ nested?: number }} how of ten calls, so many end innermost first
+ * @param {{ nested?: number }} how of ten calls, the number that end innermost first
  */
 function play(seed, { nested = 5 } = {}) {
   const all = parts();
@@ -73,7 +73,7 @@ function play(seed, { nested = 5 } = {}) {
       models.get(key(call)).attributes.n = step;
       models.get(key(call)).isTold = step;
     } else if (next(4) === 0) {
-      // Attributes that no event of their strand comes after are lost with a sweep, so it comes right after events only.
+      // Attributes without a later event of their strand are lost in a sweep, so it follows events only.
       if (all.recorder.active.every((strand) => strand.part.eventCount > 0)) recorder.sweep(true);
     }
     tick();
@@ -119,7 +119,7 @@ test('calls that end innermost first are one segment', () => {
   assert.deepEqual(all.decoded().parts, [{ segment: 0, part: 0 }]);
 });
 
-test('a call whose caller goes on beside it is a segment of its own', () => {
+test('a call that runs concurrently with its caller is a segment of its own', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const root = all.recorder.enter(undefined, operation);
@@ -151,7 +151,7 @@ test('a long segment is cut into parts, and a deep one into fewer', () => {
   assert.ok(found.parts.length < 12, `${found.parts.length} parts`);
 });
 
-test('who called from elsewhere is the parent, and a call that is sent on says who calls', () => {
+test('a remote caller is the parent, and an outgoing header names the call', () => {
   const all = parts({ session: '0f1e2d3c4b5a69788796a5b4c3d2e1f0' });
   const operation = all.dictionary.operation(2, 'GET /');
   const remote = parse('00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00');
@@ -169,7 +169,7 @@ test('who called from elsewhere is the parent, and a call that is sent on says w
   assert.equal(all.recorder.traceparent(LEFT_OUT), null);
 });
 
-test('what happens long after its caller has ended is a trace of its own', () => {
+test('a call long after the end of its caller is a trace of its own', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const root = all.recorder.enter(undefined, operation);
@@ -184,7 +184,7 @@ test('what happens long after its caller has ended is a trace of its own', () =>
   assert.equal(calls.get('2/0').parent, null);
 });
 
-test('a queue without room leaves out whole trees and counts them', () => {
+test('a full queue drops whole trees and counts them', () => {
   const all = parts({ queue: 70_000 });
   const operation = all.dictionary.operation(1, 'a');
   let entered = 0;
@@ -202,7 +202,7 @@ test('a queue without room leaves out whole trees and counts them', () => {
   assert.ok([...calls.values()].every((call) => call.end !== null));
 });
 
-test('memory of open calls is bounded, and given back', () => {
+test('memory of open calls is bounded, and released', () => {
   const all = parts({ pending: 64_000 });
   const operation = all.dictionary.operation(1, 'a');
   const open = Array.from({ length: 1_000 }, () => all.recorder.enter(undefined, operation));
@@ -220,7 +220,7 @@ test('memory of open calls is bounded, and given back', () => {
   assert.ok([...calls.values()].every((call) => call.end !== null));
 });
 
-test('a segment takes so many attributes and no more', () => {
+test('the attributes of a segment are bounded', () => {
   const all = parts();
   const call = all.recorder.enter(undefined, all.dictionary.operation(1, 'a'));
   for (let at = 0; at < 4_200; at++) all.recorder.attribute(call, 'n', at);
@@ -229,7 +229,7 @@ test('a segment takes so many attributes and no more', () => {
   assert.equal(all.decoded().calls.get('0/0').attributes.n, 4_095);
 });
 
-test('a call that ended stays as it was', () => {
+test('an ended call does not change', () => {
   const all = parts();
   const call = all.recorder.enter(undefined, all.dictionary.operation(1, 'a'));
   all.recorder.exit(call);
@@ -240,7 +240,7 @@ test('a call that ended stays as it was', () => {
   assert.deepEqual([found.failed, found.attributes], [false, {}]);
 });
 
-test('an exception is told of where it appeared and where it left', () => {
+test('an exception is recorded where it appeared and where it left', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const [root, middle, inner] = [0, 1, 2].reduce((open) => [...open, all.recorder.enter(open.at(-1), operation)], []);
@@ -260,7 +260,7 @@ class Custom extends Error {
   }
 }
 class PrismaClientValidationError extends Error {}
-/** A bundler has shortened its name. */
+/** The class name after bundling. */
 class Custom2 extends Error {}
 class MongooseError extends Error {}
 class Below extends MongooseError {}
@@ -309,7 +309,7 @@ for (const [error, text] of EXCEPTIONS) {
   test(`exception ${text}`, () => assert.equal(exceptionText(error), text));
 }
 
-test('a fault of the recorder costs a trace, not the program', () => {
+test('an internal error loses a trace and does not affect the program', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const root = all.recorder.enter(undefined, operation);
@@ -328,7 +328,7 @@ test('a fault of the recorder costs a trace, not the program', () => {
   assert.match(all.log.lines[0], /Maximum call stack/);
 });
 
-test('a request is named when it ends, in whichever part that is', () => {
+test('a request gets its name at its end, in any part', () => {
   const { recorder, dictionary, decoded } = parts();
   const name = (text) => dictionary.operation(2, text);
   for (const isLong of [false, true]) {

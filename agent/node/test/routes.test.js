@@ -1,4 +1,4 @@
-// Are requests named by the routes of real frameworks, however many paths there are, and by no path that nobody has?
+// Requests are named by the routes of real frameworks, for any number of paths, and never by unknown paths.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -13,9 +13,9 @@ after(() => tacho.close());
 
 const ROUTES = { '/users/:name': 20, '/missing/:name': 3, '/broken/:name': 3, '/shops/:shop/inner/:name': 1 };
 const NOT_FOUND = { '(not found)': 20 };
-/** More than there are names for paths without a route. */
+/** More than the number of names for paths without a route. */
 const MANY = { ...ROUTES, '/users/:name': 1_100 };
-/** Express tells of the path that a router is mounted at only what it is now. */
+/** Express gives only the current value of a router's mount path. */
 const EXPRESS = {
   ...MANY,
   '/shops/:shop/inner/:name': undefined,

@@ -1,5 +1,4 @@
-// Are the rules of a server followed? Patterns and their order by the vectors that the agents share, states of calls, what is
-// counted, and what is answered.
+// Rules of a server: patterns and their order (vectors shared by the agents), states of calls, counts, and reports.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -55,12 +54,12 @@ const KINDS = [
   ['http-server', METHOD, 'http-server', true],
 ];
 for (const [pattern, kind, name, expected] of KINDS) {
-  test(`${pattern} ${expected ? 'fits' : 'does not fit'} ${name} of kind ${kind}`, () => {
+  test(`${pattern} ${expected ? 'matches' : 'does not match'} ${name} of kind ${kind}`, () => {
     assert.equal(new Rules([{ state: OFF, pattern }]).decide(kind, name) === 0, expected);
   });
 }
 
-test('what decides is the last that fits, whatever is asked first', () => {
+test('the last matching rule decides, whatever the order of the search', () => {
   const draw = random(7);
   const pick = (from) => from[draw(from.length)];
   const plain = ['shop', 'a', 'ab', 'b', 'Board', 'find'];
@@ -83,7 +82,7 @@ for (const make of [
   (at) => `..*Service${at}.find*`,
   (at) => `shop..part*..*${at}x*`,
 ]) {
-  test(`a long list is held against a name only where it may fit: ${make(7)}`, (t) => {
+  test(`a pattern of a long list is matched only with names that contain its text: ${make(7)}`, (t) => {
     const patterns = [...Array.from({ length: 1_000 }, (_, at) => make(at)), 'shop..Board.find_7'];
     const rules = new Rules(patterns.map((pattern) => ({ state: OFF, pattern })));
     const { mock } = t.mock.method(Pattern.prototype, 'fits');
@@ -103,14 +102,14 @@ const FAULTS = [
   [{ state: OFF, pattern: '' }, /^a dot is out of place in the pattern: $/],
 ];
 for (const [given, fault] of FAULTS) {
-  test(`a rule that cannot be followed says why: ${given.pattern}`, () => {
+  test(`an invalid rule has a reason: ${given.pattern}`, () => {
     const rules = new Rules([given, { state: OFF, pattern: 'a' }]);
     assert.match(rules.list[0].fault, fault);
     assert.deepEqual([rules.decide(METHOD, 'a'), rules.decide(METHOD, 'b')], [1, -1]);
   });
 }
 
-/** The parts of an agent, with a switchboard whose answers are kept. */
+/** The parts of an agent, with a switchboard whose reports are collected. */
 function switched(rules = []) {
   const all = parts();
   const answers = [];
@@ -128,7 +127,7 @@ function switched(rules = []) {
   return { ...all, switchboard, answers, waiting, take, state };
 }
 
-/** What a PROBED says: `revision on aggregated off`, then `matched fault` of each rule. */
+/** The content of a PROBED: `revision on aggregated off`, then `matched fault` of each rule. */
 function answered(frame) {
   const reader = new FrameReader();
   reader.push(frame);
@@ -143,14 +142,14 @@ function answered(frame) {
   return [counts, ...rules];
 }
 
-/** Names of the calls that were recorded, each behind its caller's. */
+/** Names of the recorded calls, each after that of its caller. */
 const recorded = (all) => {
   const calls = [...all.decoded().calls.values()];
   const nameOf = new Map(calls.map((call) => [call.span, call.name]));
   return calls.map((call) => `${nameOf.get(call.parent) ?? ''}>${call.name}${call.failed ? '!' : ''}`);
 };
 
-test('what is known is decided when rules come, what is new when it is named', () => {
+test('known operations are decided when rules arrive, new ones when they are named', () => {
   const all = switched();
   const known = [all.state('Board.post'), all.state('Price.of')];
   all.take('0 *', '1 Board', '2 Price.*');
@@ -162,7 +161,7 @@ test('what is known is decided when rules come, what is new when it is named', (
   assert.deepEqual([all.state('Board.post'), all.state('Price.of'), all.state('new')], [ON, ON, ON]);
 });
 
-test('each list is answered, and what changes since is told again, soon, then ever later, and soon again after 5 s', () => {
+test('each list is answered, and changes are reported after pauses that grow to 5 s and then start again', () => {
   const all = switched();
   for (const name of ['Board.post', 'Board.find', 'Price.of']) all.state(name);
   all.state('GET /ads', KIND.HTTP_SERVER);
@@ -175,7 +174,7 @@ test('each list is answered, and what changes since is told again, soon, then ev
   ]);
   let at = all.switchboard.toldAt;
   let count = 4;
-  // After the last answer: when news comes, and when it is told.
+  // After the last report: when news arrives, and when it is reported.
   const rising = [200, 400, 800, 1_600, 3_200, 5_000].map((pause) => [0, pause]);
   const late = [4_999, 5_001, 3_600_000].map((quiet) => [quiet, quiet]);
   const steps = [...rising, ...rising, [0, 200], late[0], [0, 800], late[1], ...rising, late[2], [0, 200], [0, 400]];
@@ -190,20 +189,20 @@ test('each list is answered, and what changes since is told again, soon, then ev
   }
   const { length } = all.answers;
   all.switchboard.tell(at + 11_000);
-  assert.equal(all.answers.length, length, 'nothing is new');
+  assert.equal(all.answers.length, length, 'no news');
   all.switchboard.closed();
   all.state('one more');
   all.switchboard.tell(at + 20_000);
-  assert.equal(all.answers.length, length, 'nobody has asked on this connection');
+  assert.equal(all.answers.length, length, 'no PROBES on this connection');
 });
 
-test('without a connection the rules hold on', () => {
+test('without a connection the rules stay in force', () => {
   const all = switched(['0 *']);
   all.switchboard.closed();
   assert.equal(all.state('a'), OFF);
 });
 
-test('many rules for many operations are decided in slices, and the answer comes at the end', () => {
+test('many rules for many operations are decided in slices, and the report follows at the end', () => {
   const all = switched();
   for (let at = 0; at < 5_000; at++) all.state(`com.shop.a${at}.Board.post`);
   const rules = Array.from({ length: 1_000 }, (_, at) => `0 com.shop.b${at}..*Service.*o*s*`);
@@ -217,7 +216,7 @@ test('many rules for many operations are decided in slices, and the answer comes
   assert.equal(all.answers[1][8], '1');
 });
 
-test('a list that comes while another is decided takes its place', () => {
+test('a list that arrives while another is decided replaces it', () => {
   const all = switched();
   for (let at = 0; at < 5_000; at++) all.state(`com.shop.a${at}.Board.post`);
   all.take(...Array.from({ length: 1_000 }, (_, at) => `0 com.shop.b${at}..*Service.*o*s*`));
@@ -227,7 +226,7 @@ test('a list that comes while another is decided takes its place', () => {
   assert.deepEqual(all.answers.at(-1), ['3 0 0 5000', '5000']);
 });
 
-test('what is off is not recorded, and what it calls is its caller’s', async () => {
+test('a call that is off is not recorded, and calls inside it belong to its caller', async () => {
   const all = switched();
   const { recorder } = all;
   const price = wrap(recorder, (n) => record(recorder, 'Price.tax', () => n), 'Price.of');
@@ -253,7 +252,7 @@ test('what is off is not recorded, and what it calls is its caller’s', async (
   );
 });
 
-test('a class that is off is still one', () => {
+test('a class that is off stays a class', () => {
   const all = switched(['0 *']);
   class Ad {}
   const Watched = wrap(all.recorder, Ad, 'Ad');
@@ -264,7 +263,7 @@ test('a class that is off is still one', () => {
   assert.deepEqual(recorded(all), []);
 });
 
-test('calls that are open end as they were entered', async () => {
+test('open calls end the way they were entered', async () => {
   const all = switched();
   const held = record(all.recorder, 'held', () => sleep(5));
   all.take('0 *');
@@ -274,7 +273,7 @@ test('calls that are open end as they were entered', async () => {
   assert.deepEqual(recorded(all), ['>held']);
 });
 
-test('what is aggregated is counted, with its caller, and recorded calls inside are the outer one’s', async () => {
+test('an aggregated call is counted with its caller, and recorded calls inside belong to the outer recorded call', async () => {
   const all = switched(['2 Price.*']);
   const { recorder } = all;
   const tax = wrap(
@@ -319,7 +318,7 @@ test('what is aggregated is counted, with its caller, and recorded calls inside 
   assert.equal(of_('tacho_agent_aggregated_other_total'), 0);
 });
 
-test('a count that does not change is told once a minute', () => {
+test('an unchanged count is sent once a minute', () => {
   const all = switched(['2 *']);
   record(all.recorder, 'a', () => 1);
   const told = (now) => {
@@ -331,7 +330,7 @@ test('a count that does not change is told once a minute', () => {
   assert.deepEqual([told(0), told(59_000), told(61_000), told(62_000)], [ONE_PAIR, 1, ONE_PAIR, 1]);
 });
 
-test('pairs are bounded, and the sums hold', () => {
+test('pairs are bounded, and the sums stay complete', () => {
   const all = switched(['2 *']);
   const { recorder } = all;
   for (let at = 0; at < 600; at++) {
@@ -346,7 +345,7 @@ test('pairs are bounded, and the sums hold', () => {
   assert.ok(others > 600 && others < 3_600, `${others}`);
 });
 
-test('a call that gets another name before it ends is counted under that one only', () => {
+test('a call that is renamed before its end is counted under the new name only', () => {
   const all = switched(['2 *']);
   const { recorder } = all;
   const operation = (name) => all.dictionary.operation(KIND.METHOD, name);
@@ -365,7 +364,7 @@ test('a call that gets another name before it ends is counted under that one onl
   ]);
 });
 
-test('wherever the stack ends in a call that is counted, the program gets its own exception', () => {
+test('wherever the stack overflows in a counted call, the program gets its own exception', () => {
   const all = switched(['2 *']);
   const deeper = wrap(all.recorder, (n) => deeper(n + 1) + 1, 'deeper');
   assert.throws(() => deeper(0), RangeError);
@@ -374,7 +373,7 @@ test('wherever the stack ends in a call that is counted, the program gets its ow
   assert.ok(all.recorder.tallies.all.length >= 2);
 });
 
-test('a list that claims too many rules is damage', () => {
+test('a list that claims too many rules is invalid', () => {
   const reader = new FrameReader();
   reader.push(finishFrame(beginFrame(new Bytes(16)).varint(1).varint(1_001), FRAME.PROBES).copy());
   const { body } = reader.next();

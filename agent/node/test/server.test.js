@@ -1,4 +1,4 @@
-// Does what a real program does arrive at a real server, whatever happens to either of them?
+// Records of a real program arrive at a real server, whatever happens to either of them.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -41,7 +41,7 @@ for (const [program, flags] of WAYS) {
     assert.deepEqual(stock.attributes, { 'http.path': '/stock/17', 'http.status': 200 });
     assert.deepEqual([cart.kind, spans[2].kind, cart.thread], ['http-server', 'http-client', 'main']);
     for (const [at, span] of spans.entries()) {
-      assert.ok(at === 0 || span.duration_ns <= spans[at - 1].duration_ns, 'a call takes no longer than its caller waits');
+      assert.ok(at === 0 || span.duration_ns <= spans[at - 1].duration_ns, 'a call takes at most as long as its caller');
     }
     const { traces: byId } = await tacho.get('/api/traces', { service, request_id: 'cjs-1' });
     assert.equal(byId.length, 1);
@@ -65,7 +65,7 @@ for (const [how, code, signal, out] of ENDINGS) {
       const operations = await tacho.operations(service);
       assert.equal(operations.get('inner')?.count, 100, program.err);
       if (how === 'own handler') assert.equal(operations.get('goodbye').count, 1);
-      // The last counts of the agent: a program as short as these has no others.
+      // The agent's final counts: such a short program has no others.
       const ended = how === 'natural' || how === 'own handler' ? 101 : 100;
       const told = (name) => tacho.value(`tacho_agent_${name}_total{service="${service}",kind="execution"}`);
       assert.deepEqual([await told('sent'), await told('dropped')], [ended, 0]);
@@ -75,7 +75,7 @@ for (const [how, code, signal, out] of ENDINGS) {
   }
 }
 
-test('without a server the program runs as ever and ends at once', async () => {
+test('without a server the program runs as usual and ends at once', async () => {
   const nowhere = { records: '127.0.0.1:1' };
   const ended = await run(nowhere, 'endings.js', { args: ['natural', '300'] });
   assert.deepEqual([ended.code, ended.out], [0, 'beforeExit 1\n']);
@@ -85,7 +85,7 @@ test('without a server the program runs as ever and ends at once', async () => {
   assert.equal(lines.length, 2, ended.err);
 });
 
-test('a server that never answers holds nobody up', async () => {
+test('a server that never answers does not delay the program', async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1');
   await new Promise((done) => silent.once('listening', done));
   const records = `127.0.0.1:${silent.address().port}`;
@@ -95,7 +95,7 @@ test('a server that never answers holds nobody up', async () => {
   silent.close();
 });
 
-test('what is no tacho server is named', async () => {
+test('another kind of server is logged', async () => {
   const other = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1');
   await new Promise((done) => other.once('listening', done));
   const records = `127.0.0.1:${other.address().port}`;
@@ -105,14 +105,14 @@ test('what is no tacho server is named', async () => {
   other.close();
 });
 
-test('switched off it does nothing', async () => {
+test('a disabled agent does nothing', async () => {
   const service = 'off';
   const ended = await run(tacho, 'endings.js', { args: ['natural', '0'], service, env: { TACHO_ENABLED: 'false' } });
   assert.deepEqual([ended.code, ended.err], [0, '']);
   assert.equal((await tacho.operations(service)).size, 0);
 });
 
-test('wrong settings are named, and the program starts', async () => {
+test('wrong settings are logged, and the program starts', async () => {
   const env = { TACHO_QUEUE: 'much', TACHO_PROBES: '*,oracle', TACHO_SERVIC: 'x', TACHO_INCLUDE: 'shop..*' };
   const ended = await run(tacho, 'endings.js', { args: ['natural', '0'], env });
   assert.equal(ended.code, 0);
@@ -125,7 +125,7 @@ test('wrong settings are named, and the program starts', async () => {
   ]);
 });
 
-test('a log that cannot be written to is told on standard error', async () => {
+test('an unwritable log is reported on standard error', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'tachograph-node-log-'));
   try {
     const queue = /TACHO_QUEUE=5: at least 64KiB is needed; using 16MiB\n/;
@@ -134,7 +134,7 @@ test('a log that cannot be written to is told on standard error', async () => {
     const { err } = await run(tacho, 'endings.js', { args: ['natural', '0'], env });
     assert.match(err, queue);
     const why = `ENOENT: no such file or directory, open '${absent}'`;
-    assert.ok(err.includes(`TACHO_LOG=${absent}: expected a file that can be written to (${why}); using standard error\n`), err);
+    assert.ok(err.includes(`TACHO_LOG=${absent}: expected a writable file (${why}); using standard error\n`), err);
     const file = join(directory, 'agent.log');
     const written = await run(tacho, 'endings.js', { args: ['natural', '0'], env: { ...env, TACHO_LOG: file } });
     assert.equal(written.err, '');
@@ -147,7 +147,7 @@ test('a log that cannot be written to is told on standard error', async () => {
 test('a worker thread has a session of its own', async () => {
   const ended = await run(tacho, 'threads.js', { service: 'threads', env: { TACHO_QUEUE: '5' } });
   assert.equal(ended.code, 0, ended.err);
-  assert.equal(ended.err.split('TACHO_QUEUE=5').length, 2, `a wrong setting is told once: ${ended.err}`);
+  assert.equal(ended.err.split('TACHO_QUEUE=5').length, 2, `a wrong setting is logged once: ${ended.err}`);
   const spans = await tacho.trace('threads', 'in worker');
   assert.deepEqual(outline(spans), ['in worker', '  below']);
   assert.match(spans[0].thread, /^worker-\d+$/);
@@ -191,14 +191,14 @@ test('a queue that overflows drops whole traces and says how many', async () => 
     const program = start(other, 'stream.js', { service: 'overflow', env: { TACHO_QUEUE: '100KiB' } });
     await program.line(/many more/);
     await other.start();
-    const connected = /connected to .* after \d+ s; (\d+) calls, \d+ samples and 0 entries were dropped meanwhile/;
+    const connected = /connected to .* after \d+ s; (\d+) calls, \d+ samples and 0 entries were dropped in the meantime/;
     const told = await until('the connection', () => connected.exec(program.said.err));
     program.child.stdin.write('stop\n');
     const { code, out, err } = await program.ended;
     assert.equal(code, 0, err);
     const operations = await other.operations('overflow');
     const [traces, calls] = [operations.get('trace').count, operations.get('work').count];
-    assert.equal(calls, traces * 5, 'whole ones');
+    assert.equal(calls, traces * 5, 'complete traces');
     const lost = Number(/traces (\d+)/.exec(out)[1]) - traces;
     const dropped = Number(told[1]);
     assert.ok(dropped >= 10_000 * 6 && dropped <= lost * 6 && dropped % 6 === 0, `${dropped} calls of ${lost} traces`);
@@ -207,7 +207,7 @@ test('a queue that overflows drops whole traces and says how many', async () => 
   }
 });
 
-test('too long, too many, not what one expects', async () => {
+test('values that are too long, too many or invalid', async () => {
   const service = 'hostile';
   const { code, out, err } = await run(tacho, 'hostile.js', { service, env: { TACHO_QUEUE: '256MiB' } });
   assert.deepEqual([code, out], [0, 'done\n'], err);
@@ -262,7 +262,7 @@ for (const [flag, said, trace] of [
   });
 }
 
-test('requests that go wrong, or are special', async () => {
+test('requests that fail, and special ones', async () => {
   const service = 'clients';
   const watched = await run(tacho, 'clients.js', { service });
   const alone = await run(tacho, 'clients.js', { service: 'alone', env: { TACHO_ENABLED: 'false' } });
@@ -326,7 +326,7 @@ test('samples of the process', async () => {
   };
   await until('every series, and a collection', async () => {
     const absent = await missing();
-    if (absent.length > 0) throw new Error(`${absent} are not there`);
+    if (absent.length > 0) throw new Error(`${absent} are missing`);
     return (await tacho.value('nodejs_gc_duration_seconds_count{service="samples",kind="minor"}')) > 0;
   });
   program.child.stdin.write('stop\n');

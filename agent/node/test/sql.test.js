@@ -1,4 +1,4 @@
-// Statements and their shapes, as `testdata/sql` has them for all agents.
+// Statements and their shapes, shared by all agents in `testdata/sql`.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { random } from './support/parts.js';
 /** @type {Dialect[]} */
 const DIALECTS = ['postgresql', 'mysql', 'sqlite', 'sqlserver', 'standard', 'other'];
 
-/** Signs of the tables, and what they stand for. @type {Record<string, string>} */
+/** Placeholders in the tables. @type {Record<string, string>} */
 const SIGNS = { '⏎': '\n', '⇤': '\r', '␜': '\x1c', '␤': '\x85' };
 
 /** @param {string} name */
@@ -31,7 +31,7 @@ for (const dialect of DIALECTS) {
     }
   });
 
-  test(`no literal is in a shape of ${dialect}`, () => {
+  test(`no shape contains a literal: ${dialect}`, () => {
     const literals = lines('literals.tsv').filter(([names]) => isOf(names, dialect));
     const statements = lines('statements.txt');
     const next = random(7);
@@ -54,7 +54,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('long statements are cut, and read in part only', () => {
+test('long statements are cut, and read only in part', () => {
   const wide = shape(`select ${'a, '.repeat(5_000)}`, 'postgresql');
   assert.equal(wide.length, 1_000);
   assert.ok(wide.endsWith('...'));

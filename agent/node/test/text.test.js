@@ -1,4 +1,4 @@
-// Texts in, decisions out: statements, routes, headers, settings, names.
+// Parsing of texts: statements, routes, headers, settings, names.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { Names, ServerNames, knownMethod, pathOf, routeOf } from '../src/probes/
 import { format, parse } from '../src/record/traceparent.js';
 import { Dictionary } from '../src/wire/dictionary.js';
 
-// The cases of the Java agent's RouteTest.
+// The cases of `RouteTest` of the Java agent.
 const ROUTES = [
   ['/', '/'],
   ['', '/'],
@@ -44,7 +44,7 @@ test('names of requests are bounded, and methods are known ones', () => {
   assert.deepEqual(['GET', 'get', 'BREW', undefined].map(knownMethod), ['GET', 'OTHER', 'OTHER', 'OTHER']);
 });
 
-test('paths that nobody has take no room from those that are answered', () => {
+test('unknown paths use no room for answered ones', () => {
   const dictionary = new Dictionary();
   const names = new ServerNames(dictionary);
   for (let at = 0; at < 1_000; at++) {
@@ -141,18 +141,18 @@ const FAULTS = [
   ['TACHO_PROBES', 'pg,-nosuch', `${NAMES}; using pg`, { probes: ['pg'] }],
 ];
 for (const [variable, text, expected, changed] of FAULTS) {
-  test(`${variable}=${text} is a fault`, () => {
+  test(`${variable}=${text} is invalid`, () => {
     const config = load({ [variable]: text });
     assert.deepEqual(config, { ...load({}), ...changed, warnings: [`${variable}=${text}: ${expected}`] });
   });
 }
 
-test('a name that looks like a slip is named, and those of others are left alone', () => {
+test('a likely typing error is reported, and variables of other programs are ignored', () => {
   const { warnings } = load({ TACHO_SERVIC: 'x', TACHO_AGENT_JAR: '/a.jar', TACHO: '/bin/tacho', TACHO_DATA: '/var/lib/tacho' });
   assert.deepEqual(warnings, ['TACHO_SERVIC: there is no such setting, did you mean TACHO_SERVICE?']);
 });
 
-test('a setting of other agents is named, each once, and does nothing', () => {
+test('a setting of other agents is reported, each once, and has no effect', () => {
   const names = (
     'INCLUDE EXCLUDE AGGREGATE AGGREGATE_ABOVE OVERHEAD_MAX TRACES_MAX PATTERNS_CHECKED_AFTER WHEN_FULL BLOCK_MAX BUFFER ' +
     'THREADS_MAX STRANDS_MAX VIRTUAL_BUFFER VIRTUAL_THREADS_MAX'

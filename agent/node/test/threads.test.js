@@ -1,4 +1,4 @@
-// Does every thread get a slot of its own in the table of threads, however they meet? Another one starts in the middle of a step.
+// Each thread gets its own slot in the table of threads, even if another one starts in the middle of a step.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -22,7 +22,7 @@ afterEach(() => {
 
 const restore = () => Object.assign(Atomics, ORIGINAL);
 
-/** Calls `then` once, before or after the step that is the `count`th one on the table. */
+/** Calls `then` once, before or after step number `count` on the table. */
 function interrupt(count, isBefore, then) {
   let steps = 0;
   for (const [name, step] of Object.entries(ORIGINAL)) {

@@ -1,4 +1,4 @@
-// Are our bytes those of the protocol? The vectors of testdata/wire, which Rust and Java follow too, and the edges of each type.
+// Encoding and decoding of the protocol: the vectors of testdata/wire, shared with Rust and Java, and the limits of each type.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ import { entry, sampleValue, samplesHead } from '../src/wire/records.js';
 import { SegmentPart } from '../src/wire/segment.js';
 import { vectors } from './support/vectors.js';
 
-/** A number where it is exact, else a bigint. */
+/** A number if it is exact, else a bigint. */
 const number = (text) => (Number.isSafeInteger(Number(text)) ? Number(text) : BigInt(text));
 /** Of the first line with this key. */
 const value = (lines, key) => lines.find(([name]) => name === key)?.[1];
@@ -176,7 +176,7 @@ for (const { name, lines, hex } of VECTORS) {
   });
 }
 
-test('there are vectors of every frame', () => {
+test('vectors exist for every frame', () => {
   const seen = new Set(VECTORS.map(({ lines }) => value(lines, 'frame')));
   assert.deepEqual([...seen].sort(), Object.keys(FRAME).sort());
 });
@@ -240,7 +240,7 @@ for (const [kind, given, hex] of PRIMITIVES) {
   test(`${kind} of ${given}`, () => assert.equal(new Bytes(1)[kind](given).view().toString('hex'), hex));
 }
 
-test('every event is what the general case would write', () => {
+test('the fast path of events writes the same bytes as the general case', () => {
   const edges = [0, 1, 63, 64, 2 ** 13, 2 ** 20, 2 ** 27 - 1, 2 ** 27, 2 ** 31, 2 ** 40, 2 ** 52];
   for (const dt of edges) {
     for (const operation of [1, 127, 128, 65_536]) {
@@ -279,7 +279,7 @@ for (const [text, bytesMax, expected] of CUTS) {
   });
 }
 
-test('a lone surrogate is still UTF-8', () => {
+test('a lone surrogate becomes valid UTF-8', () => {
   const bytes = new Bytes(4).string('a\ud83db').view().subarray(1);
   assert.equal(new TextDecoder('utf8', { fatal: true }).decode(bytes), 'a\ufffdb');
 });
@@ -290,7 +290,7 @@ const DAMAGED = [
   ['text', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), /frame of \d+ bytes/],
 ];
 for (const [what, bytes, message] of DAMAGED) {
-  test(`${what} is damage`, () => {
+  test(`${what} is invalid`, () => {
     const reader = new FrameReader();
     reader.push(bytes);
     assert.throws(() => reader.next(), { message });
@@ -304,7 +304,7 @@ const SHORT = [
   ['i64', '00', /beyond the end/],
 ];
 for (const [kind, hex, message] of SHORT) {
-  test(`${kind} of ${hex} is damage`, () => {
+  test(`${kind} of ${hex} is invalid`, () => {
     const out = beginFrame(new Bytes(32)).raw(Buffer.from(hex, 'hex'));
     const reader = new FrameReader();
     reader.push(finishFrame(out, FRAME.ACK).copy());
@@ -313,7 +313,7 @@ for (const [kind, hex, message] of SHORT) {
   });
 }
 
-test('ids are given once, and past a bound all are (other)', () => {
+test('ids are assigned once, and past a bound all are (other)', () => {
   const dictionary = new Dictionary({ methods: 10 });
   const first = dictionary.operation(1, 'a');
   assert.equal(dictionary.operation(1, 'a'), first);
@@ -324,14 +324,14 @@ test('ids are given once, and past a bound all are (other)', () => {
   assert.notEqual(ids[99], dictionary.operation(4, 'select 1'));
 });
 
-test('names of data are bounded below the ids of the protocol', () => {
+test('names from data have a lower bound than the ids of the protocol', () => {
   const dictionary = new Dictionary();
   const statements = new Set(Array.from({ length: 10_000 }, (_, at) => dictionary.operation(4, `select ${at}`)));
   assert.equal(statements.size, 8_192);
   const methods = new Set(Array.from({ length: 70_000 }, (_, at) => dictionary.operation(1, `m${at}`)));
   assert.ok(methods.size > 24_000 && methods.size < 25_000);
   const routes = new Set(Array.from({ length: 10_000 }, (_, at) => dictionary.operation(2, `GET /${at}`)));
-  assert.equal(routes.size, 8_192, 'no kind starves another');
+  assert.equal(routes.size, 8_192, 'kinds have separate bounds');
   for (const kind of [3, 5, 6]) for (let at = 0; at < 10_000; at++) dictionary.operation(kind, `${at}`);
   assert.ok(dictionary.operationCount <= 65_536);
   assert.ok(dictionary.size() < 16_777_216);
@@ -349,7 +349,7 @@ test('strings are bounded in bytes', () => {
   assert.equal(dictionary.series([['__name__', 'a']]), 0);
 });
 
-test('a value gets an id the second time, and only a short one', () => {
+test('a short value gets an id the second time', () => {
   const dictionary = new Dictionary();
   assert.equal(dictionary.value('GET'), 0);
   const id = dictionary.value('GET');
@@ -359,7 +359,7 @@ test('a value gets an id the second time, and only a short one', () => {
   assert.deepEqual([dictionary.value(long), dictionary.value(long)], [0, 0]);
 });
 
-test('a dictionary goes out in frames of some 64 KiB, whole and in order', () => {
+test('a dictionary is sent in frames of some 64 KiB, complete and in order', () => {
   const dictionary = new Dictionary();
   for (let at = 0; at < 20_000; at++) dictionary.operation(1, `com.shop.Board.method${at}`);
   const bodies = [];

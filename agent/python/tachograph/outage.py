@@ -80,7 +80,7 @@ class Outage:
         calls, samples, entries = lost = self.lost
         self.lost, self.untold = (0, 0, 0), 0
         counts = f"{calls} calls, {samples} samples and {entries} entries were"
-        return f"{counts if any(lost) else 'nothing was'} dropped meanwhile"
+        return f"{counts if any(lost) else 'nothing was'} dropped in the meantime"
 
     def _dropped(self) -> tuple[int, int, int]:
         return self.totals.calls_dropped, self.totals.samples_dropped, self.totals.entries_dropped

@@ -1,7 +1,7 @@
-"""What did a piece of code record? Runs it in this process without a server, and reads the frames back.
+"""Runs a piece of code in this process without a server, and decodes the frames that it records.
 
-`tree(run)` is the one way in: lines of text, a call a line, indented by its caller, `!` behind a failed one, `~` behind one
-without an end, `|` before one that begins a segment.
+Use `tree(run)`: it returns lines of text, one per call, indented below the caller; `!` after a failed call, `~` after one without
+an end, `|` before one that begins a segment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tachograph.probes import context, dbapi, http_client
 from tachograph.sender import Sender
 from tachograph.totals import Totals
 
-# Nobody listens there: the sender of these tests is stepped by hand and its link fails, which must not matter.
+# A closed port: the sender of these tests is stepped by hand, and its link fails without consequences.
 NOWHERE = "127.0.0.1:1"
 
 for probe in (context, dbapi, http_client):
@@ -44,7 +44,7 @@ class Call:
 
 
 class Recording:
-    """A home of its own, from `with` on; `calls` are read at the end."""
+    """A separate home, from `with` on; `calls` are read at the end."""
 
     def __init__(self, buffer: int = 65_536, strands_max: int = 10_000, queue: int = 16 << 20) -> None:
         self.home = track.Home(True, buffer, strands_max)
@@ -107,7 +107,7 @@ def tree(run: Callable[[], Any], **home: int) -> list[str]:
 
 
 def records(frame: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """(tag, content, base) of the records of a DATA frame, whose checksum is checked."""
+    """(tag, content, base) of the records of a DATA frame; verifies its checksum."""
     reader = wire.FrameReader()
     reader.push(frame)
     type_, body = reader.next()
@@ -120,7 +120,7 @@ def records(frame: bytes) -> Iterator[tuple[int, bytes, int]]:
 
 
 def definitions(dictionary: Dictionary) -> dict[tuple[int, int], str]:
-    """(sort, id) -> text, read from the bytes that a new connection is sent."""
+    """(sort, id) -> text, decoded from the bytes for a new connection."""
     found: dict[tuple[int, int], str] = {}
     sent = 0
     while sent < dictionary.size:
@@ -140,7 +140,7 @@ def definitions(dictionary: Dictionary) -> dict[tuple[int, int], str]:
 
 
 def _segment(body: wire.Body, base: int, session: Any, names: dict[tuple[int, int], str], found: dict[int, Call]) -> None:
-    """Reads one part as the server does; asserts what the server would refuse."""
+    """Decodes one part like the server; asserts what the server would refuse."""
     flags, number = body.u8(), body.varint()
     assert flags & 12 != 12
     assert flags < 32
@@ -174,7 +174,7 @@ def _segment(body: wire.Body, base: int, session: Any, names: dict[tuple[int, in
             open_.append(call)
             next_call += 1
         else:
-            ended = open_.pop()  # fails where an exit has no call
+            ended = open_.pop()  # fails if an exit has no call
             ended.end, ended.is_failed = now, bool(step & 1)
     if flags & wire.FLAG_ATTRIBUTES:
         for _ in range(body.varint()):
@@ -205,6 +205,6 @@ def step_until(recording: Recording, is_done: Callable[[], bool], rounds: int = 
 
 
 def aged(recording: Recording, seconds: float) -> None:
-    """Reads all tracks as if so much time had passed."""
+    """Reads all tracks as if this much time had passed."""
     for one in list(recording.home.tracks):
         recording.sender._read(one, perf_counter_ns() + int(seconds * 1e9))

@@ -1,4 +1,4 @@
-"""Real packages from PyPI, for the tests only: installed once beside the agent, outside of the interpreter's own."""
+"""Real packages from PyPI, for the tests only: installed once next to the agent, outside of the interpreter's own packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).resolve().parents[1] / ".packages"
 
 
 def packages() -> str:
-    """The folder that they are in, for PYTHONPATH. A list that has changed makes a new one."""
+    """Their directory, for PYTHONPATH. A changed list creates a new one."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}-{hashlib.sha256(_LIST.read_bytes()).hexdigest()[:12]}"
     folder = _FOLDER / version
     if not folder.is_dir():
@@ -25,6 +25,6 @@ def packages() -> str:
         subprocess.run([*command, "--target", fresh, "-r", str(_LIST)], check=True, stdout=subprocess.DEVNULL)
         try:
             os.rename(fresh, folder)
-        except OSError:  # another run of the tests was first
+        except OSError:  # another test run was faster
             shutil.rmtree(fresh)
     return str(folder)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of its own for one test class, and a Python that has its drivers."""
+"""A separate PostgreSQL server for one test class, and a Python interpreter with its drivers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MISSING = "`make packages` installs what the tests need"
 
 @cache
 def python() -> str:
-    """An interpreter that has psycopg2 and psycopg: Debian's has them where this one has not."""
+    """An interpreter with psycopg2 and psycopg: Debian's, if this one lacks them."""
     for candidate in (sys.executable, "/usr/bin/python3"):
         found = shutil.which(candidate)
         command = [found or candidate, "-c", "import psycopg2, psycopg"]
@@ -63,7 +63,7 @@ class Postgres:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [*self.user, str(self.programs / program), *arguments]
-        # To a file: the server that pg_ctl starts keeps a pipe open.
+        # To a file: the server started by pg_ctl keeps a pipe open.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", check=False)
             output.seek(0)

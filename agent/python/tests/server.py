@@ -1,4 +1,4 @@
-"""A real `tacho serve`, and Python programs that are run in processes of their own and watched."""
+"""A real `tacho serve`, and Python programs with the agent in their own processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import IO, Any, Callable, Optional
 ROOT = Path(__file__).resolve().parents[1]
 BINARY = Path(os.environ.get("TACHO") or ROOT / "../../target/release/tacho").resolve()
 
-# What the tests wait for comes within milliseconds; past this it does not come.
+# Events in the tests take milliseconds; after this time they are considered missing.
 PATIENCE_S = 60.0
 
 
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 def until(find: Callable[[], Any], what: str) -> Any:
-    """Asks again and again until the answer is true; the answer."""
+    """Repeats until the answer is true; returns it."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found = find()
@@ -43,18 +43,18 @@ def until(find: Callable[[], Any], what: str) -> Any:
 
 
 def _written(file: IO[bytes]) -> bytes:
-    """What a process has written to it; its place in the file, which it shares with ours, stays."""
+    """The content written by a process; the file position, which is shared with it, stays."""
     return os.pread(file.fileno(), 1 << 20, 0)
 
 
 class Server:
-    """Data in a folder of its own; ports stay the same over restarts."""
+    """Data in a separate directory; ports stay the same across restarts."""
 
     def __init__(self) -> None:
         if not BINARY.exists():
-            raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or name another with TACHO")
+            raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or set TACHO to another one")
         self.folder = tempfile.TemporaryDirectory()
-        # The system chooses at the first start: a port that was looked up before may be another's by then.
+        # The system chooses at the first start: a port found in advance may be taken by then.
         self.http = self.records = 0
         self.process: Optional[subprocess.Popen[bytes]] = None
 
@@ -65,7 +65,7 @@ class Server:
     def start(self) -> None:
         ports = ["--http", f"127.0.0.1:{self.http}", "--records", self.address]
         command = [str(BINARY), "serve", "--data", self.folder.name, *ports]
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as faults:  # a pipe that nobody empties may fill
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as faults:  # a full pipe would block the server
             self.process = subprocess.Popen(command, stdout=output, stderr=faults, cwd=self.folder.name)
             said = until(lambda: self._is_ready(output, faults), "the server")
         self.http, self.records = int(said[1]), int(said[2])
@@ -92,7 +92,7 @@ class Server:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}?{query}", timeout=PATIENCE_S) as answer:
             return json.load(answer)
 
-    # ---- what the tests ask ----
+    # ---- queries of the tests ----
 
     def traces(self, service: str) -> list[dict[str, Any]]:
         return self.get("/api/traces", service=service, limit=10_000)["traces"]
@@ -102,7 +102,7 @@ class Server:
         return {one["operation"]: one["count"] for one in self.get("/api/operations", service=service)["operations"]}
 
     def tree(self, trace_id: str, facts: tuple[str, ...] = ()) -> list[str]:
-        """The calls of a trace, a line each, indented; `!` behind a failed one; with these attributes."""
+        """The calls of a trace, one line each, indented; `!` after a failed one; with these attributes."""
         lines = []
         for span in self.get(f"/api/traces/{trace_id}")["spans"]:
             told = "".join(f" {key}={span['attributes'][key]}" for key in facts if key in span["attributes"])
@@ -111,7 +111,7 @@ class Server:
         return lines
 
     def last(self, query: str) -> dict[tuple[tuple[str, str], ...], float]:
-        """The newest value of each series that a PromQL selector finds, by its labels without name, host and instance."""
+        """The newest value of each series of a PromQL selector, by its labels without name, host and instance."""
         found = {}
         for one in self.get("/api/v1/query", query=query)["data"]["result"]:
             labels = {key: value for key, value in one["metric"].items() if key not in ("__name__", "host", "instance")}
@@ -120,7 +120,7 @@ class Server:
 
 
 class ServerTest(unittest.TestCase):
-    """Each class has a server of its own, each test a service of its own."""
+    """Each class has its own server, each test its own service."""
 
     maxDiff = None
     server: Server
@@ -136,7 +136,7 @@ class ServerTest(unittest.TestCase):
         return self._testMethodName
 
     def environment(self, **settings: str) -> dict[str, str]:
-        """`settings` without their prefix; names that are not ours have it too, and are kept as they are in capitals."""
+        """`settings` without their prefix; in capitals, other variables, which are kept unchanged."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("TACHO")}
         ours = {f"TACHO_{key.upper()}": value for key, value in settings.items()}
         base = {"TACHO_SERVER": self.server.address, "TACHO_SERVICE": self.service, "TACHO_FLUSH_MAX": "30s"}
@@ -145,7 +145,7 @@ class ServerTest(unittest.TestCase):
     def launch(
         self, source: str, *arguments: str, python: str = sys.executable, folder: Optional[str] = None, **settings: str
     ) -> subprocess.Popen[str]:
-        """Starts a program that is given as text (with `arguments` of the interpreter before it: `-m tachograph run`)."""
+        """Starts a program given as text (with `arguments` of the interpreter before it: `-m tachograph run`)."""
         home = folder or self.folder()
         script = Path(home) / "app.py"
         script.write_text(source, "utf-8")
@@ -162,7 +162,7 @@ class ServerTest(unittest.TestCase):
         return process
 
     def folder(self) -> str:
-        """One that is gone when the test is over."""
+        """A temporary directory, deleted after the test."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         return folder.name
@@ -181,7 +181,7 @@ class ServerTest(unittest.TestCase):
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """A test that fails leaves its program at work."""
+    """Ends the program of a failed test."""
     if process.returncode is None:
         process.kill()
         process.communicate()

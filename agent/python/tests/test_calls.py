@@ -1,4 +1,4 @@
-"""Are calls recorded as they happened, on one thread? Plain functions, failures, generators, spans, limits."""
+"""Calls on one thread are recorded correctly: plain functions, failures, generators, spans, limits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def numbers(count: int) -> Any:
 
 
 class LoudError(Exception):
-    """Its text is code of the program."""
+    """Its text runs code of the program."""
 
     def __str__(self) -> str:
         raise AssertionError("the agent has run code of the program")
@@ -89,7 +89,7 @@ class Calls(unittest.TestCase):
         self.check(lambda: f(2), "|f", "  f", "    f")
         self.check(lambda: (f(), f()), "|f", "|f")
 
-    def test_failures_are_told_where_they_appear_and_where_they_leave(self) -> None:
+    def test_failures_are_recorded_where_they_appear_and_where_they_leave(self) -> None:
         def twice() -> None:
             with tachograph.span("outer"):
                 quietly(caller)
@@ -98,7 +98,7 @@ class Calls(unittest.TestCase):
         self.check(lambda: quietly(caller), "|caller! exception=ValueError: no", "  f", "  bad! exception=ValueError: no")
         self.check(twice, "|outer", "  caller!", "    f", "    bad! exception=ValueError: no")
 
-    def test_messages_of_databases_are_told_only_when_asked_for(self) -> None:
+    def test_messages_of_databases_are_recorded_only_if_configured(self) -> None:
         class Own(sqlite3.IntegrityError):
             @property
             def sqlstate(self) -> str:
@@ -180,7 +180,7 @@ class Calls(unittest.TestCase):
         lines = tree(run)
         self.assertRegex(lines[0], r"^\|endless! exception=(RecursionError|\(exception\))")
         self.assertGreater(len(lines), 100)
-        self.assertEqual(lines[-1], "|f", "the track is as good as before")
+        self.assertEqual(lines[-1], "|f", "the track is still usable")
 
     def test_generators_are_calls_step_by_step(self) -> None:
         def consume() -> None:
@@ -212,7 +212,7 @@ class Calls(unittest.TestCase):
             self.assertEqual(said, ["a", "KeyError('b')", "closed"])
         self.assertEqual(list(numbers(3)), [0, 1, 2])
 
-    def test_facts(self) -> None:
+    def test_attributes(self) -> None:
         def run() -> None:
             tachograph.attribute("lost", 1)
             with tachograph.span("span") as span:
@@ -273,12 +273,12 @@ class Calls(unittest.TestCase):
 
         self.assertEqual((named(1, b=3), named.__name__, named.__doc__), ((1, 3), "named", "Its text."))
         self.check(lambda: named(1), f"|{__name__}.Calls.test_arguments_and_names_are_kept.<locals>.named")
-        self.assertIs(tachograph.record(named), named, "it is not recorded twice")
-        self.assertRaisesRegex(ValueError, '"query" is no kind of operation', tachograph.record, f, kind="query")
+        self.assertIs(tachograph.record(named), named, "it is recorded once")
+        self.assertRaisesRegex(ValueError, '"query" is not a kind of operation', tachograph.record, f, kind="query")
 
 
 class Limits(unittest.TestCase):
-    def test_a_full_buffer_leaves_out_whole_calls_and_counts_them(self) -> None:
+    def test_a_full_buffer_drops_whole_calls_and_counts_them(self) -> None:
         with Recording(buffer=1_024) as recording:
             with tachograph.span("outer"):
                 for _ in range(1_000):
@@ -336,7 +336,7 @@ class Limits(unittest.TestCase):
             self.assertEqual(calls[0].attributes, {"round0": 0, "round1": 1, "round2": 2, "round3": 3, "between": 1})
             self.assertTrue(all(call.end is not None and call.parent for call in calls[1:]))
 
-    def test_many_long_facts_come_in_parts_or_are_counted(self) -> None:
+    def test_many_long_attributes_come_in_parts_or_are_counted(self) -> None:
         with Recording() as recording:
             with tachograph.span("outer") as span:
                 for number in range(400):
@@ -356,7 +356,7 @@ class Limits(unittest.TestCase):
     def test_deep_recursion_is_not_cut_at_each_step(self) -> None:
         self.assertEqual(len(tree(lambda: f(150))), 151)
 
-    def test_what_is_open_is_sent_and_goes_on(self) -> None:
+    def test_open_calls_are_sent_and_continue(self) -> None:
         with Recording() as recording:
             with tachograph.span("open"):
                 f()
@@ -365,18 +365,18 @@ class Limits(unittest.TestCase):
                 f()
             self.assertEqual(recording.tree(), ["|open", "  f", "  f"])
 
-    def test_a_lost_exit_is_made_up_for(self) -> None:
+    def test_a_lost_exit_is_added(self) -> None:
         def run() -> None:
             with tachograph.span("outer"):
                 own = track.here()
-                own.enter(track.operation(1, "lost"))  # as if an exception had come between an enter and its `try`
+                own.enter(track.operation(1, "lost"))  # simulates an exception between an enter and its `try`
             f()
 
         self.assertEqual(tree(run), ["|outer", "  lost!", "|f"])
 
 
 class Faults(unittest.TestCase):
-    def test_a_fault_of_the_sender_costs_the_segment_and_no_more(self) -> None:
+    def test_an_error_of_the_sender_loses_only_the_segment(self) -> None:
         with Recording() as recording:
             with tachograph.span("before"):
                 pass
@@ -440,7 +440,7 @@ if __name__ == "__main__":
     unittest.main()
 
 
-# What it is, in a module with these lines above; whether it looks at the frame of its caller.
+# Imports, body of a function, and whether it inspects the frame of its caller.
 LOOKS = [
     ("import warnings", "warnings.warn('x', DeprecationWarning, 2)", True),
     ("import warnings as w", "w.warn('x', DeprecationWarning, 2)", True),
@@ -462,7 +462,7 @@ LOOKS = [
 
 
 class Frames(unittest.TestCase):
-    def test_functions_that_look_at_their_caller(self) -> None:
+    def test_functions_that_inspect_their_caller(self) -> None:
         for above, body, expected in LOOKS:
             module: dict[str, Any] = {}
             exec(f"{above}\ndef f(): {body}", module)

@@ -1,4 +1,4 @@
-"""Are processes watched that a watched program starts, and are they otherwise what they were?"""
+"""Processes started by a recorded program are recorded, and otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ urlpatterns = [path("", lambda request: index(request))]
 
 
 class Start(unittest.TestCase):
-    """What a child's interpreter does before its program, without a server."""
+    """The start of a child's interpreter before its program, without a server."""
 
     def child(self, folder: str, program: str) -> subprocess.CompletedProcess[str]:
         environment = {
@@ -76,7 +76,7 @@ class Start(unittest.TestCase):
         shutil.copytree(ROOT / "tachograph", Path(folder) / "tachograph", ignore=shutil.ignore_patterns("__pycache__"))
         return folder
 
-    def test_modules_beside_the_agent_are_not_the_standard_library(self) -> None:
+    def test_modules_next_to_the_agent_do_not_shadow_the_standard_library(self) -> None:
         folder = self.copy()
         (Path(folder) / "socket.py").write_text("raise RuntimeError('not the standard library')")
         done = self.child(folder, "import sys, socket; print(sys.modules['tachograph'].__file__, sys.path)")
@@ -84,7 +84,7 @@ class Start(unittest.TestCase):
         self.assertIn(str(Path(folder) / "tachograph" / "__init__.py"), done.stdout)
         self.assertNotIn(f"'{folder}'", done.stdout)
 
-    def test_an_interpreter_that_is_too_old_runs_on(self) -> None:
+    def test_an_interpreter_that_is_too_old_continues(self) -> None:
         file = ROOT / "tachograph" / "child" / "sitecustomize.py"
         program = f"import runpy, sys; sys.version_info = (3, 8, 18, 'final', 0); runpy.run_path({str(file)!r})"
         done = subprocess.run(
@@ -119,7 +119,7 @@ class Children(ServerTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             said.append(done.stdout)
         if not path:
-            said = [text.replace("none\n", "None\n") for text in said]  # a module of this name is there, without anything in it
+            said = [text.replace("none\n", "None\n") for text in said]  # an empty module of this name exists
         self.assertEqual(said[1], said[0])
         return said[1], self.server.counts(self.service)
 
@@ -139,7 +139,7 @@ class Children(ServerTest):
         said, counts = self.both(self.program(app=SPAWN, lib=LIB), "app.py")
         self.assertEqual((said, counts), ("[7, 8, 9, 10]\n0\n", {"lib.work": 5}))
 
-    def test_the_server_of_django_that_starts_itself_again(self) -> None:
+    def test_the_server_of_django_that_restarts_itself(self) -> None:
         folder = self.program(manage=MANAGE, shop_settings=SETTINGS, shop_urls=URLS)
         port = free_port()
         environment = {**self.environment(include="shop_urls"), "PYTHONPATH": f"{ROOT}:{packages()}"}

@@ -1,4 +1,4 @@
-"""Is the caller right where work goes on elsewhere: threads, pools, asyncio tasks, other processes?"""
+"""Callers of work elsewhere: threads, pools, asyncio tasks, other processes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def unwatched(name: str) -> None:
 
 
 class Traceparent(unittest.TestCase):
-    def test_goes_through(self) -> None:
+    def test_is_passed_on(self) -> None:
         header = f"00-{TRACE}-{SPAN}-01"
         context = parse_traceparent(header)
         self.assertEqual((context.segment, context.traceparent), (REMOTE, header))
@@ -92,7 +92,7 @@ class Traceparent(unittest.TestCase):
 
 
 class Threads(unittest.TestCase):
-    def test_a_thread_is_caused_by_who_started_it(self) -> None:
+    def test_the_starting_call_is_the_parent_of_a_thread(self) -> None:
         def run() -> None:
             with tachograph.span("starter"):
                 thread = threading.Thread(target=f)
@@ -101,7 +101,7 @@ class Threads(unittest.TestCase):
 
         self.assertEqual(tree(run), ["|starter", "  |f"])
 
-    def test_pool_tasks_are_caused_by_who_submitted_them(self) -> None:
+    def test_the_submitting_call_is_the_parent_of_a_pool_task(self) -> None:
         def run() -> None:
             with ThreadPoolExecutor(1) as pool:
                 with tachograph.span("a"):
@@ -112,7 +112,7 @@ class Threads(unittest.TestCase):
 
         self.assertEqual(tree(run), ["|a", "  |f", "|b", "  |f", "  |f", "|f"])
 
-    def test_tracks_of_ended_threads_are_given_back(self) -> None:
+    def test_tracks_of_ended_threads_are_released(self) -> None:
         with Recording() as recording:
             for _ in range(20):
                 thread = threading.Thread(target=f)
@@ -180,14 +180,14 @@ class Tasks(unittest.TestCase):
 
         self.check(consume, "|ticks", "  f", "|ticks", "  f", "|ticks")
 
-    def test_spans_in_tasks_that_are_not_watched(self) -> None:
+    def test_spans_in_tasks_that_are_not_recorded(self) -> None:
         async def run() -> None:
             await asyncio.gather(unwatched("a"), unwatched("b"))
 
         lines = tree(lambda: asyncio.run(run()))
         self.assertEqual(sorted(lines), ["  |f", "  |f", "|a", "|b"])
 
-    def test_tasks_know_who_made_them(self) -> None:
+    def test_the_creating_call_is_the_parent_of_a_task(self) -> None:
         async def run() -> None:
             with tachograph.span("outer"):
                 task = asyncio.ensure_future(unwatched("inner"))
@@ -205,7 +205,7 @@ class Tasks(unittest.TestCase):
         inside = ["    wait", "      f", "    |wait", "      f", "    |wait", "      f", "    f"]
         self.assertEqual(tree(main), ["|main", "  |both", *inside, "  f"])
 
-    def test_callbacks_do_not_mix_with_what_is_awaited(self) -> None:
+    def test_callbacks_do_not_mix_with_awaited_calls(self) -> None:
         @tachograph.record(name="sleeper")
         async def sleeper() -> None:
             asyncio.get_running_loop().call_later(0.001, f)

@@ -1,4 +1,4 @@
-"""Does data of a database leave the process in the texts of exceptions? All bytes that a program sends are read."""
+"""The texts of exceptions contain no data of a database. Reads all bytes that a program sends."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ with connection.cursor() as cursor:
     cursor.execute("create trigger strict before insert on shop_ad begin select raise(abort, 's3cret is taken'); end")
 check(lambda: Ad.objects.create(title="s3cret"), lambda: Ad.objects.bulk_create([Ad(title="a"), Ad(title="b")]))
 """
-# A driver that no list has.
+# A driver that is in no list.
 PYSQLITE3 = """
 import pysqlite3
 connection = pysqlite3.connect(":memory:")
@@ -100,28 +100,28 @@ class Shapes(unittest.TestCase):
     def told(self, kind: type) -> bool:
         return "s3cret" in thrown.exception_text(kind("s3cret"))
 
-    def test_drivers_are_known_by_what_pep_249_asks_of_them(self) -> None:
-        # By the hierarchy alone: no module of this name is there.
+    def test_drivers_are_recognised_by_pep_249(self) -> None:
+        # By the hierarchy alone: there is no module of this name.
         found = classes("gone.errors", Error="", DatabaseError="Error", DataError="DatabaseError", Own="DataError", Other="Error")
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], ["Error", "Other"])
-        # By the package that tells its level, whatever its classes are called.
+        # By the package with its level, whatever the names of its classes.
         self.put(module("leveldriver", apilevel="2.0", paramstyle="qmark"))
         found = classes("leveldriver.inner.pool", Error="", PoolTimeout="", DataError="Error")
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], [])
-        # By the classes that are there beside it, of a module that tells no level.
+        # By the classes next to it, in a module without a level.
         names = {"Warning": "", "Error": "", "DatabaseError": "Error", "InterfaceError": "Error"}
         below = dict.fromkeys(("IntegrityError", "OperationalError", "ProgrammingError"), "DatabaseError")
         found = classes("_inner", **names, **below)
         self.put(module("_inner", **found))
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], [])
 
-    def test_what_only_looks_like_a_driver_keeps_its_messages(self) -> None:
+    def test_classes_that_only_resemble_a_driver_keep_their_messages(self) -> None:
         found = classes("shop.errors", Error="", DataError="Error", IntegrityError="", DatabaseError="")
         self.put(module("shop.errors", **found))
         self.put(module("shop", apilevel="3"))
         self.assertEqual([name for name, kind in found.items() if not self.told(kind)], [])
 
-    def test_to_look_at_a_module_runs_no_code_of_the_program(self) -> None:
+    def test_inspecting_a_module_runs_no_code_of_the_program(self) -> None:
         class Loud(types.ModuleType):
             def __getattribute__(self, name: str) -> object:
                 raise AssertionError("code of the program")
@@ -153,7 +153,7 @@ class Sent(ServerTest):
         return {**super().environment(**settings), "PYTHONPATH": f"{ROOT}:{packages()}"}
 
     def check(self, source: str, *kinds: str) -> None:
-        """What runs fails so; not a word of what it says is sent, unless it is asked for."""
+        """The program fails with these classes; none of the messages is sent unless configured."""
         for messages in ("false", "true"):
             with Wiretap(self.server.address) as wire:
                 settings = {"database_messages": messages, "server": wire.address, "samplers": "false"}
@@ -175,7 +175,7 @@ class Sent(ServerTest):
     def test_django(self) -> None:
         self.check(DJANGO, "django.db.utils.IntegrityError", "django.db.utils.IntegrityError")
 
-    def test_a_driver_that_no_list_has(self) -> None:
+    def test_a_driver_that_is_in_no_list(self) -> None:
         self.check(PYSQLITE3, "pysqlite3.dbapi2.IntegrityError", "pysqlite3.dbapi2.OperationalError")
 
 

@@ -1,5 +1,5 @@
-"""Which rule decides an operation? Patterns and their order by the vectors that the agents share, against looking at each rule,
-and how much is looked at."""
+"""The rule that decides an operation: patterns and their order (vectors shared by the agents), compared with a search of all
+rules, and the cost of the search."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Decisions(unittest.TestCase):
     def test_faults(self) -> None:
         for rule, fault in [
             ((3, "*"), "state 3 is not known here"),
-            ((0, "@shop.Watched"), "a decorator leaves no name behind"),
+            ((0, "@shop.Watched"), "patterns of decorators are not supported"),
             ((1, "a b"), "' ' cannot be part of a pattern: a b"),
             ((2, "a...b"), "a dot is out of place in the pattern: a...b"),
         ]:
@@ -86,7 +86,7 @@ class Decisions(unittest.TestCase):
             self.assertEqual(rules.decide(METHOD, "a", 0, ON), (1, OFF))
             self.assertEqual(rules.decide(METHOD, "b", 0, ON), (NO_RULE, ON))
 
-    def test_new_operations_are_decided_too_and_what_is_off_of_itself_stays_so(self) -> None:
+    def test_new_operations_are_decided_too_and_those_off_by_default_stay_off(self) -> None:
         shop = Operations()
         known = shop.id(METHOD, "shop.post")
         hidden = shop.function(METHOD, "shop.hidden", 4, OFF)
@@ -101,7 +101,7 @@ class Decisions(unittest.TestCase):
         self.assertEqual(states("2 shop"), [AGGREGATE, AGGREGATE, AGGREGATE])
         self.assertEqual(states("2 shop", "1 shop.hidden"), [AGGREGATE, ON, AGGREGATE])
         self.assertEqual(states(), [ON, OFF, ON])
-        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "somebody has decorated it")
+        self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "it is decorated")
         self.assertEqual(states(), [ON, ON, ON])
 
     def test_kinds(self) -> None:
@@ -109,7 +109,7 @@ class Decisions(unittest.TestCase):
         list(shop.decide_all(Rules(given("0 http-*", "2 database")).decide))
         self.assertEqual(shop.kinds[operations.HTTP_SERVER : operations.TASK], [OFF, OFF, AGGREGATE, ON])
 
-    def test_what_decides_is_the_last_that_fits_whatever_is_asked_first(self) -> None:
+    def test_the_last_matching_rule_decides_whatever_the_order_of_the_search(self) -> None:
         draw = random.Random(7)
         parts = ["shop", "a", "ab", "b", "Board", "find", "*", "a*", "*b", "*a*b*", "S*p"]
         for _ in range(2_000):
@@ -125,16 +125,16 @@ class Decisions(unittest.TestCase):
         for at in range(draw.randint(1, 4)):
             yield (draw.choice([".", ".", ".."]) if at else "") + draw.choice(parts)
 
-    def test_a_long_list_is_held_against_a_name_only_where_it_may_fit(self) -> None:
+    def test_patterns_of_a_long_list_are_matched_only_with_names_that_contain_their_text(self) -> None:
         names = [f"shop.part{at % 10}.mod{at}.Board.find_{at}" for at in range(100)]
         for text in ["shop.b{}..*Service.*o*s*", "shop.part1.mod{}x.Board.post", "..*Service{}.find*", "shop..part*..*{}x*"]:
             rules = Rules([(0, text.format(at)) for at in range(1_000)] + [(0, "shop..Board.find_7")])
             with mock.patch.object(Pattern, "fits_parts", autospec=True, side_effect=Pattern.fits_parts) as fits:
                 decided = [rules.decide(METHOD, name, name.index(".Board"), ON)[0] for name in names]
             self.assertEqual(decided, [1_000 if name.endswith("find_7") else NO_RULE for name in names], text)
-            self.assertLess(fits.call_count, 10 * len(names), f"{text}: each of 1,001 would be 2 or 3 for each rule and name")
+            self.assertLess(fits.call_count, 10 * len(names), f"{text}: a full search would be 2 or 3 for each rule and name")
 
-    def test_a_long_list_is_followed_in_slices_and_the_last_one_holds(self) -> None:
+    def test_a_long_list_is_applied_in_slices_and_the_last_list_wins(self) -> None:
         shop = Operations()
         ids = [shop.id(METHOD, f"shop.f{at}") for at in range(100)]
         log = Log()
@@ -146,7 +146,7 @@ class Decisions(unittest.TestCase):
         def rounds() -> int:
             count = 0
             while board.is_deciding:
-                self.assertIsNone(board.answer(0.0), "what is not decided is not told")
+                self.assertIsNone(board.answer(0.0), "undecided operations are not reported")
                 board.go_on()
                 count += 1
             return count
@@ -157,17 +157,17 @@ class Decisions(unittest.TestCase):
                 board.go_on()
             self.assertEqual({shop.states[id_] for id_ in ids}, {OFF, ON})
             ids.append(shop.id(METHOD, "shop.fresh"))
-            self.assertEqual(shop.states[ids[-1]], OFF, "a new one need not wait")
+            self.assertEqual(shop.states[ids[-1]], OFF, "a new one is decided at once")
             board.take(2, given("2 *"))
             self.assertGreater(rounds(), 100)
         self.assertEqual({shop.states[id_] for id_ in ids}, {AGGREGATE})
         self.assertEqual(board.answer(0.0), wire.probed(wire.Report(2, 0, 101, 0, [(101, "")])))
         with mock.patch.object(switchboard, "SLICE_S", 60):
             board.take(3, ())
-            self.assertEqual(rounds(), 1, "a short list is followed at once")
+            self.assertEqual(rounds(), 1, "a short list is applied at once")
         self.assertEqual({shop.states[id_] for id_ in ids}, {ON})
 
-    def test_what_changes_is_told_soon_then_ever_later_and_soon_again_after_five_seconds(self) -> None:
+    def test_changes_are_reported_after_pauses_that_grow_to_five_seconds_and_start_again(self) -> None:
         shop = Operations()
         board = Switchboard(shop, Imports((), (), Log()), Log())
         board.take(1, ())
@@ -175,14 +175,14 @@ class Decisions(unittest.TestCase):
             board.go_on()
         now = 1_000.0
         self.assertEqual(board.answer(now), wire.probed(wire.Report(1, 0, 0, 0, [])))
-        # After the last answer: when news comes, and when it is told.
+        # After the last report: when news arrives, and when it is reported.
         rising = [(0.0, pause) for pause in (0.2, 0.4, 0.8, 1.6, 3.2, 5.0)]
         late = [(quiet, quiet) for quiet in (4.9, 5.1, 3_600.0)]
         steps = [*rising, *rising, (0, 0.2), late[0], (0, 0.8), late[1], *rising, late[2], (0, 0.2), (0, 0.4)]
         for at, (comes, told) in enumerate(steps):
             for look in (0.5, 0.9, 1):
-                self.assertIsNone(board.answer(now + comes * look), "nothing is new")
-                shop.function(METHOD, f"shop.off{at} {look}", 0, OFF)  # not told
+                self.assertIsNone(board.answer(now + comes * look), "no news")
+                shop.function(METHOD, f"shop.off{at} {look}", 0, OFF)  # not reported
             shop.id(METHOD, f"shop.f{at}")
             if told > comes:
                 self.assertIsNone(board.answer(now + told - 0.01), "too early")

@@ -1,4 +1,4 @@
-"""Do programs that nobody here wrote do what they do without the agent, with all of a real package watched?"""
+"""Programs of other authors behave as without the agent, with all functions of a real package recorded."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def caller(): return sys._getframe(1).f_code.co_name
 def of_stack(): return inspect.stack()[1].function
 def back(): return inspect.currentframe().f_back.f_code.co_name
 def pair(): return collections.namedtuple("Pair", "a b").__module__
-def of_another():  # a method that has the same name
+def of_another():  # a method of the same name
     logging.getLogger("x").warn("told")
     return range(5)
 def log(): logging.getLogger("x").warning("said", stacklevel=2)
@@ -85,7 +85,7 @@ print({name: type(one).__name__ for name, one in vars(lib.Board).items() if not 
 try: board.plain = 1
 except AttributeError as e: print(e)
 """
-# What a module has made of its functions before anybody could change them.
+# References to a module's functions, made before they are changed.
 MADE = """
 import functools, types
 def digest(n): return n + 1
@@ -130,7 +130,8 @@ print(deep(0) > 400)
 
 class Foreign(ServerTest):
     def both(self, folder: str, include: str, *program: str) -> tuple[subprocess.CompletedProcess[str], dict[str, int]]:
-        """Runs a program without the agent and with it; it must say the same. What it said, and what was recorded."""
+        """Runs a program without the agent and with it; the output must be the same. Returns the output and the recorded
+        calls."""
         runs = []
         for prefix in ((), ("-m", "tachograph", "run")):
             environment = self.environment(include=include)
@@ -151,7 +152,7 @@ class Foreign(ServerTest):
             (Path(folder) / f"{name}.py").write_text(text)
         return folder
 
-    def test_flask_and_werkzeug_whole(self) -> None:
+    def test_all_of_flask_and_werkzeug(self) -> None:
         done, counts = self.both(self.program(app=FLASK), "flask..*,werkzeug..*", "app.py")
         self.assertTrue(done.stdout.startswith("200 OK X 5\n404 NOT FOUND"), done)
         self.assertGreater(counts["flask.app.Flask.wsgi_app"], 1)
@@ -161,17 +162,17 @@ class Foreign(ServerTest):
         self.assertEqual(done.stdout, "['x', 'y'] 0\n")
         self.assertGreater(sum(counts.values()), 100)
 
-    def test_functions_that_look_at_their_caller_and_descriptors_that_are_more(self) -> None:
+    def test_functions_that_inspect_their_caller_and_subclasses_of_descriptors(self) -> None:
         done, counts = self.both(self.program(app=OWN_RUN, lib=OWN), "lib", "app.py")
         self.assertEqual(done.stdout.splitlines()[0], "('here', 'here', 'here', 'lib')")
         self.assertEqual(done.stderr.count("app.py:7: DeprecationWarning"), 2, done.stderr)
         self.assertIn("here said", done.stderr)
-        left = "functions of lib that stay as they are, since they look at the frame of their caller: 6 (lib.deprecated, "
+        left = "functions of lib that stay unchanged, since they read the frame of their caller: 6 (lib.deprecated, "
         self.assertEqual(done.stderr.count(left), 1, done.stderr)
         names = {"Board.plain": 1, "Board.post": 1, "Board.of": 1, "pair": 1, "of_another": 1}
         self.assertEqual(counts, {f"lib.{name}": count for name, count in names.items()})
 
-    def test_functions_are_the_same_wherever_they_were_taken_to(self) -> None:
+    def test_references_to_functions_stay_equal(self) -> None:
         done, counts = self.both(self.program(app=MADE_RUN, lib=MADE), "lib", "app.py")
         self.assertEqual(done.stdout.splitlines()[:2], ["True True True True", "True True"])
         self.assertEqual(counts["lib.digest"], 6)

@@ -1,4 +1,4 @@
-"""Are requests recorded that come in (WSGI, ASGI) and go out (http.client)? In one process, without a tacho server."""
+"""Requests that come in (WSGI, ASGI) and go out (http.client) are recorded. In one process, without a tacho server."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def raises_late(_environ: Any, start_response: Any) -> Iterator[bytes]:
 
 
 def ask(application: Any, path: str = "/ads/17", **environ: Any) -> list[bytes]:
-    """One request, as a server makes it; an exception of the application is swallowed."""
+    """One request, as a server makes it; ignores exceptions of the application."""
     asked: dict[str, Any] = {"PATH_INFO": path, **environ}
     setup_testing_defaults(asked)
     body: Any = ()
@@ -72,7 +72,7 @@ def ask(application: Any, path: str = "/ads/17", **environ: Any) -> list[bytes]:
 
 
 class Raising:
-    """What is kept outside of its context: each property raises."""
+    """An object outside of its context: each property raises."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(f"{name} outside of a context")
@@ -95,7 +95,7 @@ class Wsgi(unittest.TestCase):
             with self.subTest(application.__name__):
                 self.check(application, *lines)
 
-    def test_facts(self) -> None:
+    def test_attributes(self) -> None:
         self.check(
             whole,
             "|POST /größe http.path=/größe request.id=r1 http.status=200",
@@ -107,7 +107,7 @@ class Wsgi(unittest.TestCase):
         )
         self.check(whole, "|OTHER / http.path=/ http.status=200", "  work", path="/", REQUEST_METHOD="BREW")
 
-    def test_routes_that_are_known(self) -> None:
+    def test_known_routes(self) -> None:
         application = tachograph.wsgi(whole, route=lambda environ: environ["PATH_INFO"].replace("17", "<number>"))
         self.assertEqual(tree(lambda: ask(application))[0], "|GET /ads/<number> http.path=/ads/17 http.status=200")
         application = tachograph.wsgi(whole, route=lambda environ: environ["missing"])
@@ -116,14 +116,14 @@ class Wsgi(unittest.TestCase):
     def test_the_outermost_of_two_counts(self) -> None:
         self.check(tachograph.wsgi(whole), "|GET /ads/{id} http.path=/ads/17 http.status=200", "  work")
 
-    def test_a_request_does_not_belong_to_what_runs_the_server(self) -> None:
+    def test_a_request_has_no_parent_in_the_server(self) -> None:
         def run() -> None:
             with tachograph.span("server"):
                 ask(tachograph.wsgi(whole))
 
         self.assertEqual(tree(run), ["|server", "|GET /ads/{id} http.path=/ads/17 http.status=200", "  work"])
 
-    def test_the_caller_is_taken_over(self) -> None:
+    def test_the_remote_caller_is_the_parent(self) -> None:
         with Recording() as recording:
             ask(tachograph.wsgi(whole), HTTP_TRACEPARENT=f"00-{TRACE}-{SPAN}-01")
             self.assertEqual(recording.calls()[0].parent, int(SPAN, 16))
@@ -146,16 +146,16 @@ class Wsgi(unittest.TestCase):
         request = "|GET / http.path=/ http.status=201"
         self.assertEqual(tree(run), [request, "  work", "  work", request, "  work", "  work"])
 
-    def test_an_environ_that_is_none_is_not_our_business(self) -> None:
+    def test_an_invalid_environ_is_passed_on(self) -> None:
         self.check(whole, "|work", REQUEST_METHOD=b"GET", SCRIPT_NAME=17)
 
-    def test_what_a_framework_keeps_may_raise(self) -> None:
+    def test_objects_of_a_framework_may_raise(self) -> None:
         for key in ("werkzeug.request", "bottle.route", "route"):
             for body, lines in ((whole, ["  work"]), (streamed, ["  work", "  work"])):
                 status = "200" if body is whole else "201"
                 self.check(body, f"|GET /ads/{{id}} http.path=/ads/17 http.status={status}", *lines, **{key: Raising()})
 
-    def test_an_answer_without_a_status_is_the_server_s(self) -> None:
+    def test_an_answer_without_a_status_is_left_to_the_server(self) -> None:
         for status in (None, 200, "", "\u00b2\u00b2\u00b2"):
 
             def odd(_environ: Any, start_response: Any, status: Any = status) -> list[bytes]:
@@ -164,7 +164,7 @@ class Wsgi(unittest.TestCase):
 
             self.check(odd, "|GET /ads/{id} http.path=/ads/17", "  work")
 
-    def test_routes_are_behind_the_place_of_the_application(self) -> None:
+    def test_routes_follow_the_mount_point_of_the_application(self) -> None:
         found = type("Request", (), {"url_rule": type("Rule", (), {"rule": "/users/<name>"})()})()
         for place, name in [
             ("/shop", "/shop/users/<name>"),
@@ -180,7 +180,7 @@ class Wsgi(unittest.TestCase):
 
             self.check(mounted, f"|GET {name} http.path=/ads/17 http.route={name} http.status=200", "  work")
 
-    def test_places_have_a_bound(self) -> None:
+    def test_mount_points_are_bounded(self) -> None:
         self.addCleanup(frameworks._mounts.clear)
         frameworks._mounts.clear()
         route = type("Route", (), {"rule": "/users"})()
@@ -188,7 +188,7 @@ class Wsgi(unittest.TestCase):
         self.assertEqual(found[62:], ["/of/name62/users", "/of/name63/users", "/{mount}/users", "/{mount}/users"])
         self.assertEqual(frameworks.route_of({"SCRIPT_NAME": "/of/name63", "bottle.route": route}), "/of/name63/users")
 
-    def test_files_stay_what_they_are(self) -> None:
+    def test_file_bodies_stay_unchanged(self) -> None:
         wrapper = FileWrapper(io.BytesIO(b"file"))
         found: list[Any] = []
         asked: dict[str, Any] = {"wsgi.file_wrapper": FileWrapper}
@@ -234,12 +234,12 @@ class Asgi(unittest.TestCase):
             "  work",
         )
 
-    def test_facts(self) -> None:
+    def test_attributes(self) -> None:
         headers = [(b"X-Request-ID", b"r1"), (b"traceparent", f"00-{TRACE}-{SPAN}-01".encode())]
         facts = "http.path=/shop/ads request.id=r1 http.route=/ads/{ad} http.status=200"
         self.check(["/ads"], f"|GET /ads/{{ad}} {facts}", "  work", headers=headers, root_path="/shop")
 
-    def test_a_trace_goes_on_also_where_its_beginning_has_left_it_out(self) -> None:
+    def test_a_trace_without_the_sampled_flag_is_recorded(self) -> None:
         for flag in ("01", "00"):
             told: list[Optional[str]] = []
 
@@ -253,7 +253,7 @@ class Asgi(unittest.TestCase):
                 (call,) = recording.calls()
             self.assertEqual((call.parent, told), (int(SPAN, 16), [f"00-{TRACE}-{call.span:016x}-01"]), flag)
 
-    def test_what_a_framework_keeps_may_raise(self) -> None:
+    def test_objects_of_a_framework_may_raise(self) -> None:
         for status in (200, None, "busy"):
             sent: list[Any] = []
 
@@ -271,10 +271,10 @@ class Asgi(unittest.TestCase):
             found = tree(functools.partial(asyncio.run, watched))
             self.assertEqual((found, len(sent)), ([f"|GET /ads/{{id}} http.path=/ads/17{told}"], 2), status)
 
-    def test_a_scope_that_is_none_is_not_our_business(self) -> None:
+    def test_an_invalid_scope_is_passed_on(self) -> None:
         self.check(["/ads"], "|work", headers=[("text", "is no bytes")])
 
-    def test_other_scopes_pass_by(self) -> None:
+    def test_other_scopes_are_ignored(self) -> None:
         seen: list[str] = []
 
         async def lifespan(scope: Any, _receive: Any, _send: Any) -> None:
@@ -316,16 +316,16 @@ class Client(unittest.TestCase):
         path = ["http.path=/ads http.status=200", "http.path=/fails http.status=500"]
         self.assertEqual(tree(run), ["|caller", f"  |{name} {path[0]}", f"  |{name}! {path[1]}"])
 
-    def test_the_server_is_told_who_calls(self) -> None:
+    def test_the_trace_context_is_sent_to_the_server(self) -> None:
         with Recording() as recording:
             urllib.request.urlopen(f"http://{self.address}/").read()
             told = self.heard[0]["HTTP_TRACEPARENT"]
             self.assertEqual(int(told.split("-")[2], 16), recording.calls()[0].span)
             request = urllib.request.Request(f"http://{self.address}/", headers={"Traceparent": f"00-{TRACE}-{SPAN}-00"})
             urllib.request.urlopen(request).read()
-            self.assertEqual(self.heard[1]["HTTP_TRACEPARENT"], f"00-{TRACE}-{SPAN}-00", "what the program says itself stays")
+            self.assertEqual(self.heard[1]["HTTP_TRACEPARENT"], f"00-{TRACE}-{SPAN}-00", "the program's own header stays")
 
-    def test_nobody_there(self) -> None:
+    def test_a_closed_port(self) -> None:
         def run() -> None:
             connection = http.client.HTTPConnection("127.0.0.1", 1)
             self.assertRaises(ConnectionError, connection.request, "GET", "/")
@@ -352,7 +352,7 @@ class Client(unittest.TestCase):
         self.assertNotIn("HTTP_TRACEPARENT", self.heard[0])
 
 
-# The name of the error is told since Python 3.11.
+# The name of the error is available since Python 3.11.
 CODE = " (SQLITE_ERROR)" if sys.version_info >= (3, 11) else ""
 
 
@@ -385,7 +385,7 @@ class Sqlite(unittest.TestCase):
             "|select ?; select ?",
         )
 
-    def test_no_data_of_an_exception_is_told(self) -> None:
+    def test_no_data_of_an_exception_is_recorded(self) -> None:
         class WrappedError(Exception):
             pass
 
@@ -402,7 +402,7 @@ class Sqlite(unittest.TestCase):
         self.assertEqual(
             tree(run),
             [
-                f"|wrapping! exception={__name__}.Sqlite.test_no_data_of_an_exception_is_told.<locals>.WrappedError{CODE}",
+                f"|wrapping! exception={__name__}.Sqlite.test_no_data_of_an_exception_is_recorded.<locals>.WrappedError{CODE}",
                 "  sqlite3.connect",
                 f"  select ? where x = ?...! exception=sqlite3.OperationalError{CODE}",
             ],

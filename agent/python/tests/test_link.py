@@ -1,4 +1,4 @@
-"""Does the link keep to the protocol, whatever the server says? A scripted server; the link is stepped by hand."""
+"""The link follows the protocol, whatever the server sends. A scripted server; the link is stepped by hand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def error(code: int) -> bytes:
 
 
 class Peer:
-    """One side of a connection that a test speaks for."""
+    """One side of a connection, played by a test."""
 
     def __init__(self, accepted: socket.socket) -> None:
         self.socket = accepted
@@ -49,7 +49,7 @@ class Peer:
         self.is_closed = False
 
     def listen(self) -> None:
-        """Frames as `NAME`, DATA with its number, PING with its counts."""
+        """Received frames as `NAME`, DATA with its number, PING with its counts."""
         with contextlib.suppress(BlockingIOError):
             data = self.socket.recv(1 << 20)
             self.is_closed = not data
@@ -101,7 +101,7 @@ class LinkTest(unittest.TestCase):
         self.peer = None
 
     def put(self, text: str, calls: int = 1) -> None:
-        """A frame that needs a definition."""
+        """Adds a frame that needs a definition."""
         self.outbox.dictionary.text(text)
         self.outbox.begin(0)
         self.outbox.put(wire.TAG_ENTRY, b"", calls)
@@ -126,7 +126,7 @@ class LinkTest(unittest.TestCase):
         self.peer.heard.clear()
 
     def says(self, *frames: bytes) -> None:
-        """In pieces, as a network may."""
+        """Sends frames in pieces, as a network may."""
         for byte in b"".join(frames):
             self.peer.socket.sendall(bytes((byte,)))
         self.link.step()
@@ -163,7 +163,7 @@ class Conversations(LinkTest):
         self.until(lambda: self.peer.is_closed)
         self.assertEqual(self.peer.heard, ["BYE"])
 
-    def test_after_a_reconnect_the_dictionary_and_what_is_not_on_disk_come_again(self) -> None:
+    def test_after_a_reconnect_the_dictionary_and_unacknowledged_frames_are_sent_again(self) -> None:
         for text in "abc":
             self.put(text)
         self.opened()
@@ -176,7 +176,7 @@ class Conversations(LinkTest):
         self.assertRegex(self.said[1], "^connected again to")
         self.assertEqual(self.totals.connects, 2)
 
-    def test_each_outage_is_told_once_a_minute_at_most_and_its_end_with_what_was_lost(self) -> None:
+    def test_each_outage_is_logged_at_most_once_a_minute_and_its_end_with_the_losses(self) -> None:
         self.opened()
         lost = self.link.outage
         name = lost.server
@@ -184,10 +184,10 @@ class Conversations(LinkTest):
         again = f"connected again to {name};"
         past = f"connected to {name} again; it was away once since the last line;"
         for is_early, during, after, expected in [
-            (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped meanwhile"]),
-            (True, (5, 1, 0), (100, 100, 100), [f"{past} 5 calls, 1 samples and 0 entries were dropped meanwhile"]),
-            (False, (2, 0, 3), (0, 0, 0), [gone, f"{again} 2 calls, 0 samples and 3 entries were dropped meanwhile"]),
-            (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped meanwhile"]),
+            (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped in the meantime"]),
+            (True, (5, 1, 0), (100, 100, 100), [f"{past} 5 calls, 1 samples and 0 entries were dropped in the meantime"]),
+            (False, (2, 0, 3), (0, 0, 0), [gone, f"{again} 2 calls, 0 samples and 3 entries were dropped in the meantime"]),
+            (False, (0, 0, 0), (0, 0, 0), [gone, f"{again} nothing was dropped in the meantime"]),
         ]:
             if not is_early and lost.told_at is not None:
                 lost.told_at -= 60
@@ -199,7 +199,7 @@ class Conversations(LinkTest):
                 self.assertEqual(self.said, [])
                 lost.told_at -= 60
                 self.until(lambda: self.said)
-            # Whether the socket says reset or closed is the kernel's to choose.
+            # The kernel determines whether the socket reports reset or closed.
             said = [re.sub(": [^;]+;", ": why;", line) for line in self.said]
             self.assertEqual([re.sub(" after [0-9]+ s;", ";", line) for line in said], expected)
             self.drop(*after)
@@ -207,38 +207,38 @@ class Conversations(LinkTest):
         self.hang_up()
         self.opened()
         self.link.close()
-        self.assertEqual(self.said, [f"{past} nothing was dropped meanwhile"], "at the end at the latest")
+        self.assertEqual(self.said, [f"{past} nothing was dropped in the meantime"], "at the end at the latest")
 
     def drop(self, calls: int, samples: int, entries: int) -> None:
         self.totals.calls_dropped_in_tracks += calls
         self.totals.samples_dropped += samples
         self.totals.entries_dropped += entries
 
-    def test_an_outage_that_comes_too_soon_is_told_when_the_minute_is_over(self) -> None:
+    def test_an_outage_that_comes_too_soon_is_logged_when_the_minute_is_over(self) -> None:
         outage, said = self.link.outage, self.said
         steps = [(0, "fails", 1), (1, "opens", 2), (2, "fails", 2), (59, "fails", 2), (60, "fails", 3), (61, "opens", 4)]
         for now, happens, count in steps:
             outage.over(now) if happens == "opens" else outage.failed(now, now == 2, f"at {now}")
             self.assertEqual(len(said), count, f"{now} {said}")
         self.assertRegex(said[0], "^cannot reach the server .*: at 0;")
-        self.assertRegex(said[1], "^connected to .* after 1 s; nothing was dropped meanwhile$")
+        self.assertRegex(said[1], "^connected to .* after 1 s; nothing was dropped in the meantime$")
         self.assertRegex(said[2], "^lost the server .*: at 60;")
-        self.assertRegex(said[3], "^connected again to .* after 59 s; nothing was dropped meanwhile$")
+        self.assertRegex(said[3], "^connected again to .* after 59 s; nothing was dropped in the meantime$")
 
-    def test_outages_that_are_past_are_told_together_when_the_minute_is_over(self) -> None:
-        away = "it was away {} since the last line; {} dropped meanwhile"
+    def test_past_outages_are_logged_together_when_the_minute_is_over(self) -> None:
+        away = "it was away {} since the last line; {} dropped in the meantime"
         for steps, expected in [
             (
                 "0 fails,1 opens,30 fails,30 1 0 2,31 opens,32 7 7 7,40 fails,41 1 1 0,42 opens,59 looks,60 looks,61 looks,"
                 "119 fails,119 opens,119 looks,120 looks,200 looks,200 ends",
                 [
                     away.format("2 times", "2 calls, 1 samples and 2 entries were"),
-                    away.format("once", "nothing was"),  # the minute began anew
+                    away.format("once", "nothing was"),  # a new minute began
                 ],
             ),
             ("0 fails,1 opens,58 fails,59 3 0 0,61 opens", [away.format("once", "3 calls, 0 samples and 0 entries were")]),
             ("0 fails,1 opens,2 fails,3 opens,4 ends,5 ends", [away.format("once", "nothing was")]),
-            # While another one is on, nobody is called connected.
+            # During another outage, no line says connected.
             ("0 fails,1 opens,2 fails,3 0 0 4,4 opens,59 fails,60 looks,60 ends,61 fails,63 opens,122 looks", []),
         ]:
             self.again()
@@ -255,7 +255,7 @@ class Conversations(LinkTest):
             start = f"connected to {outage.server} again; "
             self.assertEqual([line[len(start) :] for line in self.said if line.startswith(start)], expected, steps)
 
-    def test_what_the_server_refuses_is_dropped_in_the_outage(self) -> None:
+    def test_refused_records_count_as_dropped_in_the_outage(self) -> None:
         self.put("a", calls=3)
         self.opened()
         self.says(error(4))
@@ -263,9 +263,9 @@ class Conversations(LinkTest):
         self.drop_peer()
         self.link.deadline = 0.0
         self.opened()
-        self.assertRegex(self.said[-1], "^connected again to .*; 3 calls, 0 samples and 0 entries were dropped meanwhile$")
+        self.assertRegex(self.said[-1], "^connected again to .*; 3 calls, 0 samples and 0 entries were dropped in the meantime$")
 
-    def test_wait_holds_back_and_ends(self) -> None:
+    def test_wait_stops_data_and_ends(self) -> None:
         self.opened()
         self.hears("PING 0 0 0 0")
         before = time.monotonic()
@@ -278,14 +278,14 @@ class Conversations(LinkTest):
         self.link.hold_until = before
         self.hears("DICT", "DATA 1")
 
-    def test_a_refused_record_is_counted_and_named(self) -> None:
+    def test_a_refused_record_is_counted_and_logged(self) -> None:
         self.opened()
         self.says(wire.frame(wire.REJECT, varints(1, 2, 4) + b"text"), wire.frame(99, b"of a later version"))
         self.until(lambda: self.totals.records_rejected)
         self.assertIn("the server refused a record (frame 1, record 2): text", self.said)
         self.assertIs(self.link.state, link.State.OPEN)
 
-    def test_drops_are_told_soon(self) -> None:
+    def test_drops_are_reported_soon(self) -> None:
         self.opened()
         self.hears("PING 0 0 0 0")
         self.totals.calls_dropped_in_tracks = 5
@@ -300,11 +300,11 @@ class Conversations(LinkTest):
         self.says(probes(7, (0, "shop.*"), (1, "a b")))
         self.hears("PROBED 7 1 0 2")
         self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON])
-        self.assertEqual(self.said, ["a rule of the server is left out: ' ' cannot be part of a pattern: a b"])
+        self.assertEqual(self.said, ["a rule of the server is ignored: ' ' cannot be part of a pattern: a b"])
         self.operations.id(METHOD, "another")
-        self.switchboard.told_at += 3_600  # so that it is early however long this takes
+        self.switchboard.told_at += 3_600  # early, however long this takes
         self.settle()
-        self.assertEqual(self.peer.heard, [], "it has changed, and is told again later")
+        self.assertEqual(self.peer.heard, [], "it has changed, and is reported later")
         self.switchboard.told_at -= 3_600 + TELL_S[1]
         self.hears("PROBED 7 2 0 2")
         self.switchboard.told_at -= TELL_S[1]
@@ -316,13 +316,13 @@ class Conversations(LinkTest):
         self.switchboard.told_at -= TELL_S[1]
         self.hears("PING 0 0 0 0")
         self.settle()
-        self.assertEqual(self.peer.heard, [], "nobody has asked on this connection")
-        self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON], "the rules hold on")
+        self.assertEqual(self.peer.heard, [], "no PROBES on this connection")
+        self.assertEqual([self.operations.states[id_] for id_ in ids], [OFF, OFF, ON], "the rules stay in force")
         self.says(probes(1))
         self.hears("PROBED 1 5 0 0")
         self.assertEqual([self.operations.states[id_] for id_ in ids], [ON, ON, ON])
 
-    def test_rules_that_have_come_are_followed_without_the_server(self) -> None:
+    def test_rules_are_applied_after_the_connection_is_lost(self) -> None:
         ids = [self.operations.id(METHOD, f"shop.f{at}") for at in range(500)]
         self.opened()
         with mock.patch.object(switchboard, "SLICE_S", 0):
@@ -362,9 +362,9 @@ class Conversations(LinkTest):
         self.assertGreaterEqual(self.link.deadline, before + pause_s)
         self.assertLessEqual(self.link.deadline, time.monotonic() + max(pause_s, 5))
 
-    def test_what_is_no_tacho_server(self) -> None:
+    def test_another_kind_of_server(self) -> None:
         for answer, words in [
-            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a tacho server: a frame says that it is"),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a tacho server: a frame claims"),
             (wire.frame(wire.ACK, varints(1)), "frame type 66 came before WELCOME"),
             (welcome() + wire.frame(wire.PROBES, varints(1, 1_001)), "PROBES claims 1001 rules, at most 1000 are allowed"),
             (welcome()[:-1] + b"\x00", "checksum mismatch"),
@@ -376,7 +376,7 @@ class Conversations(LinkTest):
                 self.until(lambda: self.said)
                 self.assertIn(words, self.said[0])
 
-    def test_a_server_that_says_nothing(self) -> None:
+    def test_a_silent_server(self) -> None:
         self.hears("HELLO")
         self.says(welcome(heartbeat_ms=100))
         self.until(lambda: self.said)
@@ -400,7 +400,7 @@ class Conversations(LinkTest):
                 clock.return_value = self.link.deadline
         for wait, step in zip(waits, (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5, 5)):
             self.assertTrue(step / 2 <= wait <= step, waits)
-        self.assertEqual(len(self.said), 1, "an outage is told once")
+        self.assertEqual(len(self.said), 1, "an outage is logged once")
 
 
 if __name__ == "__main__":

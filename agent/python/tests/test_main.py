@@ -1,4 +1,4 @@
-"""Is `__main__` under `python -m tachograph run` what it is without? Each program runs both ways and prints what it sees."""
+"""`__main__` under `python -m tachograph run` equals the original. Each program runs both ways and prints its environment."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ENDS = [
 
 class Main(ServerTest):
     def both(self, folder: str, *program: str, flags: tuple[str, ...] = (), include: str = "nothing.here") -> str:
-        """What it printed, without the agent and with it."""
+        """Its output, without the agent and with it."""
         runs = []
         for prefix in ((), ("-m", "tachograph", "run")):
             command = [sys.executable, *flags, *prefix, *program]

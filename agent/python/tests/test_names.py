@@ -1,4 +1,4 @@
-"""Settings, patterns, statements, routes: texts in, decisions out."""
+"""Parsing of settings, patterns, statements and routes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Config(unittest.TestCase):
             settings, warnings = config.load({f"TACHO_{name}": text, "TACHO": "/bin/tacho", "TACHO_TEST_QUICK": "1"})
             self.assertEqual((getattr(settings, name.lower()), warnings), (value, []))
 
-    def test_wrong_values_are_named_and_what_counts_instead(self) -> None:
+    def test_wrong_values_are_reported_with_the_value_used_instead(self) -> None:
         names = "expected names out of context, http, dbapi, or -name, or *"
         duration = "expected a duration such as 100ms or 5s"
         for name, value, expected in [
@@ -64,7 +64,7 @@ class Config(unittest.TestCase):
             probes = ("http",) if "using http" in expected else ("*",)
             self.assertEqual(settings, config.Settings(service="kept", probes=probes), f"{name} {value}")
 
-    def test_wrong_arguments_are_named_too(self) -> None:
+    def test_wrong_arguments_are_reported_too(self) -> None:
         for name, value, expected in [
             ("samplers", 1, "1: expected true or false; using true"),
             ("flush_max", -1, "-1: at least 0 is needed; using 1500ms"),
@@ -89,9 +89,9 @@ class Config(unittest.TestCase):
         ]:
             for value in values:
                 self.assertEqual(config.load({f"TACHO_{name.upper()}": value})[1], [], f"{name} {value}")
-        self.assertEqual(config.PROBES, tuple(PROBES), "all that there are")
+        self.assertEqual(config.PROBES, tuple(PROBES), "all probes")
 
-    def test_unknown_names_are_told_and_those_of_others_left_alone(self) -> None:
+    def test_unknown_names_are_reported_and_those_of_other_programs_ignored(self) -> None:
         for environment, arguments, expected in [
             ({"TACHO_SERVICES": "x"}, {}, ["TACHO_SERVICES: there is no such setting, did you mean TACHO_SERVICE?"]),
             ({}, {"serv": "x"}, ["serv: there is no such setting, did you mean server?"]),
@@ -99,7 +99,7 @@ class Config(unittest.TestCase):
         ]:
             self.assertEqual(config.load(environment, arguments), (config.Settings(), expected))
 
-    def test_arguments_win(self) -> None:
+    def test_arguments_take_precedence(self) -> None:
         settings, warnings = config.load({"TACHO_SERVICE": "a"}, {"service": "b", "include": ["x.*"], "flush_max": 2})
         self.assertEqual((settings.service, settings.include, settings.flush_max, warnings), ("b", ("x.*",), 2.0, []))
 
@@ -171,7 +171,7 @@ class Patterns(unittest.TestCase):
         for text in ["", "@", "@shop.watched", "shop.", ".shop", "a...b", "a b", "a/b/*", "a.b(int)"]:
             self.assertRaises(ValueError, Pattern, text)
 
-    def test_modules_that_are_looked_into(self) -> None:
+    def test_modules_with_selected_functions(self) -> None:
         for include, exclude, module, expected in [
             ("shop.*", "", "shop", True),
             ("shop.*", "", "shop.board", True),
@@ -190,12 +190,12 @@ class Patterns(unittest.TestCase):
 
 
 SQL = Path(__file__).resolve().parents[3] / "testdata" / "sql"
-# Signs of the tables, and what they stand for.
+# Placeholders in the tables.
 SIGNS = str.maketrans({"⏎": "\n", "⇤": "\r", "␜": "\x1c", "␤": "\x85"})
 
 
 def table(name: str, dialect: str = "") -> list[list[str]]:
-    """The lines of a table in `testdata/sql` that are for a dialect."""
+    """The lines of a table in `testdata/sql` for a dialect."""
     whole = (SQL / name).read_text("utf-8").split("\n")
     lines = [line.translate(SIGNS).split("\t") for line in whole if line and line[0] != "#"]
     return [line for line in lines if not dialect or line[0] == "*" or dialect in line[0].split(",")]
@@ -237,14 +237,14 @@ class Statements(unittest.TestCase):
 
 
 class TextOf(unittest.TestCase):
-    """What a driver is given in place of a text."""
+    """Objects passed to a driver in place of a text."""
 
-    def test_values_of_a_template_are_left_out(self) -> None:
-        # What Python 3.14 makes of t"select {a} from {b}"; no older one has the module.
+    def test_values_of_a_template_are_not_in_the_text(self) -> None:
+        # The object that Python 3.14 creates for t"select {a} from {b}"; older versions lack the module.
         kind = type("Template", (), {"__module__": "string.templatelib", "strings": ("select ", " from ", "")})
         self.assertEqual(statement("postgresql", kind()).operation, operations.SHARED.id(operations.DATABASE, "select ? from ?"))
 
-    def test_nothing_else_is_asked_for_its_text(self) -> None:
+    def test_other_types_are_not_converted_to_text(self) -> None:
         class Query:
             def __str__(self) -> str:
                 return 'Query("O\'Brien")'
@@ -256,7 +256,7 @@ class TextOf(unittest.TestCase):
 
 
 class Routes(unittest.TestCase):
-    def test_ids_are_taken_out(self) -> None:
+    def test_ids_are_replaced(self) -> None:
         for path, expected in [
             ("/", "/"),
             ("", "/"),

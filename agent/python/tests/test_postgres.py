@@ -1,4 +1,4 @@
-"""Are statements recorded that go to a real PostgreSQL, by both of its drivers?"""
+"""Statements to a real PostgreSQL are recorded, with both of its drivers."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ with tachograph.span("outer"):
             "    select ?",
         )
 
-    def test_no_data_of_a_database_is_told(self) -> None:
+    def test_no_data_of_a_database_is_recorded(self) -> None:
         self.check(
             """
 import psycopg, psycopg2

@@ -1,4 +1,4 @@
-"""Do the rules of a real server reach a real program, from the command line, and does the server know what became of them?"""
+"""Rules of a real server, set by the command line, reach a real program, and the server shows the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Board:
     def find(self, ad): return ad
 """
 
-# Each turn: a request that comes in, two statements, functions that nobody has decorated, and one that somebody has.
+# Each turn: an incoming request, two statements, functions without decorators, and one with a decorator.
 PROGRAM = """
 import sqlite3, sys, threading, time, tachograph
 tachograph.start()
@@ -42,7 +42,7 @@ while not stop.wait(0.01):
     assert body == b"15", body
 """
 
-# A child goes on with the rules of its parent: ten turns each, and one more of the child when it is told to.
+# A child keeps the rules of its parent: ten turns each, and one more of the child after a line on standard input.
 FORKING = """
 import os, sys, time, tachograph
 tachograph.start()
@@ -70,14 +70,14 @@ INCLUDED = [SERVER, STATEMENT, TURN, POST, PRICE]
 
 class Probes(ServerTest):
     def command(self, *arguments: str) -> tuple[int, dict[str, Any], str]:
-        """`tacho probes ...`: status, what it printed, what it warned of. A switch waits for the answers of the agents."""
+        """`tacho probes ...`: status, output, warnings. A switch waits for the answers of the agents."""
         patience = () if arguments[0] == "clear" else ("--wait", f"{PATIENCE_S:.0f}s")
         command = [str(BINARY), "probes", *arguments, *patience, "--json", "--server", f"http://127.0.0.1:{self.server.http}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
         return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
     def switch(self, state: str, pattern: str, *more: str) -> int:
-        """How many operations the rule decides in the one agent; 0 without one."""
+        """Number of operations that the rule decides in the one agent; 0 without an agent."""
         status, told, err = self.command(state, pattern, "--service", self.service, *more)
         self.assertEqual(status, 0, err)
         return sum(agent["probes"]["rules"][0]["matched"] for agent in told["agents"])
@@ -88,13 +88,13 @@ class Probes(ServerTest):
         return connected
 
     def told(self) -> list[int]:
-        """Operations that are on, aggregated and off, as the server knows."""
+        """Operations that are on, aggregated and off, according to the server."""
         agent = self.agent()
         self.assertEqual(agent["state"], "follows")
         return [agent["probes"][key] for key in ("on", "aggregated", "off")]
 
     def begin(self, **settings: str) -> Callable[[], None]:
-        """Starts the program; the answer ends it."""
+        """Starts the program; returns a function that ends it."""
         folder = self.folder()
         (Path(folder) / "shop").mkdir()
         (Path(folder) / "shop" / "__init__.py").touch()
@@ -161,7 +161,7 @@ class Probes(ServerTest):
             self.until_recorded(*names)
         end()
 
-    def test_what_is_aggregated_is_counted(self) -> None:
+    def test_aggregated_operations_are_counted(self) -> None:
         self.switch("aggregate", "shop.board.price")
         self.switch("aggregate", "database")
         end = self.begin()
@@ -170,13 +170,13 @@ class Probes(ServerTest):
         counts = self.server.counts(self.service)
         told = self.server.last(f'tacho_operation_seconds_count{{service="{self.service}"}}')
         told = {dict(labels)["operation"]: count for labels, count in told.items()}
-        # A call is recorded or counted: those before the program was told, and those after.
+        # A call is recorded or counted: before and after the program applied the rule.
         self.assertEqual(told[PRICE] + counts.get(PRICE, 0), 2 * counts[POST])
         self.assertEqual(told[STATEMENT] + counts.get(STATEMENT, 0), counts[SERVER])
         seconds = self.server.last(f'tacho_operation_seconds_sum{{service="{self.service}",operation="{PRICE}"}}')
         self.assertTrue(0 < next(iter(seconds.values())) < told[PRICE])
 
-    def test_a_forked_process_goes_on_with_the_rules_and_is_told_its_own(self) -> None:
+    def test_a_forked_process_keeps_the_rules_and_gets_its_own(self) -> None:
         self.switch("off", "app.early")
         process = self.launch(FORKING)
         pid = process.stdout.readline().strip()
@@ -192,19 +192,19 @@ class Probes(ServerTest):
         self.assertEqual(self.server.counts(self.service), {"app.turn": 20})
         self.command("clear", "--all")
 
-    def test_a_rule_that_is_not_understood_or_fits_nothing_is_told(self) -> None:
+    def test_an_invalid_rule_or_one_without_matches_is_reported(self) -> None:
         end = self.begin()
         self.until_recorded(*INCLUDED)
         status, _, err = self.command("off", "@com.shop.Watched", "--service", self.service)
         self.assertEqual(status, 3)
-        self.assertRegex(err, "1 of 1 agent cannot follow it: .*: a decorator leaves no name behind")
+        self.assertRegex(err, "1 of 1 agent cannot follow it: .*: patterns of decorators are not supported")
         status, _, err = self.command("off", "com.shop..*", "--service", self.service)
         self.assertEqual(status, 0)
         self.assertIn("com.shop..* decides no method of", err)
         self.until_recorded(*INCLUDED)
         end()
 
-    def test_a_program_that_comes_later_is_told_and_one_whose_server_comes_back_too(self) -> None:
+    def test_a_program_that_starts_later_gets_the_rules_and_one_whose_server_restarts_too(self) -> None:
         self.switch("off", "database", "--keep")
         self.switch("off", "shop..*")
         end = self.begin()

@@ -1,4 +1,4 @@
-"""Are requests named by the routes of real frameworks, however many paths there are, and by no path that nobody has?"""
+"""Requests are named by the routes of real frameworks, for any number of paths, and never by unknown paths."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ application = Starlette(routes=[
     Mount("/closed", app=PlainTextResponse("none", 404)),
 ])
 """
-# A library of another version, or one of the program that has its name; and what is of the program and raises.
+# A library of an unknown version, or a module of the program with its name; and code of the program that raises.
 ODD_IMPORT = """
 import sys, tachograph
 tachograph.wsgi(lambda environ, start: [])
@@ -188,13 +188,13 @@ application = Starlette(routes=[Mount("/of/{customer}", app=application)])
 ANGLE = ("/users/<name>", "/missing/<name>", "/broken/<name>", "/shops/<shop>/inner/<name>")
 TYPED = ("/users/<str:name>", "/missing/<str:name>", "/broken/<str:name>", "/shops/<int:shop>/inner/<str:name>")
 BRACED = ("/users/{name}", "/missing/{name}", "/broken/{name}", "/shops/{shop}/inner/{name}")
-# More paths than there are names for those without a route.
+# More than the number of names for paths without a route.
 MANY = 1_100
 
 
 class Renamed(unittest.TestCase):
     def test_a_request_is_named_when_it_ends(self) -> None:
-        for at in range(200):  # ids of one byte on the wire, and of two
+        for at in range(200):  # ids of one byte and of two on the wire
             SHARED.id(HTTP_SERVER, f"GET /known/{at}")
         for is_read_before in (False, True):
             with Recording() as recording:
@@ -210,7 +210,7 @@ class Renamed(unittest.TestCase):
 
 
 class Odd(unittest.TestCase):
-    """Frameworks that are not as the agent knows them. Programs that say what they saw, without a server."""
+    """Frameworks of unknown versions. Programs that print their results, without a server."""
 
     def run_program(self, source: str, **files: str) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as folder:
@@ -238,11 +238,11 @@ class Odd(unittest.TestCase):
                 check=False,
             )
 
-    def test_the_import_of_a_library_that_nobody_knows(self) -> None:
+    def test_the_import_of_a_library_of_an_unknown_version(self) -> None:
         odd = {"starlette__routing": "class Route: pass\n", "django__core__handlers__base": "BaseHandler = None\n"}
         done = self.run_program(ODD_IMPORT, **odd)
         self.assertEqual(done.stdout.splitlines(), ["starlette/routing.py", "django/core/handlers/base.py"], done.stderr)
-        self.assertIn("tachograph: starlette.routing is not watched: AttributeError", done.stderr)
+        self.assertIn("tachograph: starlette.routing is not recorded: AttributeError", done.stderr)
 
     def test_routes_of_the_program_that_raise(self) -> None:
         done = self.run_program(ODD_ROUTES)
@@ -251,7 +251,7 @@ class Odd(unittest.TestCase):
 
 class Routes(ServerTest):
     def check_routes(self, source: str, routes: tuple[str, ...], nested: str, **asked: str) -> None:
-        """`nested`: the route of `/outer/5/nested/a/name`; `asked`: paths below `/` that are asked for, too, and its route."""
+        """`nested`: the route of `/outer/5/nested/a/name`; `asked`: further paths below `/`, and their route."""
         asks = {"outer/5/nested/a/name": nested, **asked}
         more = "".join(f'for at in range({MANY}): get(f"/{path}{{at}}")\n' for path in asks)
         process = self.launch(source + ASK.replace("USERS", str(MANY)) + more + "tachograph.flush(30)\n", samplers="false")
@@ -269,7 +269,7 @@ class Routes(ServerTest):
         self.assertEqual(self.server.counts(self.service), {"GET /slow/<name>": 1})
 
     def check_names(self, source: str, *names: str) -> None:
-        """Those of one request to each of these, whose routes end in the same way."""
+        """The names of one request to each of these, whose routes end in the same way."""
         asks = "".join(f"get({name!r})\n" for name in ("/users/a", "/admin/users/a", "/shop/users/a", "/of/name/users/a"))
         self.run_program(source + asks + "tachograph.flush(30)\n", samplers="false")
         self.assertEqual(set(self.server.counts(self.service)), {f"GET {name}" for name in names})
@@ -306,11 +306,11 @@ class Routes(ServerTest):
 
 
 class Scans(unittest.TestCase):
-    """Paths that nobody has take no room from those that are answered."""
+    """Unknown paths use no room for answered ones."""
 
     @mock.patch.dict(server_names._guesses, clear=True)
     @mock.patch.dict(server_names._early, clear=True)
-    def test_a_scan_leaves_room(self) -> None:
+    def test_a_scan_uses_no_room_of_answered_paths(self) -> None:
         for at in range(1_000):
             server_names.early("GET", f"/scanned-x{at}", None)
             server_names.final("GET", f"/scanned-x{at}", 404, None)

@@ -1,4 +1,4 @@
-"""Are the rules of a server followed? States of calls, functions that are wrapped and given back, and what is counted."""
+"""Rules of a server: states of calls, functions that are wrapped and restored, and counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .test_decisions import given
 
 
 class RulesTest(unittest.TestCase):
-    """With the operations of this process; the rules are gone afterwards."""
+    """With the operations of this process; the rules are removed afterwards."""
 
     def setUp(self) -> None:
         self.said: list[str] = []
@@ -57,7 +57,7 @@ class RulesTest(unittest.TestCase):
             self.switchboard.go_on()
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """Calls that were counted, and how many of them failed, by operation."""
+        """Counted calls, and the number of failed ones, by operation."""
         rows = TALLIES._sums(1)
         return {SHARED.entries[id_][1]: (sum(row[4:]), row[3]) for id_, row in rows.items()}
 
@@ -220,7 +220,7 @@ class Calls(RulesTest):
         ]:
             self.check(run, rules, expected, tree, counts)
 
-    def test_calls_that_are_open_end_as_they_were_entered(self) -> None:
+    def test_open_calls_end_the_way_they_were_entered(self) -> None:
         with Recording() as recording:
             with tachograph.span("rules.held"):
                 self.take("0 *")
@@ -248,7 +248,7 @@ def cached(): return 6
 
 
 class Functions(RulesTest):
-    """What is wrapped at run time."""
+    """Functions wrapped at run time."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -274,7 +274,7 @@ class Functions(RulesTest):
             self.use(shop)
             return sorted(line.strip(" |").removeprefix(f"{self.name}.") for line in recording.tree())
 
-    def test_what_nobody_has_included_is_switched_on_and_off(self) -> None:
+    def test_functions_that_are_not_included_are_switched_on_and_off(self) -> None:
         shop = self.load()
         before = {name: getattr(member, "__code__", member) for name, member in vars(shop.Board).items()}
         for rules, expected in [
@@ -291,16 +291,16 @@ class Functions(RulesTest):
                 self.take(*rules)
                 self.assertEqual(self.recorded(shop), expected)
         after = {name: getattr(member, "__code__", member) for name, member in vars(shop.Board).items()}
-        self.assertEqual(after, before, "it is as it was")
+        self.assertEqual(after, before, "it is unchanged")
 
-    def test_modules_that_come_later_follow(self) -> None:
+    def test_modules_imported_later_are_decided_too(self) -> None:
         self.take(f"1 {self.name}.*", f"0 {self.name}.find")
         shop = self.load()
         self.assertEqual(self.recorded(shop), ["Board.add", "Board.fixed", "Board.size", "later", "post", "post"])
         self.take()
         self.assertEqual(self.recorded(shop), [])
 
-    def test_what_the_settings_include_and_exclude_lies_below_the_rules(self) -> None:
+    def test_rules_override_include_and_exclude(self) -> None:
         self.forget()
         self.imports = Imports((f"{self.name}.post", f"{self.name}.Board"), (f"{self.name}.Board.fixed",), self.log)
         self.switchboard = Switchboard(SHARED, self.imports, self.log)
@@ -318,7 +318,7 @@ class Functions(RulesTest):
             self.take(*rules)
             self.assertEqual(self.recorded(shop), expected)
 
-    def test_functions_stay_what_they_are(self) -> None:
+    def test_functions_stay_the_same_objects(self) -> None:
         shop = self.load()
         taken_before = shop.post
         odd = importlib.import_module("tests.odd")
@@ -333,16 +333,16 @@ class Functions(RulesTest):
                 with self.assertRaises(TypeError):
                     odd.defaults()
                 self.assertTrue(inspect.isgeneratorfunction(odd.steps) and inspect.iscoroutinefunction(odd.later))
-        self.assertIn("tests.odd.walk stays as it is: an asynchronous generator takes no other code", self.said)
+        self.assertIn("tests.odd.walk stays unchanged: the code of an asynchronous generator cannot be replaced", self.said)
 
-    def test_whoever_has_a_function_calls_what_is_recorded(self) -> None:
+    def test_all_references_call_the_recorded_function(self) -> None:
         taken_before = self.load().post
         self.take(f"1 {self.name}.post")
         with Recording() as recording:
             self.assertEqual(taken_before(5), 5)
             self.assertEqual(recording.tree(), [f"|{self.name}.post"])
 
-    def test_code_that_is_sent_elsewhere_is_plain(self) -> None:
+    def test_code_sent_to_another_process_is_plain(self) -> None:
         shop = self.load()
         own = shop.post.__code__
         self.take(f"1 {self.name}.post")
@@ -350,7 +350,7 @@ class Functions(RulesTest):
         make, arguments = target.__reduce__()
         self.assertIs(make(*arguments).__code__, own)
 
-    def test_what_is_decorated_meanwhile_is_recorded_once(self) -> None:
+    def test_a_function_decorated_later_is_recorded_once(self) -> None:
         shop = self.load()
         self.take(f"1 {self.name}.post")
         shop.post = tachograph.record(shop.post)
@@ -360,7 +360,7 @@ class Functions(RulesTest):
                 shop.post(1)
                 self.assertEqual(len(recording.calls()), expected, rules)
 
-    def test_what_somebody_else_has_put_there_stays(self) -> None:
+    def test_code_assigned_by_others_stays(self) -> None:
         shop = self.load()
         self.take(f"1 {self.name}.*")
         shop.find = patched = lambda ad: ad
@@ -370,7 +370,7 @@ class Functions(RulesTest):
             self.assertIs(shop.find, patched)
             self.assertEqual((shop.find(5), shop.post(5)), (5, 6))
 
-    def test_a_function_that_is_gone_is_forgotten(self) -> None:
+    def test_a_collected_function_is_removed(self) -> None:
         self.take(f"1 {self.name}.*")
         shop = self.load()
         first = set(self.imports.changed)
@@ -384,7 +384,7 @@ class Functions(RulesTest):
         self.take()
         self.assertEqual((len(first), len(self.imports.changed)), (6, 0))
 
-    def test_everything_is_the_program_and_not_the_interpreter(self) -> None:
+    def test_the_star_selects_the_program_and_not_the_interpreter(self) -> None:
         shop = self.load()
         functions = (json.dumps, json.JSONDecoder.decode, tempfile.mkdtemp, threading.Thread.run, Log.say)
         before = [function.__code__ for function in functions]
@@ -393,7 +393,7 @@ class Functions(RulesTest):
         self.assertIsNot(shop.post.__code__, own)
         self.assertEqual([function.__code__ for function in functions], before)
 
-    def test_the_report_counts_what_is_watched(self) -> None:
+    def test_the_report_counts_recorded_functions(self) -> None:
         def report(*rules: str) -> tuple[int, int, int]:
             self.take(*rules)
             told = self.switchboard._report(1)
@@ -401,7 +401,7 @@ class Functions(RulesTest):
 
         self.load()
         on, aggregated, off = report()
-        self.assertEqual((aggregated, off), (0, 0), "those that are off of themselves are not watched")
+        self.assertEqual((aggregated, off), (0, 0), "operations that are off by default are not counted")
         self.assertEqual(report(f"1 {self.name}"), (on + 6, 0, 0))
         self.assertEqual(report(f"2 {self.name}"), (on, 6, 0))
         on, aggregated, off = report("0 *")
@@ -413,7 +413,7 @@ class Functions(RulesTest):
 
 class Counts(RulesTest):
     def told(self) -> dict[str, float]:
-        """What goes out: `name{le}` to the last value."""
+        """The sent values: `name{le}` to the last value."""
         with Recording() as recording:
             TALLIES.sample(recording.inbox)
             found = {}
@@ -441,7 +441,7 @@ class Counts(RulesTest):
         told = self.told()
         self.assertEqual((told["seconds_count rules.counted"], told["seconds_max rules.counted"]), (6, 7e-9))
         TALLIES.told[id_] = (6, time.monotonic() - 61)
-        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "once a minute all the same")
+        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "once a minute, even if unchanged")
 
     def test_threads_that_end_stay_counted(self) -> None:
         id_ = SHARED.id(METHOD, "rules.threads")
@@ -460,7 +460,7 @@ class Counts(RulesTest):
         self.assertEqual(self.counts(), {"rules.threads": (15_000, 0)})
         self.assertEqual(TALLIES.tables, [])
 
-    def test_operations_are_bounded_and_the_sums_hold(self) -> None:
+    def test_operations_are_bounded_and_the_sums_stay_complete(self) -> None:
         for at in range(tallies.OPERATIONS_MAX + 100):
             TALLIES.add(SHARED.id(METHOD, f"rules.many{at}"), 10, False)
         counts = self.counts()

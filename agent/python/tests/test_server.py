@@ -1,4 +1,4 @@
-"""Does what a program did arrive at a real server, whatever happens to either of them?"""
+"""Records of a real program arrive at a real server, whatever happens to either of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ tachograph.entry("app_log", "größe 漢")
 class Programs(ServerTest):
     def test_traces_operations_samples_entries(self) -> None:
         _, err = self.run_program(TRACED)
-        self.assertEqual(err, "", "the agent is silent when all is well")
+        self.assertEqual(err, "", "no log lines without an error")
         name = self.service
         lines = [f"  {name}: app.inner", f"  {name}: app.inner", f"  {name}: app.inner! exception=KeyError: 2"]
         self.assertEqual(self.only_tree(facts=("order.id", "exception")), [f"{name}: outer order.id=17", *lines])
@@ -85,7 +85,7 @@ class Programs(ServerTest):
         self.assertEqual(self.server.last(query)[(("kind", "execution"), *process)], 1)
 
     def test_the_last_counts_of_the_agent_arrive_when_a_program_ends(self) -> None:
-        """Long before the first of its samples is due again."""
+        """Long before the next of its samples is due."""
         calls = "@tachograph.record\ndef f(): pass\nwith tachograph.span('s'):\n  for _ in range(100_000): f()\n"
         for how, end in [("natural", ""), ("exit", "raise SystemExit(0)")]:
             service = f"{self.service}_{how}"
@@ -99,7 +99,7 @@ class Programs(ServerTest):
             self.assertEqual(sent + dropped, 100_001, how)
             self.assertEqual(sent, sum(self.server.counts(service).values()), how)
 
-    def test_a_program_that_knows_nothing_of_us(self) -> None:
+    def test_a_program_without_references_to_the_agent(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "shop").mkdir()
             (Path(folder) / "shop" / "__init__.py").write_text("def opening(): pass\n")
@@ -252,7 +252,7 @@ print(tachograph.totals().records_rejected)
         self.assertEqual(sorted(len(key.encode()) for key in span["attributes"]), [4, 4_096])
         self.assertEqual(self.server.last(f'large{{service="{self.service}"}}'), {(("service", self.service),): float(1 << 80)})
 
-    def test_an_absent_server_is_no_reason_to_disturb(self) -> None:
+    def test_an_absent_server_does_not_affect_the_program(self) -> None:
         source = """
 import tachograph
 tachograph.start()
@@ -272,9 +272,9 @@ print(sum(f() for _ in range(1000)))
                 self.assertIn(words, err)
             self.assertNotIn("Traceback", err)
 
-    def test_a_log_that_cannot_be_written_is_told_on_standard_error(self) -> None:
+    def test_an_unwritable_log_is_reported_on_standard_error(self) -> None:
         source = "import tachograph\ntachograph.start()\n"
-        line = "TACHO_LOG=/no/such/log: expected a file that can be written to (No such file or directory); using standard error"
+        line = "TACHO_LOG=/no/such/log: expected a writable file (No such file or directory); using standard error"
         _, err = self.run_program(source, log="/no/such/log", queue="5")
         self.assertIn(line, err)
         self.assertIn("TACHO_QUEUE=5: at least 64KiB is needed; using 16MiB", err)
@@ -312,8 +312,8 @@ print("end")
 
 
 class Restarts(ServerTest):
-    def test_a_killed_server_loses_and_doubles_nothing(self) -> None:
-        """`work` is called with rising numbers while the server is killed three times; each must be there once."""
+    def test_a_killed_server_loses_and_repeats_nothing(self) -> None:
+        """`work` is called with rising numbers while the server is killed three times; each must be stored once."""
         program = self.launch(
             """
 import sys, tachograph, threading, time
@@ -350,7 +350,7 @@ print(ok, count, totals.calls_dropped, totals.samples_dropped, totals.connects)
         found = self.server.get("/api/v1/query", query=f'count_over_time(app_count{{service="{self.service}"}}[1h])')
         self.assertEqual([one["value"][1] for one in found["data"]["result"]], [count])
 
-    def test_a_server_that_comes_late_gets_what_there_was_room_for(self) -> None:
+    def test_a_server_that_starts_late_gets_the_records_that_had_room(self) -> None:
         self.server.kill()
         program = self.launch(
             """

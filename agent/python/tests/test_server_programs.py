@@ -1,4 +1,4 @@
-"""Are the processes recorded in which real servers and workers do their work, once each, and do they end as without the agent?"""
+"""Processes of real servers and workers are recorded, once each, and end as without the agent."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ import lib, pytest
 def test_work(n): assert lib.work() == 7
 def test_fails(): assert lib.work() == 8
 """
-# Past `atexit`, each with one call that is just over.
+# Ends without `atexit`, each with one call that has just ended.
 ENDS = [
     ("import os; os._exit(3)", 1),
     ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 1),
@@ -117,7 +117,7 @@ class Programs(ServerTest):
             process.wait()
 
     def check_server(self, *program: str, with_signal: int = signal.SIGTERM) -> None:
-        """Asked so often, it has recorded as many calls, of processes below it, and ends as without the agent."""
+        """After this number of requests it has recorded as many calls, in child processes, and ends as without the agent."""
         ends = []
         for is_watched in (False, True):
             port = free_port()
@@ -141,7 +141,7 @@ class Programs(ServerTest):
         found = self.server.counts(self.service)
         return found if found.get("lib.work", 0) >= count else {}
 
-    # ---- servers that start themselves again ----
+    # ---- servers that restart themselves ----
 
     def test_flask_with_its_reloader(self) -> None:
         self.check_server("-m", "flask", "--app", "app:make", "run", "--debug", "--port", "PORT", with_signal=signal.SIGINT)
@@ -161,11 +161,11 @@ class Programs(ServerTest):
         self.check_server("-m", "gunicorn", "app:application", "-w", "2", "--threads", "2", "-b", "127.0.0.1:PORT")
 
     def test_gunicorn_with_gevent(self) -> None:
-        # Without the agent, too, a worker of gevent may stay until gunicorn's patience is over, which is 30 s.
+        # Even without the agent, a gevent worker may stay until gunicorn's timeout of 30 s.
         patience = ("--graceful-timeout", "10")
         self.check_server("-m", "gunicorn", "app:application", "-w", "2", "-k", "gevent", *patience, "-b", "127.0.0.1:PORT")
 
-    def test_gunicorn_with_workers_of_uvicorn(self) -> None:
+    def test_gunicorn_with_uvicorn_workers(self) -> None:
         worker = "uvicorn_worker.UvicornWorker"
         self.check_server("-m", "gunicorn", "app:asynchronous", "-w", "2", "-k", worker, "-b", "127.0.0.1:PORT")
 
@@ -185,14 +185,14 @@ class Programs(ServerTest):
     # ---- programs that end by themselves ----
 
     def check_run(self, *program: str, calls: int, service: str = "", is_group: bool = False) -> None:
-        """It says the same and ends in the same way; `is_group`: it may signal its group."""
+        """The output and the exit status are the same; `is_group`: it may signal its group."""
         runs = []
         for is_watched in (False, True):
             command, environment = self.command(program, is_watched)
             environment["TACHO_SERVICE"] = service or self.service
             options = {"cwd": self.home, "env": environment, "timeout": 2 * PATIENCE_S, "start_new_session": is_group}
             done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-            told = [line for line in done.stdout.splitlines() if " in " not in line]  # how long it took
+            told = [line for line in done.stdout.splitlines() if " in " not in line]  # durations
             lines = [re.sub("0x[0-9a-f]+", "0x", line) for line in told]
             faults = [line for line in done.stderr.splitlines() if " tachograph: the pattern lib has selected no" not in line]
             runs.append((done.returncode, lines, faults))
@@ -208,7 +208,7 @@ class Programs(ServerTest):
     def test_processes_of_a_server_that_forks(self) -> None:
         self.check_run("pool.py", "forkserver", calls=6)
 
-    def test_ends_past_the_handlers_of_the_end(self) -> None:
+    def test_ends_without_exit_handlers(self) -> None:
         for at, (source, calls) in enumerate(ENDS):
             with self.subTest(source):
                 Path(self.home, f"end{at}.py").write_text(f"import lib\nlib.work()\n{source}\n")

@@ -1,4 +1,4 @@
-"""Are our bytes those of the protocol? The vectors are shared with Rust and Java."""
+"""Encoding and decoding of the protocol. The vectors are shared with Rust and Java."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .vectors import Case, cases, one, several
 
 
 def encode(case: Case) -> bytes:
-    """The whole frame of a client, made of a case's keys."""
+    """The whole frame of a client, built from a case's keys."""
     name = one(case, "frame")
     if name == "HELLO":
         pairs = [tuple(pair.split("=", 1)) for pair in several(case, "pair")]
@@ -211,7 +211,7 @@ class Primitives(unittest.TestCase):
         ]:
             self.assertEqual(wire.cut(text, bytes_max).decode(), expected)
 
-    def test_damaged_frames_are_named(self) -> None:
+    def test_damaged_frames_are_reported(self) -> None:
         ack = bytes.fromhex("0100000042000000f66f62dc07")
         for data, words in [
             (ack[:-1] + b"\x08", "checksum mismatch"),

@@ -1,4 +1,4 @@
-"""All that a program sends: a proxy before the server, which passes everything on and keeps it."""
+"""A proxy in front of the server that passes on and stores all bytes that a program sends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 
 
 class Wiretap:
-    """`address` is what the program is told; `heard` what it has said so far."""
+    """`address`: for the program; `heard`: the bytes it has sent so far."""
 
     def __init__(self, server: str) -> None:
         host, _, port = server.rpartition(":")

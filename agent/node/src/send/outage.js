@@ -107,6 +107,6 @@ export class Outage {
     this.lost = [0, 0, 0];
     this.untold = 0;
     const counts = `${calls} calls, ${samples} samples and ${entries} entries were`;
-    return `${calls + samples + entries > 0 ? counts : 'nothing was'} dropped meanwhile`;
+    return `${calls + samples + entries > 0 ? counts : 'nothing was'} dropped in the meantime`;
   }
 }

@@ -1,4 +1,4 @@
-// Everything that is too long, too many or not what one expects.
+// Values that are too long, too many or invalid.
 
 import http from 'node:http';
 import { entry, record, sample } from 'tachograph';

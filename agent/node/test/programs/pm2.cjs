@@ -1,4 +1,5 @@
-// Starts `ends.cjs` under pm2, which sends SIGINT to stop it and SIGKILL where that has no effect, and says how it ended.
+// Starts `ends.cjs` under pm2, which sends SIGINT to stop it and SIGKILL if that has no effect, and
+// prints how it ended.
 'use strict';
 
 const { join } = require('path');
@@ -10,7 +11,7 @@ const call = (name, ...args) => promisify(pm2[name].bind(pm2))(...args);
 const PATIENCE_MS = 60_000;
 
 (async () => {
-  await call('connect', true); // without a daemon: all of it is in this process
+  await call('connect', true); // without a daemon: everything is in this process
   const bus = await call('launchBus');
   const ended = new Promise((done) => bus.on('process:event', ({ event, process: of }) => event === 'exit' && done(of)));
   const script = join(__dirname, 'ends.cjs');

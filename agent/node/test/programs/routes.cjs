@@ -1,4 +1,5 @@
-// A server of the framework that is named by the first argument asks itself, and ends: so many users, and paths that nobody has.
+// A server of the framework named by the first argument calls itself and ends: many users, and
+// unknown paths.
 'use strict';
 
 const http = require('http');
@@ -7,7 +8,7 @@ const Module = require('module');
 const [name, users] = process.argv.slice(2);
 const listening = (server) => new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)));
 
-/** Koa 2 is installed under another name beside Koa 3; who requires it says `koa`. */
+/** Koa 2 is installed under another name next to Koa 3; its users require `koa`. */
 function koa2() {
   const resolve = Module._resolveFilename;
   Module._resolveFilename = (asked, ...rest) => resolve(asked === 'koa' ? 'koa2' : asked, ...rest);
@@ -22,7 +23,7 @@ const FRAMEWORKS = {
     app.get('/users/:name', (request, response) => response.send(request.params.name));
     app.get('/missing/:name', (_request, response) => response.status(404).send('none'));
     app.get('/broken/:name', (_request, response) => response.status(500).send('broken'));
-    // So long that a part of its trace is sent before its route is known.
+    // Slow, so that a part of its trace is sent before its route is known.
     app.use('/slow', (_request, _response, next) => setTimeout(next, 1_500));
     app.get('/slow/:name', (_request, response) => response.send('slow'));
     router.get('/inner/:name', (_request, response) => response.send('inner'));
@@ -36,7 +37,7 @@ const FRAMEWORKS = {
     app.get('/missing/:name', async (_request, reply) => reply.code(404).send('none'));
     app.get('/broken/:name', async () => Promise.reject(new Error('broken')));
     app.register(async (inner) => inner.get('/inner/:name', async () => 'inner'), { prefix: '/shops/:shop' });
-    // Its own answer to paths that nobody has, and hooks that end a request before its handler.
+    // Own handler for unknown paths, and hooks that answer a request before its handler.
     app.setNotFoundHandler((_request, reply) => reply.code(404).send('none'));
     app.addHook('onRequest', async (request, reply) => (request.url.startsWith('/hooked') ? reply.send('hooked') : undefined));
     app.get('/hooked/:name', async () => 'never');

@@ -1,4 +1,4 @@
-// A CommonJS program that does not know of the agent: a server that asks itself, and ends.
+// A CommonJS program without references to the agent: a server that calls itself and ends.
 'use strict';
 
 const http = require('http');

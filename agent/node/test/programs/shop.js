@@ -1,4 +1,4 @@
-// A program of ES modules that does not know of the agent: a server that asks itself, and ends.
+// A program of ES modules without references to the agent: a server that calls itself and ends.
 
 import { createServer, get } from 'node:http';
 

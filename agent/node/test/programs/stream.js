@@ -1,4 +1,4 @@
-// Calls until it is told to stop; then it says how many there were, and what was dropped is in the samples.
+// Makes calls until a line on standard input; then prints their number. The samples have the number of dropped calls.
 
 import { record, sample, wrap } from 'tachograph';
 

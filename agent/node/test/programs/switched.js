@@ -1,4 +1,4 @@
-// Functions, and requests to itself, until it is told to stop: what of it is recorded is for others to switch.
+// Calls functions and sends requests to itself until a line on standard input; the tests switch what is recorded.
 
 import { createServer } from 'node:http';
 import { record, wrap } from 'tachograph';

@@ -1,4 +1,4 @@
-// One tier of two: the front asks the back, in three ways.
+// One tier of two: the front calls the back, in three ways.
 
 import http from 'node:http';
 import { request } from 'node:http';

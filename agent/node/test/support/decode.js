@@ -1,4 +1,4 @@
-// What do these DATA frames say? The receiver's side, strict: what the server would refuse is an error here.
+// A strict decoder of DATA frames: input that the server would refuse is an error.
 
 import { FrameReader } from '../../src/wire/frame.js';
 
@@ -54,7 +54,7 @@ export class Decoder {
     this.texts = new Map();
     this.operations = new Map();
     this.series = new Map();
-    /** By segment and number: what is known of each call. */
+    /** State of each call, by segment and number. */
     this.calls = new Map();
     this.samples = [];
     this.entries = [];
@@ -154,7 +154,7 @@ export class Decoder {
     }
   }
 
-  /** A call that is entered or carried: what both say of it must be the same. */
+  /** A call that is entered or carried: both descriptions must agree. */
   #carried({ segment, number, operation, trace, thread, begin, parent }) {
     const key = `${segment}/${number}`;
     const known = this.calls.get(key);
@@ -166,7 +166,7 @@ export class Decoder {
       this.calls.set(key, { ...found, end: null, failed: false, attributes: {} });
     } else {
       for (const [name, value] of Object.entries(found)) {
-        // The name of a request may be known late: that of the last part counts.
+        // The name of a request may be known late: the last part counts.
         if (known[name] !== value && name !== 'name') throw new Error(`call ${key}: ${name} was ${known[name]}, is ${value}`);
       }
       known.name = found.name;
@@ -177,7 +177,7 @@ export class Decoder {
   #attributes(record, segment) {
     for (let left = record.varint(); left > 0; left--) {
       const call = this.calls.get(`${segment}/${record.varint()}`);
-      if (call === undefined) throw new Error('an attribute of a call that is not there');
+      if (call === undefined) throw new Error('an attribute of a missing call');
       const key = this.texts.get(record.varint());
       const form = record.u8();
       const forms = [

@@ -1,4 +1,4 @@
-// The agent's parts without a socket: what is recorded is decoded at once.
+// The agent's parts without a socket: records are decoded at once.
 
 import { Recorder } from '../../src/record/recorder.js';
 import { Session } from '../../src/record/session.js';
@@ -9,7 +9,7 @@ import { Totals } from '../../src/send/totals.js';
 import { Dictionary } from '../../src/wire/dictionary.js';
 import { Decoder } from './decode.js';
 
-/** Keeps what would be logged. */
+/** Collects log lines. */
 export class Lines {
   constructor() {
     this.lines = [];
@@ -37,7 +37,7 @@ export function parts({ queue = 2 ** 24, pending = 2 ** 24, session: bytes } = {
   const wake = () => {};
   const recorder = new Recorder({ session, dictionary, outbox, clock, totals, thread: 'main', pendingMax: pending, wake, log });
   const samples = new Samples({ dictionary, outbox, clock, totals, common: { service: 's' }, log });
-  /** Everything recorded so far. */
+  /** All records so far. */
   const decoded = () => {
     recorder.sweep(true);
     outbox.close();
@@ -53,7 +53,7 @@ export function parts({ queue = 2 ** 24, pending = 2 ** 24, session: bytes } = {
   return { session, dictionary, clock, totals, log, outbox, recorder, samples, decoded };
 }
 
-/** A generator of numbers below `n`, the same ones for the same seed (mulberry32). */
+/** A generator of numbers below `n`, deterministic for a seed (mulberry32). */
 export function random(seed) {
   let state = seed;
   return (n) => {

@@ -1,4 +1,5 @@
-// A real PostgreSQL of the test's own in a fresh directory, gone when closed. It refuses to run as root, so root steps down.
+// A real PostgreSQL for the test in a new directory, deleted on close. It refuses to run as root, so root switches to another
+// user.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -6,7 +7,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Debian keeps the server's programs out of PATH, one folder for each version; the newest is taken. */
+/** Debian keeps the server's programs out of PATH, in one directory per version; the newest is used. */
 function programs() {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];

@@ -1,4 +1,4 @@
-// A real `tacho serve` of the test's own, and real programs that are watched.
+// A real `tacho serve` for the tests, and real programs with the agent.
 
 import { spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 export const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 const BINARY = process.env.TACHO ?? resolve(PACKAGE, '../../target/release/tacho');
-/** Far more than anything here takes; ends what hangs. */
+/** Far longer than any step takes; ends programs that hang. */
 const PATIENCE_MS = 60_000;
 
 function binary() {
@@ -21,14 +21,14 @@ function binary() {
   }
 }
 
-/** The environment without anybody's settings. */
+/** The environment without settings of the agent. */
 function clean(extra = {}) {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO') && name !== 'NODE_OPTIONS');
-  // What the test runner tells its children is not meant for theirs.
+  // Variables of the test runner are not passed to programs.
   return { ...Object.fromEntries(kept.filter(([name]) => name !== 'NODE_TEST_CONTEXT')), ...extra };
 }
 
-/** Asks until the answer is there. */
+/** Repeats until the answer is available. */
 export async function until(what, ask) {
   let last;
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(50)) {
@@ -61,7 +61,7 @@ export class Tacho {
     return tacho;
   }
 
-  /** Starts it, also again, on the same data and ports. */
+  /** Starts it, or restarts it on the same data and ports. */
   async start() {
     const args = ['serve', '--data', this.directory, '--http', this.http, '--records', this.records, '--selfwatch-seconds', '0'];
     const child = spawn(binary(), args, { env: clean(), stdio: ['ignore', 'pipe', 'pipe'] });
@@ -80,7 +80,7 @@ export class Tacho {
     [this.http, this.records] = await ready;
   }
 
-  /** As a crash. */
+  /** Simulates a crash. */
   async kill() {
     this.child.kill('SIGKILL');
     await this.ended;
@@ -115,7 +115,7 @@ export class Tacho {
     });
   }
 
-  /** Operations of a service: name to what is known. */
+  /** Operations of a service, by name. */
   async operations(service, wanted = {}) {
     const { operations } = await this.get('/api/operations', { service, ...wanted });
     return new Map(operations.map((operation) => [operation.operation, operation]));
@@ -159,7 +159,7 @@ export function start(
   program,
   { flags = ['--import', 'tachograph/register'], args = [], env = {}, service = program } = {},
 ) {
-  // At its end it may wait for a server that is as slow as a busy machine makes it.
+  // At its end it may wait for a server that is slow on a busy machine.
   const patience = { TACHO_FLUSH_MAX: '30s' };
   const settings = { TACHO_SERVER: tacho.records, TACHO_SERVICE: service, TACHO_HOST: 'test', ...patience, ...env };
   const command = [...flags, join(PACKAGE, 'test/programs', program), ...args];

@@ -1,4 +1,4 @@
-// Which frames must every implementation make, and what must each decide? Reads `testdata/*/*.vec` (format: testdata/README.md).
+// Reads `testdata/*/*.vec` (format: testdata/README.md): frames that every implementation must encode, and decisions of rules.
 
 import { readFileSync } from 'node:fs';
 

@@ -1,4 +1,4 @@
-// All that a program sends: a proxy before the server, which passes everything on and keeps it.
+// A proxy in front of the server that passes on and stores all bytes that a program sends.
 
 import { connect, createServer } from 'node:net';
 

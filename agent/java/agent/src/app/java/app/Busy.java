@@ -13,13 +13,13 @@ import java.util.concurrent.TimeUnit;
 
 import javax.management.ObjectName;
 
-/** Many threads that live at once. What does the process hold then? */
+/** Many threads alive at the same time; prints the memory of the process. */
 final class Busy {
     private static final int ROUNDS = 3;
 
     private Busy() {}
 
-    /** Virtual threads that all are inside an outermost call, three times over. */
+    /** Virtual threads that are all inside an outermost call, in three rounds. */
     static void virtual(int count) throws Exception {
         CountDownLatch[] inside = latches(count);
         CountDownLatch[] go = latches(1);
@@ -56,7 +56,7 @@ final class Busy {
         return latches;
     }
 
-    /** Platform threads that record nothing: each hands a task to a pool. */
+    /** Platform threads without records: each submits a task to a pool. */
     static void handing(int count) throws Exception {
         ThreadPoolExecutor pool =
                 new ThreadPoolExecutor(2, 2, 1, TimeUnit.MINUTES, new LinkedBlockingQueue<>());
@@ -82,8 +82,8 @@ final class Busy {
     }
 
     /**
-     * Bytes that the process holds. Frames of parked virtual threads are left out: whether the JVM
-     * keeps one chunk of them for each thread or two depends on when it collected.
+     * Memory of the process in bytes. Frames of parked virtual threads are excluded: whether the
+     * JVM keeps one or two chunks of them per thread depends on the last collection.
      */
     private static void tell() throws Exception {
         String histogram =
@@ -112,7 +112,7 @@ final class Busy {
         System.out.println("heap " + heap + " direct " + direct + " resident " + resident());
     }
 
-    /** Of Linux; -1 elsewhere. */
+    /** On Linux; -1 elsewhere. */
     private static long resident() throws Exception {
         Path status = Path.of("/proc/self/status");
         if (!Files.exists(status)) {

@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
-/** Traces that begin in several ways, some of them hot; it tells how many of each there were. */
+/** Traces that begin in several ways, some of them hot; prints the number of each. */
 final class Entries {
     private static final Noted NOTED = Entries_NotedRecords.get();
     private static final Map<String, LongAdder> MADE = new ConcurrentHashMap<>();
@@ -25,8 +25,8 @@ final class Entries {
     }
 
     /**
-     * Two threads do what is hot, others fail and hand over, and this one does what is rare, until
-     * told.
+     * Two threads run the hot operations, others fail or submit tasks, and this one runs the rare
+     * operations, until a line arrives on standard input.
      */
     static void run() throws Exception {
         Steady.tellLater();
@@ -79,7 +79,7 @@ final class Entries {
         }
     }
 
-    /** Watched, but for what surrounds it; {@code tiny} is counted. */
+    /** Recorded, unlike the surrounding class; {@code tiny} is counted. */
     static final class Traces {
         private Traces() {}
 
@@ -104,7 +104,7 @@ final class Entries {
             step();
         }
 
-        /** Three pieces of work elsewhere: two tasks and a thread. */
+        /** Three pieces of work in other threads: two tasks and a thread. */
         static void hands(ExecutorService pool) {
             pool.execute(Traces::piece);
             pool.execute(Traces::piece);

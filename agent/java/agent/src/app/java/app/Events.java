@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 
-/** Records that the program declares itself. */
+/** Declared records of the program. */
 final class Events {
     private static final Types TYPES = Events_TypesRecords.get();
     private static final int ALLOCATION_RECORDS = 100_000;
@@ -53,7 +53,7 @@ final class Events {
     @Record
     record CartEmptied(long cart, @Unit("EUR") double total) {}
 
-    /** Its accessor runs code that fails. */
+    /** Its accessor throws. */
     @Record
     record Fragile(int value) {
         @Override
@@ -62,7 +62,7 @@ final class Events {
         }
     }
 
-    /** Watched, while the rest of this class is not. */
+    /** Recorded, while the rest of this class is not. */
     static final class Shop {
         private Shop() {}
 
@@ -102,7 +102,7 @@ final class Events {
                 id,
                 at,
                 Duration.ofMillis(1_500));
-        chars.setLength(0); // the record has what was there
+        chars.setLength(0); // the record has the earlier content
         TYPES.every(
                 false,
                 Byte.MIN_VALUE,
@@ -147,7 +147,7 @@ final class Events {
         CartEmptiedRecords.write();
     }
 
-    /** Both ways of writing a Java record. */
+    /** The two ways to write a Java record. */
     private static final class CartEmptiedRecords {
         static void write() {
             Events_CartEmptiedRecord.write(17, 9.5);
@@ -156,7 +156,7 @@ final class Events {
         }
     }
 
-    /** In calls and outside of them. */
+    /** Writes records in calls and outside of them. */
     private static void write(int thread, int records) {
         for (int number = 0; number < records; number++) {
             if (number % 2 == 0) {
@@ -185,7 +185,7 @@ final class Events {
         }
     }
 
-    /** An agent may come meanwhile. */
+    /** Waits; an agent may be attached during the wait. */
     private static void untilTold() throws Exception {
         System.out.println("ready");
         for (int number = 0; System.in.available() == 0; number++) {

@@ -6,13 +6,16 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Class loaders that come and go, each with a class of its own that is watched. */
+/** Short-lived class loaders, each with its own recorded class. */
 final class Loaders {
     private static final int COLLECTIONS_MAX = 50;
 
     private Loaders() {}
 
-    /** Makes loaders until told to end, then tells how many the collector could not take away. */
+    /**
+     * Creates loaders until a line arrives on standard input, then prints how many were not
+     * collected.
+     */
     static void run() throws Exception {
         List<WeakReference<ClassLoader>> made = new ArrayList<>();
         Steady.tellLater();
@@ -41,7 +44,7 @@ final class Loaders {
         return loader;
     }
 
-    /** Loads the guest itself, all else as usual. */
+    /** Loads the guest itself, all other classes as usual. */
     private static final class Own extends ClassLoader {
         Own() {
             super(Own.class.getClassLoader());
@@ -62,7 +65,7 @@ final class Loaders {
         }
     }
 
-    /** Ends with an exception of its own loader: nothing may hold on to that either. */
+    /** Throws an exception of its own loader, which must not be retained either. */
     public static final class Guest implements Runnable {
         @Override
         public void run() {

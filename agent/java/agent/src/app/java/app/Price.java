@@ -4,8 +4,8 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * What one recorded call costs, depth 10. Not a benchmark (agent/java/overhead is): a number to
- * look at.
+ * Cost of one recorded call, depth 10. A rough figure, not a benchmark (which is
+ * experiments/overhead).
  */
 final class Price {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Programs that go on until a line comes on standard input: something happens to them meanwhile.
+ * Programs that run until a line arrives on standard input; the tests act on them during the run.
  */
 final class Steady {
     private static final int LAST_REQUESTS = 500;
@@ -14,7 +14,9 @@ final class Steady {
 
     private Steady() {}
 
-    /** So many threads make requests; when told to end, one more makes a known number of them. */
+    /**
+     * The given number of threads make requests; at the end, one more makes a known number of them.
+     */
     static void run(int threads) throws Exception {
         List<Thread> workers = new ArrayList<>();
         for (int at = 0; at < threads; at++) {
@@ -49,7 +51,7 @@ final class Steady {
         System.out.println("requests " + count);
     }
 
-    /** Down and up again through one recursion, slowly. */
+    /** Down and up through one recursion, slowly. */
     static void recursion(int depth) throws Exception {
         System.out.println("result " + Slow.down(depth));
         waitUntilTold();
@@ -74,7 +76,7 @@ final class Steady {
         }
     }
 
-    /** A class that is loaded when the program is told so. */
+    /** A class that is loaded when a line arrives. */
     static void later() throws Exception {
         System.out.println("ready");
         waitUntilTold();
@@ -91,7 +93,7 @@ final class Steady {
         }
     }
 
-    /** From now on {@link #isTold} answers whether a line has come. */
+    /** From now on {@link #isTold} returns whether a line has arrived. */
     static void tellLater() {
         Thread listener =
                 new Thread(

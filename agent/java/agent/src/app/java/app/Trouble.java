@@ -3,7 +3,7 @@ package app;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Programs that are in trouble of their own: threads die, memory runs out. */
+/** Programs with problems of their own: threads die, memory runs out. */
 final class Trouble {
     private static final int AT_ONCE = 8;
     private static final int FAILS_EVERY = 10;
@@ -11,7 +11,7 @@ final class Trouble {
     private Trouble() {}
 
     /**
-     * Begins when a line comes: the agent has its connection by then, which trouble could hinder.
+     * Begins when a line arrives: by then the agent is connected, which the problems could prevent.
      */
     static void whenTold(String what, int count) throws Exception {
         Steady.waitUntilTold();
@@ -22,7 +22,7 @@ final class Trouble {
         }
     }
 
-    /** Threads that make one request and end, every tenth by an exception that nobody catches. */
+    /** Threads that make one request and end, every tenth with an uncaught exception. */
     private static void shortThreads(int count) throws InterruptedException {
         Thread.setDefaultUncaughtExceptionHandler((thread, e) -> Work.sink++);
         List<Thread> running = new ArrayList<>();
@@ -50,7 +50,7 @@ final class Trouble {
         }
     }
 
-    /** Fills the heap again and again, while other threads make requests. */
+    /** Fills the heap repeatedly, while other threads make requests. */
     private static void outOfMemory(int rounds) throws InterruptedException {
         Thread other =
                 new Thread(
@@ -75,7 +75,7 @@ final class Trouble {
 
     static final class Body {
         static void fail() {
-            throw new IllegalStateException("nobody catches this");
+            throw new IllegalStateException("uncaught");
         }
 
         static void eat() {

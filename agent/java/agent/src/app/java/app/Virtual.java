@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntConsumer;
 
-/** Many virtual threads, by reflection: the tests are compiled for a JDK that has none. */
+/** Many virtual threads, by reflection: the tests are compiled for a JDK without them. */
 final class Virtual {
     private Virtual() {}
 

@@ -4,13 +4,13 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.util.concurrent.CountDownLatch;
 
-/** The program that the tests observe. The first argument names what it does. */
+/** The program observed by the tests. The first argument selects its work. */
 public final class Work {
     static volatile int sink;
 
     private Work() {}
 
-    /** For a pattern on annotations. */
+    /** Matched by a pattern on annotations. */
     @Retention(RetentionPolicy.RUNTIME)
     public @interface Watched {}
 
@@ -109,7 +109,7 @@ public final class Work {
             }
         }
 
-        /** An exception whose methods must not be run by anybody else. */
+        /** An exception whose methods must not be called by other code. */
         private void evil() {
             throw new RuntimeException("raw") {
                 @Override
@@ -162,7 +162,9 @@ public final class Work {
         }
     }
 
-    /** Runs a class that is compiled elsewhere, again and again until told to end. */
+    /**
+     * Runs a class that is compiled elsewhere, repeatedly until a line arrives on standard input.
+     */
     private static void named(String name) throws Exception {
         Steady.tellLater();
         Runnable run = (Runnable) Class.forName(name).getConstructor().newInstance();
@@ -175,7 +177,10 @@ public final class Work {
         System.out.println("sink " + sink);
     }
 
-    /** {@code count} requests, then {@code pauseMs}; tells the longest request. */
+    /**
+     * {@code count} requests, then a pause of {@code pauseMs}, repeatedly; prints the longest
+     * request.
+     */
     private static void loop(int seconds, long pauseMs) throws InterruptedException {
         long until = System.nanoTime() + seconds * 1_000_000_000L;
         long longest = 0;
@@ -220,7 +225,7 @@ public final class Work {
         done.await();
     }
 
-    /** Ten calls a request. */
+    /** Ten calls per request. */
     static final class Request {
         static void handle() {
             for (int at = 0; at < 3; at++) {

@@ -6,7 +6,10 @@ import java.lang.instrument.Instrumentation;
 import java.security.ProtectionDomain;
 import java.util.Arrays;
 
-/** A second agent, which sees what the first one leaves of a class and changes nothing. */
+/**
+ * A second agent that compares the byte code after the first one with the original, and changes
+ * nothing.
+ */
 public final class Capture {
     private Capture() {}
 

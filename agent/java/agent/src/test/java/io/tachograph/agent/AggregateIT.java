@@ -188,7 +188,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aFullStackDoesNotDisturb(int jdk) throws Exception {
+    void aStackOverflowDoesNotDisturbTheProgram(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             program(server, jdk, "stack-overflow").with("TACHO_AGGREGATE", "app..*").run();
             assertNull(server.fault);
@@ -215,7 +215,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void whatIsCalledTooOftenIsMoved(int jdk) throws Exception {
+    void operationsCalledTooOftenAreMoved(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.rules(1);
             Program program =
@@ -270,7 +270,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theOverheadIsTold(int jdk) throws Exception {
+    void theOverheadIsReported(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.rules(1, ProbeRule.aggregate(REQUEST + ".leaf"));
             Program program =
@@ -305,7 +305,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theBudgetMovesTheHottestUntilNothingIsLeft(int jdk) throws Exception {
+    void theBudgetMovesTheHottestUntilNoneIsLeft(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.rules(1);
             Program program =

@@ -61,7 +61,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void serverComesLater(int jdk) throws Exception {
+    void serverStartsLater(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.stop();
             Program program =
@@ -117,12 +117,13 @@ class FaultIT {
             assertTrue(told.get(1).startsWith("lost the server " + address), program.describe());
             assertTrue(told.get(2).startsWith("connected again to " + address), program.describe());
             assertTrue(
-                    told.get(2).endsWith(" s; nothing was dropped meanwhile"), program.describe());
+                    told.get(2).endsWith(" s; nothing was dropped in the meantime"),
+                    program.describe());
             assertEquals(
                     "connected to "
                             + address
                             + " again; it was away once since the last line; nothing was dropped"
-                            + " meanwhile",
+                            + " in the meantime",
                     told.get(3),
                     "the second death, at the end");
         }
@@ -242,7 +243,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void errorsAreHonoured(int jdk) throws Exception {
+    void errorsOfTheServerAreObeyed(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING;
             server.errorCode = 2;
@@ -284,7 +285,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aServerThatAsksToWaitIsWaitedFor(int jdk) throws Exception {
+    void theAgentWaitsForAServerThatSendsWait(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.WAITING;
             server.heartbeatMs = 300;

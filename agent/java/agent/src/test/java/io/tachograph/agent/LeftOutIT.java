@@ -92,7 +92,7 @@ class LeftOutIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void wholeTracesAreKeptUnderTheLimit(int jdk) throws Exception {
+    void wholeTracesAreRecordedUpToTheLimit(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.rules(1);
             Program program =
@@ -285,7 +285,7 @@ class LeftOutIT {
     }
 
     @Test
-    void virtualThreadsLeaveOutWholeTraces() throws Exception {
+    void virtualThreadsRecordWholeTracesOrNone() throws Exception {
         try (WireServer server = new WireServer()) {
             program(server, 25, 100, "virtual", "500").run();
             Decoder got = sound(server);
@@ -303,7 +303,7 @@ class LeftOutIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aFullStackDoesNotDisturb(int jdk) throws Exception {
+    void aStackOverflowDoesNotDisturbTheProgram(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             program(server, jdk, 1, "stack-overflow").with("TACHO_BUFFER", 1 << 20).run();
             Decoder got = sound(server);

@@ -90,7 +90,7 @@ class MemoryIT {
     /** A ring has 256 KiB, so one ring per thread would be 100 MiB. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void threadsThatOnlyHandWorkOnTakeNoRing(int jdk) throws Exception {
+    void threadsThatOnlySubmitTasksTakeNoRing(int jdk) throws Exception {
         int count = 400;
         try (WireServer server = new WireServer()) {
             Program program =

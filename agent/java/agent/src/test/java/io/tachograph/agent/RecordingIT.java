@@ -291,7 +291,7 @@ class RecordingIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theAgentCanComeLater(int jdk) throws Exception {
+    void theAgentCanBeAttachedLater(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "loop", "60", "5")
@@ -321,7 +321,7 @@ class RecordingIT {
                 "1 a b     | 2 usage: java -jar tachograph-agent.jar PID",
                 "999999999 | 1 cannot attach to process 999999999: ",
             })
-    void attachingFailsWithASentence(String arguments, String expected) throws Exception {
+    void attachingFailsWithAMessage(String arguments, String expected) throws Exception {
         String[] words = arguments == null ? new String[0] : arguments.split(" ");
         String said = Program.attach(17, words);
         assertTrue(said.startsWith(expected), said);
@@ -330,7 +330,7 @@ class RecordingIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aProgramMayLeaveOutPartsOfTheJdk(int jdk) throws Exception {
+    void aProgramMayLackPartsOfTheJdk(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "loop", "3", "5")
@@ -345,7 +345,7 @@ class RecordingIT {
     }
 
     @Test
-    void annotationsSelect() throws Exception {
+    void annotationPatternsSelectMethods() throws Exception {
         try (WireServer server = new WireServer()) {
             Program.on(17, "watched")
                     .with("TACHO_SERVER", server.address())

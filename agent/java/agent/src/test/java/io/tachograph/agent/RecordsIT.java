@@ -176,7 +176,7 @@ class RecordsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void whatFindsNoRoomIsLeftOutAndCounted(int jdk) throws Exception {
+    void callsWithoutRoomAreDroppedAndCounted(int jdk) throws Exception {
         int count = 300_000;
         try (WireServer server = new WireServer()) {
             program(jdk, server, "burst", "" + count).with("TACHO_BUFFER", 256).run();
@@ -201,7 +201,7 @@ class RecordsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void withoutAnAgentAndWithOneThatComesLater(int jdk) throws Exception {
+    void withoutAnAgentAndWithOneAttachedLater(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program bare = program(jdk, server, "every").bare().run();
             assertEquals("", bare.errors());

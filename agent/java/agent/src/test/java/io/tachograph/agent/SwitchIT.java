@@ -105,7 +105,7 @@ class SwitchIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void offIsTheByteCodeOfTheProgramAndOnRecordsAgain(int jdk) throws Exception {
+    void offRestoresTheByteCodeAndOnRecordsAgain(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     program(server, jdk, "until-told", "1")
@@ -150,7 +150,7 @@ class SwitchIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void whatWasNeverIncludedCanBeSwitchedOn(int jdk) throws Exception {
+    void methodsThatWereNeverIncludedCanBeSwitchedOn(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     program(server, jdk, "until-told", "1").with("TACHO_INCLUDE", "").start();
@@ -175,7 +175,7 @@ class SwitchIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void callsInFlightEndAsTheyBegan(int jdk) throws Exception {
+    void openCallsEndTheWayTheyWereEntered(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, jdk, "recursion", "120");
             program.with("TACHO_EXCLUDE", "app.Work.*, app.Steady.*").start();
@@ -299,7 +299,7 @@ class SwitchIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void noClassLoaderIsHeld(int jdk) throws Exception {
+    void noClassLoaderIsRetained(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             String guest = "app.Loaders$Guest";
             Program program = program(server, jdk, "loaders").start();
@@ -350,7 +350,7 @@ class SwitchIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void whatCannotBeInstrumentedIsSkippedAndNamedOnce(int jdk) throws Exception {
+    void classesThatCannotBeInstrumentedAreSkippedAndLoggedOnce(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     program(server, jdk, "named", "TooLong")

@@ -101,7 +101,7 @@ class BoundsTest {
         "lent, 256, 256",
         "threads, 64, 64",
     })
-    void theBoundIsTakenAndOneMoreIsNot(String what, int bound, int past) throws Exception {
+    void theBoundIsAcceptedAndOneMoreIsNot(String what, int bound, int past) throws Exception {
         assertEquals(bound, taken(what, bound));
         assertEquals(past, taken(what, bound + 1));
     }

@@ -104,7 +104,7 @@ class BufferlessTest {
     /** The thread may be virtual here: a lent buffer works the same. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void aCallWithoutABufferIsLeftOutWithAllThatItCalls(boolean attaches) throws Exception {
+    void aCallWithoutABufferIsDroppedWithItsCallees(boolean attaches) throws Exception {
         Buffers buffers = buffers();
         CountDownLatch done = new CountDownLatch(1);
         List<Thread> threads = takeAll(buffers, done);
@@ -178,7 +178,7 @@ class BufferlessTest {
     /** The exit was lost; a call that may end on another thread outlives its thread. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void aBorrowedBufferWhoseThreadHasEndedIsTakenBack(boolean isLent) throws Exception {
+    void aBorrowedBufferOfAnEndedThreadIsReclaimed(boolean isLent) throws Exception {
         Buffers buffers = buffers();
         ThreadBuffer buffer = new ThreadBuffer(buffers, 0, 64, true);
         Thread thread = new Thread(() -> buffer.enter(OPERATION), "virtual");

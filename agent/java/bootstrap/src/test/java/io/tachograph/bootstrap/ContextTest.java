@@ -35,7 +35,7 @@ class ContextTest {
      */
     @ParameterizedTest
     @CsvSource({"00, false", "01, true", "02, false", "03, true", "fe, false", "ff, true"})
-    void theHeaderSaysWhetherItsTraceIsRecorded(String flags, boolean isSampled) {
+    void theSampledFlagShowsWhetherTheTraceIsRecorded(String flags, boolean isSampled) {
         Context context = Context.parse("00-" + TRACE + "-" + SPAN + "-" + flags);
         assertTrue(context.isFromHeader());
         assertEquals(isSampled, context.isSampled());
@@ -69,7 +69,7 @@ class ContextTest {
                 "00_" + TRACE + "-" + SPAN + "-01",
                 "0g-" + TRACE + "-" + SPAN + "-01"
             })
-    void invalidHeadersAreNoContext(String header) {
+    void invalidHeadersHaveNoContext(String header) {
         assertNull(Context.parse(header));
         assertNull(Context.parse(null));
     }

@@ -136,7 +136,7 @@ class TraceGateTest {
         "A(b.C.)d()A(e()), 3",
         "a(A(b.)c())d(), 1",
     })
-    void everythingOfTheTraceIsLeftOut(String script, long calls) {
+    void noCallOfTheTraceIsRecorded(String script, long calls) {
         Buffers keeping = buffers(1);
         Buffers leaving = buffers(1);
         keeping.current().attach(KEPT);
@@ -223,7 +223,7 @@ class TraceGateTest {
     /** By default every trace is recorded, whatever a header says. */
     @ParameterizedTest
     @ValueSource(strings = {"00", "01"})
-    void withoutTheSettingAllIsKept(String flags) {
+    void withoutTheSettingAllTracesAreRecorded(String flags) {
         Buffers buffers = buffers(0);
         ThreadBuffer buffer = buffers.current();
         assertNull(buffers.traces());
@@ -365,7 +365,7 @@ class TraceGateTest {
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void aLostExitDoesNotMuteItsThreadForEver(boolean byGate) {
+    void aLostExitDoesNotSuppressItsThreadPermanently(boolean byGate) {
         Buffers buffers = shortRings(byGate ? 1_000 : 0);
         ThreadBuffer buffer = buffers.current();
         if (byGate) {

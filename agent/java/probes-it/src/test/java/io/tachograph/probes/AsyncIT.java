@@ -94,7 +94,7 @@ class AsyncIT {
     /** The other servlet package, in another server. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void theOldPackageNameKnowsItToo(int jdk) throws Exception {
+    void javaxServletsAreRecordedToo(int jdk) throws Exception {
         List<Case> cases = later("/shop/later/x", "GET /shop/later/*");
         try (Watched shop = new Watched(jdk, UndertowShop.class)) {
             assertEquals(
@@ -109,7 +109,7 @@ class AsyncIT {
     /** Servlets in Jetty 9, 11 and 12, in one program. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void allVersionsOfJettyKnowIt(int jdk) throws Exception {
+    void allVersionsOfJettyAreRecorded(int jdk) throws Exception {
         String libraries = System.getProperty("other.libraries");
         try (Watched shop = new Watched(jdk, Map.of(), JettysShop.class, libraries)) {
             assertTrue(shop.awaitOutput("PORTS "), shop.output());

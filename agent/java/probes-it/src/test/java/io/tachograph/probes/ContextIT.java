@@ -72,7 +72,7 @@ class ContextIT {
     /** One object, submitted by several calls and by unrecorded code, in all ways of pools. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void eachRunOfATaskBelongsToItsOwnHandOver(int jdk) throws Exception {
+    void eachRunOfATaskBelongsToItsOwnSubmission(int jdk) throws Exception {
         Map<String, String> settings =
 Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
         try (Watched shop = new Watched(jdk, settings, ReusedTask.class)) {

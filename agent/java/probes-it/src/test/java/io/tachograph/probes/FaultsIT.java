@@ -25,7 +25,7 @@ class FaultsIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void adviceThatThrowsIsCountedAndToldOnce(int jdk) throws Exception {
+    void adviceThatThrowsIsCountedAndLoggedOnce(int jdk) throws Exception {
         String count = String.valueOf(REQUESTS);
         try (Watched shop = new Watched(jdk, FaultyShop.class, count)) {
             shop.end();
@@ -55,7 +55,7 @@ class FaultsIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void aConstructorThatIsNotUnderstoodIsCounted(int jdk) throws Exception {
+    void aConstructorThatCannotBeAnalysedIsCounted(int jdk) throws Exception {
         Map<String, String> settings = Map.of("TACHO_EXCLUDE", "shop.*.main");
         try (Watched shop = new Watched(jdk, settings, OddShop.class)) {
             shop.end();

@@ -25,7 +25,7 @@ class GroovyIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void constructorsWithSeveralBranchesAreWatched(int jdk) throws Exception {
+    void constructorsWithSeveralBranchesAreRecorded(int jdk) throws Exception {
         Map<String, String> settings =
                 Map.of(
                         "TACHO_INCLUDE",

@@ -107,7 +107,7 @@ class HttpClientIT {
     /** Open requests use no buffer, whether or not they are answered. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void manyRequestsAreUnderWayAtOnce(int jdk) throws Exception {
+    void manyRequestsMayBeOpenAtOnce(int jdk) throws Exception {
         try (Watched shop = new Watched(jdk, PromisingShop.class)) {
             List<Call> answered =
                     shop.roots(

@@ -49,7 +49,7 @@ class LeftOutIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void aTraceIsLeftOutByAllOrNone(int jdk) throws Exception {
+    void aTraceIsRecordedByAllProgramsOrNone(int jdk) throws Exception {
         try (Watched last = new Watched(jdk, LIMITED, JettyShop.class)) {
             String address = "http://127.0.0.1:" + last.port();
             try (Watched first = new Watched(jdk, LIMITED, RelayShop.class, address)) {
@@ -101,7 +101,7 @@ class LeftOutIT {
      */
     @ParameterizedTest
     @MethodSource("jdks")
-    void whatIsAnsweredLaterIsLeftOutWhole(int jdk) throws Exception {
+    void requestsAnsweredLaterAreUnrecordedAsAWhole(int jdk) throws Exception {
         List<String> ways =
                 List.of("complete", "dispatch", "twice", "at-once", "dispatched-at-once");
         try (Watched shop = new Watched(jdk, LIMITED, AsyncShop.class)) {
@@ -125,7 +125,7 @@ class LeftOutIT {
     /** By default every trace is recorded, and headers have the sampled flag. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void withoutTheSettingHeadersLeaveNothingOut(int jdk) throws Exception {
+    void withoutTheSettingHeadersHaveNoEffect(int jdk) throws Exception {
         try (Watched last = new Watched(jdk, LIMITED, JettyShop.class)) {
             String address = "http://127.0.0.1:" + last.port();
             try (Watched first = new Watched(jdk, RelayShop.class, address)) {

@@ -54,7 +54,7 @@ class PostgresIT {
 
     @ParameterizedTest
     @CsvSource({"17, hikari", "25, hikari", "17, dbcp", "25, dbcp"})
-    void noDataIsInAnyByteThatIsSent(int jdk, String pool) throws Exception {
+    void noDataIsInTheBytesSent(int jdk, String pool) throws Exception {
         try (Watched shop = watched(jdk, false, pool)) {
             shop.end();
             assertTrue(shop.output().contains("failed as it should"), shop.output());
@@ -79,7 +79,7 @@ class PostgresIT {
     }
 
     @Test
-    void messagesAreSentIfAskedFor() throws Exception {
+    void messagesAreSentIfConfigured() throws Exception {
         try (Watched shop = watched(17, true, "hikari")) {
             shop.end();
             Call fails = shop.root("shop.PostgresShop.fails()");

@@ -85,7 +85,7 @@ class ServletIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void knowsTheOldPackageName(int jdk) throws Exception {
+    void recordsJavaxServlets(int jdk) throws Exception {
         try (Watched undertow = new Watched(jdk, UndertowShop.class)) {
             assertEquals(
                     200,
@@ -109,7 +109,7 @@ class ServletIT {
     /** A wrapper that throws must not keep the thread's next request from being recorded. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void aRequestThatCannotBeAskedIsTheOnlyOneLost(int jdk) throws Exception {
+    void aRequestThatThrowsIsTheOnlyOneLost(int jdk) throws Exception {
         try (Watched shop = new Watched(jdk, WrappingShop.class)) {
             shop.end();
             for (String api : List.of("jakarta", "javax")) {

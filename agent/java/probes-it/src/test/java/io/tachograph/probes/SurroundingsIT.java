@@ -89,7 +89,7 @@ class SurroundingsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aSpringBootJarIsWatched(int jdk) throws Exception {
+    void aSpringBootJarIsRecorded(int jdk) throws Exception {
         try (Watched boot = Watched.jar(jdk, BootShop.class, fatJar)) {
             assertEquals(200, boot.get("/ads/12345"));
             Call read = boot.root("GET /ads/{id}");
@@ -102,7 +102,7 @@ class SurroundingsIT {
 
     @ParameterizedTest
     @CsvSource({"17, true", "17, false", "25, true", "25, false"})
-    void theAgentOfOpenTelemetryRunsBesideIt(int jdk, boolean first) throws Exception {
+    void theAgentOfOpenTelemetryRunsNextToIt(int jdk, boolean first) throws Exception {
         Path other = Watched.jars("opentelemetry-javaagent-").get(0);
         List<String> options =
                 List.of(

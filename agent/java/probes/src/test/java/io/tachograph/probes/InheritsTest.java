@@ -56,7 +56,7 @@ class InheritsTest {
         "Orphan, true",
         "Lost, false",
     })
-    void ancestorsWithoutAFileAreNoFault(String name, boolean expected) {
+    void ancestorsWithoutAFileAreIgnored(String name, boolean expected) {
         assertEquals(expected, new Inherits(HERE + "Wanted").matches(describe(name)));
         assertFalse(new Inherits("no.such.Type").matches(describe(name)));
     }

@@ -98,7 +98,7 @@ class ProcessorTest {
 
     @ParameterizedTest
     @MethodSource("wrong")
-    void mistakesAreNamedAtTheirPlace(String source, String expected) {
+    void errorsAreReportedAtTheirPlace(String source, String expected) {
         List<String> said = Compiled.of("T", IMPORTS + source).said;
         assertEquals(List.of(expected), said);
     }
@@ -115,7 +115,7 @@ class ProcessorTest {
                 "@Record interface T { void a(@Unit(\"\\\"\\\\\\n\\u00b0\") int x); static void b() {} }",
                 "@Record interface T { @Record(\"b:c\") void a(java.util.UUID i, CharSequence c); }"
             })
-    void theOthersAreSilent(String source) {
+    void validDeclarationsHaveNoMessages(String source) {
         assertEquals(List.of(), Compiled.of("T", IMPORTS + source).said);
     }
 

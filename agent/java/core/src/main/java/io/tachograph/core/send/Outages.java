@@ -111,7 +111,7 @@ final class Outages {
 
     private String droppedMeanwhile() {
         long count = dropped() - droppedBefore;
-        return (count == 0 ? "nothing was" : count + " records were") + " dropped meanwhile";
+        return (count == 0 ? "nothing was" : count + " records were") + " dropped in the meantime";
     }
 
     /** Excludes records that the program itself failed to create. */

@@ -34,7 +34,7 @@ class SettingsTest {
     }
 
     @Test
-    void environmentWinsOverFile() throws Exception {
+    void theEnvironmentOverridesTheFile() throws Exception {
         Settings settings =
                 load("service = \"file\"\nhost = 'h'\n", Map.of("TACHO_SERVICE", "größe"));
         assertEquals("größe", settings.text(Setting.SERVICE));

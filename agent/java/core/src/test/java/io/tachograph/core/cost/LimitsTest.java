@@ -107,7 +107,7 @@ class LimitsTest {
         "250000, 1, ''",
         "310000, 1.25, ''",
     })
-    void fewerTracesAreKeptWhereTheyMay(long ppm, double traces, String reason) {
+    void fewerTracesAreRecordedIfTheSettingAllows(long ppm, double traces, String reason) {
         Limits limits = new Limits(0, ppm, true);
         Limits.Verdict verdict = null;
         for (int at = 0; at < 2; at++) {

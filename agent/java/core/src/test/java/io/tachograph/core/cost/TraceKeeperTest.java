@@ -135,7 +135,7 @@ class TraceKeeperTest {
         "3, a=50 b=50 c=50 d=50 e=50 f=50, a=8 b=8 c=8 d=8 e=8 f=8, 3",
         "1, hot=3000, hot=14, 1",
     })
-    void theRateIsHeldAndRareOnesSurvive(long max, String rates, String least, long ofSecond) {
+    void theRateIsLimitedAndRareTracesAreRecorded(long max, String rates, String least, long ofSecond) {
         Load load = new Load(max);
         long seconds = 20;
         long all = 0;
@@ -183,7 +183,7 @@ class TraceKeeperTest {
         "from/01=300 own=50, 300 of 300, 50 of 50",
         "from/00=300 own=50, 0 of 300, 50 of 50",
     })
-    void tracesFromElsewhereAreFollowed(String rates, String from, String own) {
+    void decisionsOfOtherProcessesAreFollowed(String rates, String from, String own) {
         Load load = new Load(1_000);
         load.second(rates);
         assertEquals(own, load.told("own"));

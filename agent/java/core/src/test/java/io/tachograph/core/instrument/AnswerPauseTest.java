@@ -29,7 +29,7 @@ class AnswerPauseTest {
         "0 200 600 5600, 200 400 800 200",
         "0 200 600 5600 5800, 200 400 800 200 400",
     })
-    void newsWaitsLongerWhileThereIsMuch(String answers, String expected) {
+    void thePauseGrowsWhileNewsIsFrequent(String answers, String expected) {
         List<String> waits = new ArrayList<>();
         for (String at : answers.split(" ")) {
             pause.answered(START + Long.parseLong(at) * MILLI);

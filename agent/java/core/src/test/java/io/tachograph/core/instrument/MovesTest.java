@@ -44,7 +44,7 @@ class MovesTest {
         "exhausted exhausted relieved relieved, tell||tell||, ''",
         "keep relieved, ||, ''",
     })
-    void eachChangeIsActedUponOnce(String actions, String expected, String left) {
+    void eachChangeIsAppliedOnce(String actions, String expected, String left) {
         moves.listen(() -> done.append("follow"), () -> done.append("tell"));
         for (String action : actions.split(" ")) {
             act(action);

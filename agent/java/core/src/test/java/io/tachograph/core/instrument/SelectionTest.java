@@ -100,7 +100,7 @@ class SelectionTest {
                 "HERE$*    |                 | 0 not a pattern, 9 *       | <init> getCount post"
                         + " step",
             })
-    void theLastThatFitsDecides(String include, String exclude, String rules, String expected) {
+    void theLastMatchingRuleDecides(String include, String exclude, String rules, String expected) {
         Selection selection = selection(include, exclude, rules);
         Decision decision = selection.decide(BOARD);
         assertEquals(expected, watched(decision));

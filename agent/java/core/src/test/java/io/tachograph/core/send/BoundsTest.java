@@ -168,7 +168,7 @@ class BoundsTest {
         "value, 4096, cut",
         "operation, 8192, cut",
     })
-    void theBoundIsTakenAndOneMoreIsNot(String what, int bound, String past) throws Exception {
+    void theBoundIsAcceptedAndOneMoreIsNot(String what, int bound, String past) throws Exception {
         assertEquals(bound, taken(what, bound));
         assertEquals(past.equals("cut") ? bound : -1, taken(what, bound + 1));
     }

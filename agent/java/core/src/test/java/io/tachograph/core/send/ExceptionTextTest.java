@@ -77,7 +77,7 @@ class ExceptionTextTest {
 
     @ParameterizedTest
     @MethodSource("asking")
-    void nothingOfTheProgramIsRun(Exception wrapping) {
+    void noCodeOfTheProgramRuns(Exception wrapping) {
         String text = ExceptionText.of(wrapping);
         assertTrue(text.startsWith(wrapping.getClass().getName()), text);
     }

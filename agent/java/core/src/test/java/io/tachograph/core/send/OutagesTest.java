@@ -47,7 +47,7 @@ class OutagesTest {
     private static Stream<Arguments> histories() {
         String first = "connected to s:1";
         String lost = "lost the server s:1: gone";
-        String again = "connected again to s:1 after 1 s; nothing was dropped meanwhile";
+        String again = "connected again to s:1 after 1 s; nothing was dropped in the meantime";
         String once = "connected to s:1 again; it was away once since the last line; ";
         return Stream.of(
                 Arguments.of("0 connects", List.of(first)),
@@ -62,8 +62,8 @@ class OutagesTest {
                                 first,
                                 lost,
                                 again,
-                                once + "5 records were dropped meanwhile",
-                                once + "nothing was dropped meanwhile")),
+                                once + "5 records were dropped in the meantime",
+                                once + "nothing was dropped in the meantime")),
                 Arguments.of(
                         "0 connects, 1 lost, 2 connects, 3 lost, 4 connects, 5 lost, 6 drops,"
                                 + " 7 connects, 8 ends, 9 ends",
@@ -72,7 +72,7 @@ class OutagesTest {
                                 lost,
                                 again,
                                 "connected to s:1 again; it was away 2 times since the last line;"
-                                        + " 5 records were dropped meanwhile")),
+                                        + " 5 records were dropped in the meantime")),
                 Arguments.of(
                         "0 fails, 1 fails, 70 fails",
                         List.of("cannot reach the server s:1: refused")),
@@ -80,14 +80,14 @@ class OutagesTest {
                         "0 fails, 2 drops, 9 connects",
                         List.of(
                                 "cannot reach the server s:1: refused",
-                                first + " after 9 s; 5 records were dropped meanwhile")),
+                                first + " after 9 s; 5 records were dropped in the meantime")),
                 Arguments.of(
                         "0 drops, 0 connects, 1 lost, 2 drops, 3 drops, 3 fails, 4 connects",
                         List.of(
                                 first,
                                 lost,
                                 "connected again to s:1 after 3 s; 10 records were dropped"
-                                        + " meanwhile")),
+                                        + " in the meantime")),
                 Arguments.of(
                         "0 connects, 1 lost, 2 connects, 60 lost, 61 connects",
                         List.of(first, lost, again)),
@@ -103,12 +103,12 @@ class OutagesTest {
                                 again,
                                 "lost the server s:1: refused, 2 times since the last line",
                                 "connected again to s:1 after 56 s; 5 records were dropped"
-                                        + " meanwhile")));
+                                        + " in the meantime")));
     }
 
     @ParameterizedTest
     @MethodSource("histories")
-    void eachOutageIsToldButOneAMinute(String events, List<String> expected) {
+    void eachOutageIsLoggedAtMostOncePerMinute(String events, List<String> expected) {
         for (String event : events.split(",")) {
             happens(event);
         }

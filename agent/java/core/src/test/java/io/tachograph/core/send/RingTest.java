@@ -294,7 +294,7 @@ class RingTest {
 
     @ParameterizedTest
     @CsvSource({"4,64", "5,128", "6,512", "7,2048"})
-    void whatIsDroppedIsWholeSubtrees(long seed, int words) throws Exception {
+    void wholeSubtreesAreDropped(long seed, int words) throws Exception {
         Buffers.Options options = new Buffers.Options();
         options.words = words;
         List<Caller> callers = run(seed, options);
@@ -317,7 +317,7 @@ class RingTest {
     /** Each trace is complete, or missing. */
     @ParameterizedTest
     @CsvSource({"9,1", "10,100", "11,1000", "12,100000"})
-    void tracesAreLeftOutWhole(long seed, int tracesMax) throws Exception {
+    void tracesAreRecordedWholeOrNotAtAll(long seed, int tracesMax) throws Exception {
         outbox = new Outbox(dictionary, 1_000_000_000, true);
         Buffers.Options options = new Buffers.Options();
         options.words = 65_536;
@@ -400,7 +400,7 @@ class RingTest {
      */
     @ParameterizedTest
     @CsvSource({"3600", "-3600"})
-    void aClockThatIsSetMovesNoCallThatIsOpen(long seconds) {
+    void aClockChangeDoesNotMoveOpenCalls(long seconds) {
         Buffers buffers = new Buffers(session, new Buffers.Options());
         ThreadBuffer buffer = buffers.current();
         int operation = Operations.shared().id(Operations.METHOD, "m");

@@ -81,7 +81,7 @@ class ProbeFramesTest {
     /** Bodies that end in each field, and one with too many rules. */
     @ParameterizedTest
     @ValueSource(strings = {"", "01", "0101", "010100", "01010005", "01e907"})
-    void brokenRulesAreRefused(String hex) {
+    void invalidRulesAreRefused(String hex) {
         BodyReader body = new BodyReader(HexFormat.of().parseHex(hex));
         assertThrows(FrameReader.Damaged.class, () -> ProbeRules.read(body));
     }

@@ -88,7 +88,7 @@ class VectorTest {
     }
 
     @Test
-    void damagedFramesAreNoticed() throws Exception {
+    void damagedFramesAreDetected() throws Exception {
         byte[] frame = Vectors.read("control.vec").get("error").frame();
         for (int at = 0; at < frame.length; at++) {
             byte[] damaged = frame.clone();

@@ -28,7 +28,7 @@ class NamesTest {
     }
 
     @Test
-    void earlyNamesPastTheBoundAreNone() {
+    void earlyNamesPastTheBoundHaveNoId() {
         Names names = new Names(Operations.HTTP_SERVER, 64);
         for (int i = 0; i < 100; i++) {
             int early = names.early(new StringBuilder("GET /early-test/" + i));
@@ -39,7 +39,7 @@ class NamesTest {
 
     /** Unknown paths leave all the room to paths that are answered. */
     @Test
-    void scannedPathsTakeNoRoomFromRealOnes() {
+    void scannedPathsUseNoRoomOfRealOnes() {
         for (int i = 0; i < 2_000; i++) {
             ServerNames.early("GET", "/scanned-x" + i);
             ServerNames.unrouted("GET", "/scanned-x" + i, 404);

@@ -43,7 +43,7 @@ class StatementTextsTest {
     }
 
     @Test
-    void longTextsAreNotRemembered() {
+    void longTextsAreNotStored() {
         String longest = "x".repeat(StatementTexts.TEXT_CHARS_MAX);
         texts.remember(longest, SqlDialect.OTHER, 1);
         texts.remember(longest + "x", SqlDialect.OTHER, 2);

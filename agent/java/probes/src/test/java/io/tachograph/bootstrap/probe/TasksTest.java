@@ -31,7 +31,7 @@ class TasksTest {
     private final BlockingQueue<Object> queue = new LinkedBlockingQueue<>();
 
     @Test
-    void eachRunBelongsToItsOwnHandOver() {
+    void eachRunBelongsToItsOwnSubmission() {
         offer(task);
         Context first = offerRecorded(task);
         Context second = offerRecorded(task);
