@@ -135,7 +135,8 @@ class TraceKeeperTest {
         "3, a=50 b=50 c=50 d=50 e=50 f=50, a=8 b=8 c=8 d=8 e=8 f=8, 3",
         "1, hot=3000, hot=14, 1",
     })
-    void theRateIsLimitedAndRareTracesAreRecorded(long max, String rates, String least, long ofSecond) {
+    void theRateIsLimitedAndRareTracesAreRecorded(
+            long max, String rates, String least, long ofSecond) {
         Load load = new Load(max);
         long seconds = 20;
         long all = 0;
