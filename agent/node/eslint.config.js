@@ -1,4 +1,4 @@
-// What the formatter and the type checker do not see: names that are never used, comparisons that mean something else.
+// Rules beyond the formatter and the type checker: unused names, loose comparisons.
 
 export default [
   {

@@ -1,4 +1,4 @@
-"""What does watching cost? The same recursion under each framework, in fresh processes, in random order.
+"""Measures the overhead of agents: the same recursion under each framework, in new processes, in random order.
 
     make bench-probe
     python3 -m experiments.overhead --help

@@ -1,4 +1,4 @@
-"""A run beside an earlier one: what has changed beyond noise?"""
+"""Compares a run with an earlier one: changes beyond noise."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,9 +11,9 @@ from bench.common.statistic import Interval, ratio_interval
 from .summary import Row, rows
 
 CONFIDENCE = 0.99
-"""Dozens of ratios are looked at: with 95 % some would seem to have changed in every run."""
+"""Dozens of ratios are compared: with 95 % some would appear to change in every run."""
 CHANGE_MIN = 0.02
-"""A smaller change says nothing, however certain it is: memory layout alone does as much."""
+"""A smaller change is not significant, however certain it is: memory layout alone causes as much."""
 MEASURES = (
     ("mean us", "mean_us", False),
     ("median us", "median_us", False),
@@ -33,7 +33,7 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of one cell: new as a part of old."""
+    """One figure of one cell: ratio of the new to the old value."""
 
     what: str
     measure: str
@@ -44,7 +44,8 @@ class Difference:
 
 
 def halves(result: dict) -> tuple[dict, dict] | None:
-    """What a run has found of this agent, and of the one before as if it had been this one; None without the latter."""
+    """Splits a run into this agent's results and those of the earlier build, relabelled as this agent's; None without the
+    latter."""
     experiments = result["experiments"]
     earlier = [each | {"cells": [_as_ours(cell) for cell in each["cells"] if _is_before(cell)]} for each in experiments]
     if not any(each["cells"] for each in earlier):
@@ -62,7 +63,7 @@ def _as_ours(cell: dict) -> dict:
 
 
 def differences(result: dict, before: dict) -> list[Difference]:
-    """Of every cell that both runs have."""
+    """For every cell in both runs."""
     old = {(experiment["name"], row.key): row for experiment in before["experiments"] for row in rows(experiment)}
     found = []
     for experiment in result["experiments"]:
@@ -85,7 +86,7 @@ def _differences(experiment: str, row: Row, earlier: Row) -> list[Difference]:
 
 
 def judge(ratio: Interval, more_is_better: bool) -> Change:
-    """A change is one that noise does not explain and that is large enough to matter."""
+    """A change must exceed noise and be large enough to matter."""
     if not isfinite(ratio.high) or not ratio.low > 0:
         return Change.UNKNOWN
     if ratio.holds(1.0) or abs(ratio.value - 1) < CHANGE_MIN:
@@ -97,7 +98,7 @@ def compare(result: dict, before: dict) -> str:
     """Markdown."""
     found = differences(result, before)
     if not found:
-        return f"## Beside the run of {before['begun']}\n\nThe two runs have nothing in common.\n"
+        return f"## Compared with the run of {before['begun']}\n\nThe two runs have nothing in common.\n"
     lines = [
         (
             each.what,
@@ -110,21 +111,21 @@ def compare(result: dict, before: dict) -> str:
         )
         for each in found
     ]
-    head = ("now beside then", "", "then", "now", "ratio", f"{CONFIDENCE:.0%}", "change")
+    head = ("now and then", "", "then", "now", "ratio", f"{CONFIDENCE:.0%}", "change")
     changes = [sum(each.change is change for each in found) for change in (Change.WORSE, Change.BETTER)]
     return "\n\n".join(
         (
-            f"## Beside the run of {before['begun']}",
+            f"## Compared with the run of {before['begun']}",
             *_warnings(result, before),
             f"{changes[0]} worse, {changes[1]} better of {len(found)} figures. Ratios of geometric means over processes; "
-            f"a change is one whose {CONFIDENCE:.0%} interval does not hold 1, and that is {CHANGE_MIN:.0%} at least.",
+            f"a change is one whose {CONFIDENCE:.0%} interval excludes 1, and that is at least {CHANGE_MIN:.0%}.",
             table(head, lines) + "\n",
         )
     )
 
 
 def _warnings(result: dict, before: dict) -> list[str]:
-    """What else differs. Where `none` has changed, the machine or the JVM has."""
+    """Other differences. If `none` has changed, the machine or the JVM has."""
     found = []
     for name, new, old in (
         ("the processor", result["machine"]["processor"], before["machine"]["processor"]),
@@ -138,4 +139,4 @@ def _warnings(result: dict, before: dict) -> list[str]:
     ):
         if new != old:
             found.append(f"- {name}: {old} then, {new} now")
-    return ["What else differs:\n\n" + "\n".join(found)] if found else []
+    return ["Other differences:\n\n" + "\n".join(found)] if found else []

@@ -1,4 +1,5 @@
-"""What one process said and what arrived in; its figures and faults out. Before: `fork.py`. After: `summary.py`."""
+"""Computes figures and faults of one process from its output and the receiver's counts. Before: `fork.py`. After:
+`summary.py`."""
 
 import os
 from collections.abc import Sequence
@@ -8,22 +9,22 @@ from .model import Cell, Stage, Takes
 from bench.common.statistic import quantile, steady_from
 
 CALLS_BESIDE_MAX = 16
-"""Constructors and the like, which some frameworks record too."""
+"""Constructors and similar calls, which some frameworks record too."""
 LOSS_MAX = 1e-6
 STALL_FACTOR = 10
-"""A call that takes so many times the median has been stopped by something."""
+"""A call longer than this multiple of the median counts as a stall."""
 SATURATED_SHARE = 0.2
-"""Of the measured time in stalls, from which the writer, not the probe, makes the speed."""
+"""Share of the measured time in stalls above which the writer, not the probe, determines the speed."""
 SWITCHED_CALLS_SHARE_MAX = 0.01
 LATE_SHARE_MAX = 0.01
 QUARTER_SECONDS_MIN = 5
-"""Fewer say nothing of how memory grows: a server fills its buffers first."""
+"""Fewer seconds show nothing about memory growth: a server fills its buffers first."""
 CLOCK_STEP_NS = 10.0
-"""In which `System.nanoTime` moves on many machines: more than 5 % of a method of 80 ns."""
+"""Step of `System.nanoTime` on many machines: more than 5 % of a method of 80 ns."""
 
 
 def figures(cell: Cell, said: dict, arrived: dict) -> dict:
-    """Times in us. The raw bins and the histogram stay, for pictures and for pooling."""
+    """Times in us. The raw bins and the histogram are kept, for drawings and pooling."""
     first = said["first_bin"]
     counts, sums = said["bin_counts"], said["bin_sums"]
     traces = sum(counts[first:])
@@ -58,7 +59,7 @@ _QUANTILES = {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75, "p95_us": 0.95, "p
 
 
 def _costs(said: dict, traces: int, seconds: float) -> dict:
-    """What a trace uses. The process is read at moments that are not quite those of the bins: rates, not sums."""
+    """Resources per trace. The process is sampled at times slightly different from the bins: rates, not sums."""
     share = seconds * 1e9 / max(1, said["wall_ns"])
     cpu = said["cpu_ns"] * share / traces / 1e3
     app_cpu = said["app_cpu_ns"] / traces / 1e3
@@ -74,7 +75,7 @@ def _costs(said: dict, traces: int, seconds: float) -> dict:
 
 
 def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
-    """What came of the calls: made is the whole process, warm-up included."""
+    """Counts of calls: `made` covers the whole process, including warm-up."""
     made = said["traces"] * cell.workload.depth
     calls = arrived["calls"]
     counts = calls is not None and not cell.setup.switches
@@ -93,20 +94,20 @@ def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
 
 
 def _growth(resident: Sequence[int]) -> float | None:
-    """The most memory of the last quarter of the time beside that of the second: 1 where it is flat."""
+    """Peak memory of the last quarter of the time relative to the second quarter: 1 if it is flat."""
     quarter = len(resident) // 4
     return max(resident[-quarter:]) / max(resident[quarter : 2 * quarter]) if quarter >= QUARTER_SECONDS_MIN else None
 
 
 def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
-    """What makes the figures mean something else than they seem to. Short, for the tables."""
+    """Reasons why the figures may be misleading. Short, for the tables."""
     texts = []
     if arrived["fault"]:
-        texts.append(f"the sink could not read on: {arrived['fault']}")
+        texts.append(f"the sink could not continue reading: {arrived['fault']}")
     if found["loss_share"] is not None and found["loss_share"] > LOSS_MAX:
         texts.append(f"lost {found['loss_share'] * 100:.3g} % of the calls")
     elif cell.setup.takes is Takes.NOBODY and found["told_left_out_share"] > LOSS_MAX:
-        texts.append(f"left out {found['told_left_out_share'] * 100:.3g} % of the calls")
+        texts.append(f"dropped {found['told_left_out_share'] * 100:.3g} % of the calls")
     if arrived["calls"] is not None and arrived["calls"] > found["calls_made"] + CALLS_BESIDE_MAX * cell.workload.threads:
         texts.append(f"{arrived['calls'] - found['calls_made']} more calls arrived than were made")
     if cell.setup.switches and not arrived["switched"]:
@@ -123,20 +124,20 @@ def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
 
 
 def _waits_for_nothing_else(cell: Cell) -> bool:
-    """Without a writer, or where threads wait for a core, stalls are the machine's."""
+    """True if the setup has a writer and no thread waits for a core; otherwise stalls are caused by the machine."""
     load = cell.workload
     return cell.setup.stage is Stage.W and load.load == 0 and load.threads <= (os.cpu_count() or 1)
 
 
 def stall_share(histogram: list) -> float:
-    """Of all the time, that in calls of more than ten times the median."""
+    """Share of the time in calls of more than ten times the median."""
     limit = STALL_FACTOR * max(1.0, quantile(histogram, 0.5))
     total = sum(value * count for value, count in histogram)
     return sum(value * count for value, count in histogram if value > limit) / total if total else 0.0
 
 
 def _per_second(counts: list[int], millis: int, first: int) -> list[float]:
-    """Traces in each whole second that counts."""
+    """Traces in each measured second."""
     bins_a_second = len(counts) * 1e3 / millis
     seconds, start = [], float(first)
     while start + bins_a_second <= len(counts) + 1e-9:
@@ -146,7 +147,7 @@ def _per_second(counts: list[int], millis: int, first: int) -> list[float]:
 
 
 def _steady_seconds(said: dict) -> float | None:
-    """By the medians of the bins: single long calls are no warm-up."""
+    """Based on the medians of the bins: single long calls are not warm-up."""
     medians = [float(value) if count else nan for value, count in zip(said["bin_medians"], said["bin_counts"])]
     found = steady_from(medians, CLOCK_STEP_NS)
     return None if found is None else found * said["millis"] / 1e3 / len(medians)

@@ -1,6 +1,6 @@
-"""One process of one cell: wait for an idle machine, start who takes the records, measure, count what arrived.
+"""Runs one process of one cell: waits for an idle machine, starts the receiver, measures, counts the received calls.
 
-Before: `run.py` says which. After: `figures.py` makes figures of what came out.
+Before: `run.py` selects it. After: `figures.py` computes the figures.
 """
 
 import json
@@ -24,11 +24,11 @@ SPIN = "while True: pass"
 
 
 class ForkFailed(Exception):
-    """The process gave no figures; the text says why."""
+    """The process produced no figures; the text has the reason."""
 
 
 def measure(cell: Cell, cache: Path, work: Path, idle_seconds_max: float) -> dict:
-    """The figures of one fresh process. `work` is made, and deleted again."""
+    """The figures of one new process. Creates and deletes `work`."""
     idle_cores, waited = wait_idle(idle_seconds_max)
     work.mkdir(parents=True)
     try:
@@ -60,13 +60,13 @@ def _measure(cell: Cell, cache: Path, work: Path) -> tuple[dict, dict]:
 
 
 def command(cell: Cell, place: Place) -> list[str]:
-    """Of the measured process."""
+    """Command line of the measured process."""
     options = cell.framework.jvm(cell.setup, place)
     return [JAVA, *HEAP, *options, "-cp", str(JAR), OBSERVED_CLASS, *cell.workload.arguments()]
 
 
 def _observe(cell: Cell, place: Place) -> dict:
-    # Settings of the one who calls would be settings of what is measured.
+    # Settings in the caller's environment must not reach the measured process.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("TACHO_", "KIEKER_", "OTEL_"))}
     process = subprocess.Popen(
         command(cell, place),
@@ -94,7 +94,7 @@ def _observe(cell: Cell, place: Place) -> dict:
 
 @contextmanager
 def load(processes: int):
-    """So many other processes that do nothing but use a core."""
+    """Starts other processes that each keep a core busy."""
     with ExitStack() as stack:
         for _ in range(processes):
             process = subprocess.Popen([sys.executable, "-c", SPIN])

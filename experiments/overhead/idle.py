@@ -1,4 +1,4 @@
-"""Is the machine idle? Processor time of everything, from /proc/stat."""
+"""Detects an idle machine: processor time of all processes, from /proc/stat."""
 
 import os
 import resource
@@ -7,36 +7,36 @@ from pathlib import Path
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 IDLE_CORES_MAX = 0.1
-"""What other processes may use, as a part of one core."""
+"""Allowed use by other processes, as a part of one core."""
 
 
 def busy_seconds() -> float:
-    """Processor time of the whole machine so far, time stolen by other machines included."""
+    """Processor time of the whole machine so far, including time stolen by other machines."""
     fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
     user, nice, system, _idle, _io_wait, irq, soft_irq, steal = map(int, fields)
     return (user + nice + system + irq + soft_irq + steal) / TICKS_A_SECOND
 
 
 def own_seconds() -> float:
-    """Processor time of this process and of all that it started and that have ended."""
+    """Processor time of this process and of its ended child processes."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 class Others:
-    """What others use between its making and `cores()`. Everything started in between must have ended by then."""
+    """Use by others between construction and `cores()`. All processes started in between must have ended by then."""
 
     def __init__(self) -> None:
         self._begun, self._busy, self._own = time.monotonic(), busy_seconds(), own_seconds()
 
     def cores(self) -> float:
-        """Cores on average, 0 for an idle machine."""
+        """Average number of cores, 0 for an idle machine."""
         seconds = time.monotonic() - self._begun
         return max(0.0, (busy_seconds() - self._busy - (own_seconds() - self._own)) / seconds)
 
 
 def wait_idle(seconds_max: float, look_seconds: float = 0.5) -> tuple[float, float]:
-    """Until others use less than a tenth of a core, or for so long. How busy it was at last, and the seconds waited."""
+    """Waits until others use less than a tenth of a core, at most this long. Returns the last load and the seconds waited."""
     begun = time.monotonic()
     while True:
         others = Others()

@@ -1,4 +1,4 @@
-"""Builds the Maven module, and asks the frameworks for what they need."""
+"""Builds the Maven module and installs the frameworks."""
 
 import os
 import shutil
@@ -11,11 +11,11 @@ from .model import Framework
 MODULE = Path(__file__).resolve().parent
 JAR = MODULE / "target/overhead.jar"
 JAVA = os.environ.get("JAVA", shutil.which("java") or "java")
-"""The JVM that is measured."""
+"""The measured JVM."""
 
 
 def build() -> None:
-    """The jar with the measured process and the sink, if it is not newer than its sources."""
+    """Builds the jar with the measured process and the sink, unless it is newer than its sources."""
     sources = [MODULE / "pom.xml", *(MODULE / "src/main").rglob("*.java")]
     if not JAR.exists() or JAR.stat().st_mtime < max(source.stat().st_mtime for source in sources):
         run(["mvn", "-B", "-q", "-ntp", "-f", str(MODULE), "-DskipTests", "package"])
@@ -23,7 +23,7 @@ def build() -> None:
 
 
 def versions(frameworks: tuple[Framework, ...], cache: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """By name the version, and why what cannot be had is left out."""
+    """Versions by name, and the reasons for frameworks that are not available."""
     cache.mkdir(parents=True, exist_ok=True)
     found, left_out = {}, {}
     for framework in frameworks:

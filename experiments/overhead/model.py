@@ -1,4 +1,4 @@
-"""The nouns: a workload, a setup (one way to watch), a cell (a setup under a workload), an experiment."""
+"""The nouns: a workload, a setup (one configuration of a framework), a cell (a setup under a workload), an experiment."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
@@ -7,56 +7,56 @@ from pathlib import Path
 
 
 class Stage(Enum):
-    """What a trace's time is made of. Each stage has all of the one before."""
+    """Parts of a trace's time. Each stage includes the previous one."""
 
     T = "T"
     """The program alone."""
     I = "T+I"  # noqa: E741
     """Instrumented, but switched off."""
     C = "T+I+C"
-    """Records are made; the writer throws them away."""
+    """Records are created; the writer discards them."""
     W = "T+I+C+W"
     """Records are written."""
 
 
 class Takes(Enum):
-    """Who takes the records."""
+    """The receiver of the records."""
 
     NOBODY = "nobody"
     SINK = "sink"
-    """The sink process, which counts calls and throws them away."""
+    """The sink process, which counts and discards calls."""
     FILES = "files"
-    """A folder, counted and deleted afterwards."""
+    """A directory, counted and deleted afterwards."""
     SERVER = "server"
     """A real `tacho serve` with an empty data directory."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to watch."""
+    """One configuration of a framework."""
 
     name: str
     title: str
     stage: Stage
     takes: Takes = Takes.NOBODY
     sink: tuple[str, ...] = ()
-    """Arguments of the sink: the protocol, and what it wants to know."""
+    """Arguments of the sink: the protocol and its parameters."""
     is_lossy: bool = False
-    """The framework may leave calls out by its own setting: told, but no fault."""
+    """The framework may drop calls by its own setting: reported, but not a fault."""
     switches: bool = False
-    """The sink tells the agent to switch the method; it has to say that it did."""
+    """The sink requests the agent to switch the method; the agent must confirm it."""
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a setup finds things while a process runs."""
+    """Paths and addresses of a setup while a process runs."""
 
     cache: Path
     work: Path
-    """An empty folder of this process."""
+    """An empty directory for this process."""
     address: str
-    """host:port of who takes the records; empty for nobody."""
+    """host:port of the receiver; empty for none."""
 
     @property
     def port(self) -> str:
@@ -64,30 +64,30 @@ class Place:
 
 
 class Framework(ABC):
-    """One framework. One more is one file in `frameworks/` and one line in its `__init__.py`."""
+    """One framework. A new one is one file in `frameworks/` and one line in its `__init__.py`."""
 
     name: str
     title: str
     setups: tuple[Setup, ...]
     notes: tuple[str, ...] = ()
-    """What a reader of the figures must know."""
+    """Notes for readers of the figures."""
 
     @abstractmethod
     def install(self, cache: Path) -> str:
-        """Makes it runnable. The version. Raises RuntimeError or OSError where it cannot be had."""
+        """Installs it. Returns the version. Raises RuntimeError or OSError if it is not available."""
 
     def jvm(self, setup: Setup, place: Place) -> list[str]:
         """Options of the measured JVM."""
         return []
 
     def environment(self, setup: Setup, place: Place) -> dict[str, str]:
-        """Variables of the measured process."""
+        """Environment variables of the measured process."""
         return {}
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What the measured process does."""
+    """The work of the measured process."""
 
     seconds: float
     warm_up_seconds: float
@@ -95,7 +95,7 @@ class Workload:
     depth: int = 10
     method_us: float = 0.0
     pace: int = 0
-    """Traces a second; 0 is as many as possible."""
+    """Traces per second; 0 is unlimited."""
     load: int = 0
     """Other processes that each keep a core busy."""
 
@@ -133,7 +133,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Cells that are compared with each other: their processes run in turns."""
+    """Cells that are compared with each other: their processes alternate."""
 
     name: str
     title: str

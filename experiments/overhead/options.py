@@ -1,4 +1,4 @@
-"""What can be chosen on the command line."""
+"""The command line."""
 
 import argparse
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ EXAMPLES = """examples:
   make bench-probe ARGS='--only ours,kieker-tcp'            `none` always takes part
   make bench-probe ARGS='--experiments configurations --forks 5'
   make bench-probe ARGS='--compare bench-results/probe-20261122T120000Z'
-  make bench-probe ARGS='--only ours --before-agent OLD/agent/java/target/tachograph-agent.jar'   what has become dearer?
-  make bench-probe ARGS='--report bench-results/probe-20261122T120000Z'   tables and figures again, nothing is measured
+  make bench-probe ARGS='--only ours --before-agent OLD/agent/java/target/tachograph-agent.jar'   compare two builds
+  make bench-probe ARGS='--report bench-results/probe-20261122T120000Z'   tables and figures again, without measuring
 """
 
 
@@ -44,7 +44,7 @@ def parse(arguments: list[str]) -> Options:
     """Ends the process with a message and 2 when the arguments are wrong."""
     parser = argparse.ArgumentParser(
         prog="make bench-probe ARGS=...",
-        description="What watching a Java program costs: ours beside others, in fresh processes, in random order.",
+        description="Overhead of agents for Java: ours and others, in new processes, in random order.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -54,7 +54,7 @@ def parse(arguments: list[str]) -> Options:
         type=_setups,
         default=SETUPS,
         metavar="NAMES",
-        help=f"frameworks or setups, with commas between: {', '.join(SETUPS)}; ours stands for all that begin so",
+        help=f"frameworks or setups, with commas between: {', '.join(SETUPS)}; ours stands for all with this prefix",
     )
     parser.add_argument(
         "--experiments", type=_experiments, default=EXPERIMENTS, metavar="NAMES", help=f"some of {', '.join(EXPERIMENTS)}"
@@ -63,7 +63,7 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument(
         "--seconds", type=_positive(float), default=None, metavar="S", help="of each process; the first half warms up"
     )
-    parser.add_argument("--seed", type=int, default=123, metavar="N", help="of the order (123)")
+    parser.add_argument("--seed", type=int, default=123, metavar="N", help="seed of the order (123)")
     parser.add_argument(
         "--idle-wait",
         type=_not_negative,
@@ -73,10 +73,10 @@ def parse(arguments: list[str]) -> Options:
     )
     parser.add_argument("--compare", type=_run, default=None, metavar="DIR", help="an earlier run to compare with")
     parser.add_argument(
-        "--before-agent", type=_jar, default=None, metavar="JAR", help="an earlier build of the agent, by turns with this one"
+        "--before-agent", type=_jar, default=None, metavar="JAR", help="an earlier build of the agent, measured alternately"
     )
     parser.add_argument("--report", type=_run, default=None, metavar="DIR", help="measure nothing: report this run again")
-    parser.add_argument("--cache", type=Path, default=Path("bench/.cache"), metavar="DIR", help="of what was fetched")
+    parser.add_argument("--cache", type=Path, default=Path("bench/.cache"), metavar="DIR", help="directory for downloads")
     parser.add_argument("--results", type=Path, default=Path("bench-results"), metavar="DIR")
     chosen = vars(parser.parse_args(arguments))
     if chosen["before_agent"]:
@@ -85,7 +85,7 @@ def parse(arguments: list[str]) -> Options:
 
 
 def _setups(text: str) -> tuple[str, ...]:
-    """A name stands for itself, and for all that begin with it and a hyphen."""
+    """A name stands for itself, and for all names with it and a hyphen as prefix."""
     wanted = text.split(",")
     for name in wanted:
         if not any(_stands_for(name, setup) for setup in SETUPS):
@@ -106,14 +106,14 @@ def _experiments(text: str) -> tuple[str, ...]:
 
 def _jar(text: str) -> Path:
     if not (file := Path(text).resolve()).is_file():
-        raise argparse.ArgumentTypeError(f"{text} is no file")
+        raise argparse.ArgumentTypeError(f"{text} is not a file")
     return file
 
 
 def _run(text: str) -> Path:
     folder = Path(text).resolve()
     if not (folder / "raw.json").exists():
-        raise argparse.ArgumentTypeError(f"{text} has no raw.json: it is not the folder of a run")
+        raise argparse.ArgumentTypeError(f"{text} has no raw.json: it is not the directory of a run")
     return folder
 
 

@@ -1,4 +1,4 @@
-"""What is measured: experiments, their cells, how often; and in which order."""
+"""The plan of a run: experiments, their cells, repetitions, and the order."""
 
 import os
 import random
@@ -13,15 +13,15 @@ CORES = os.cpu_count() or 1
 PACE = 100_000
 SUSTAINED_PACE, SUSTAINED_SECONDS = 400_000, 60.0
 START_AND_END_SECONDS = 3.5
-"""Of a process, beside the measured seconds: for the estimate of how long it takes."""
+"""Seconds of a process in addition to the measured ones: for the estimate of the duration."""
 
 BESIDE = ("none", "ours-sink", "kieker-tcp")
-"""Who takes part where a workload is varied."""
+"""Setups that are measured when a workload is varied."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything."""
+    """Size of a run."""
 
     forks: int
     forks_varied: int
@@ -38,7 +38,7 @@ FULL = Size(10, 10, 20.0, (1, 2, 5, 10, 20, 50, 100), (0.0, 1.0, 2.0, 5.0, 10.0,
 def plan(
     full: bool, names: Iterable[str], only: Iterable[str], forks: int | None, seconds: float | None
 ) -> list[Experiment]:
-    """Experiments without cells are left out."""
+    """Drops experiments without cells."""
     size = FULL if full else SHORT
     if seconds:
         size = replace(size, seconds=seconds)
@@ -54,7 +54,7 @@ def plan(
 
 
 def order(experiment: Experiment, seed: int) -> Iterator[tuple[int, Cell]]:
-    """Each cell once, in random order; then again, in another, until all forks are done. The seed decides."""
+    """Each cell once, in random order; then again in another order, until all forks are done. Determined by the seed."""
     for fork in range(experiment.forks):
         cells = list(experiment.cells)
         random.Random(f"{seed}/{experiment.name}/{fork}").shuffle(cells)
@@ -89,7 +89,7 @@ def _threads(size: Size) -> Experiment:
 
 def _busy(size: Size) -> Experiment:
     cells = _cells((*BESIDE, "otel-otlp"), [replace(_base(size), load=CORES)])
-    return Experiment("busy", f"All cores busy with {CORES} other processes", size.forks, cells)
+    return Experiment("busy", f"All cores kept busy by {CORES} other processes", size.forks, cells)
 
 
 def _depth(size: Size) -> Experiment:

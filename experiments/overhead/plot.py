@@ -1,4 +1,4 @@
-"""The paper's figures as SVG without a library: stacked response times, warm-up, throughput, lines over depth."""
+"""The paper's figures as SVG, without a library: stacked response times, warm-up, throughput, curves over depth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ STAGE_COLOURS = {"T": "#334e68", "I": "#9aa5b1", "C": "#0a7d5a", "W": "#e0a100"}
 COLOURS = ("#334e68", "#0a7d5a", "#e0a100", "#c0392b", "#6c5ce7", "#00838f", "#8d6e63", "#ad1457", "#558b2f", "#5d6d7e")
 DASHES = ("", "6 3", "2 2")
 POINTS_MAX = 250
-"""Of a line: a thousand bins are drawn as means of four."""
+"""Points of a curve: a thousand bins are drawn as means of four."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of a drawing; `mark` is a place on its x axis."""
+    """A curve of a drawing; `mark` is a position on its x axis."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -27,7 +27,7 @@ class Curve:
 
 
 def plots(result: dict) -> dict[str, str]:
-    """By file name without its ending."""
+    """By file name without extension."""
     drawings = {}
     configurations = by_name(result, "configurations")
     for name, title in (("mean_us", "mean"), ("median_us", "median")):
@@ -47,7 +47,7 @@ def plots(result: dict) -> dict[str, str]:
 
 
 def stacked(title: str, bars: Sequence[tuple[str, dict[str, float]]]) -> str:
-    """One bar for each way to write, its stages side by side."""
+    """One bar per setup, with its stages side by side."""
     largest = max(sum(steps.values()) for _, steps in bars) or 1.0
     width = WIDTH - LEFT - 70
     parts = [_begin(title, TOP + 24 + len(bars) * (BAR + GAP))]
@@ -69,7 +69,7 @@ def stacked(title: str, bars: Sequence[tuple[str, dict[str, float]]]) -> str:
 
 
 def curves(title: str, found: Sequence[Curve], logarithmic: bool = True) -> str:
-    """Lines over a linear x axis; y logarithmic or from 0."""
+    """Curves over a linear x axis; y is logarithmic or starts at 0."""
     drawn = [curve for curve in found if curve.points]
     xs = [x for curve in drawn for x, _ in curve.points] or [0.0, 1.0]
     ys = [y for curve in drawn for _, y in curve.points if y > 0 or not logarithmic] or [1.0]
@@ -95,7 +95,7 @@ _FINE = 'stroke-dasharray="1 3"'
 
 @dataclass(frozen=True)
 class _Scale:
-    """From figures to places."""
+    """Maps figures to positions."""
 
     x_low: float
     x_high: float
@@ -138,7 +138,7 @@ class _Scale:
 
 
 def warm_up(found: Sequence[Row]) -> list[Curve]:
-    """The bins of the first process of each cell, and where it is judged steady."""
+    """The bins of the first process of each cell, and the time from which it is steady."""
     return [
         Curve(
             row.title,
@@ -151,7 +151,7 @@ def warm_up(found: Sequence[Row]) -> list[Curve]:
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Neighbours are drawn as their mean."""
+    """Neighbouring points are drawn as their mean."""
     step = ceil(len(points) / POINTS_MAX) if points else 1
     groups = (points[at : at + step] for at in range(0, len(points), step))
     return [(group[0][0], sum(y for _, y in group) / len(group)) for group in groups]

@@ -1,4 +1,4 @@
-"""Who takes the records of one process: the sink, a folder, a real server, nobody. All say what arrived.
+"""Receivers for the records of one process: the sink, a directory, a real server, none. All report the received calls.
 
 Before: `fork.py` starts it, and stops it when the measured process has ended.
 """
@@ -26,19 +26,19 @@ STORED = re.compile(r'^tacho_records_stored_total\{[^}]*kind="execution"[^}]*\} 
 
 @dataclass(frozen=True)
 class Arrived:
-    """What a receiver has seen. `calls` is None where nobody counts."""
+    """Counts of a receiver. `calls` is None if they are not counted."""
 
     calls: int | None = None
     bytes: int = 0
     left_out: int = 0
-    """Calls that the agent told it left out."""
+    """Calls that the agent reported as dropped."""
     switched: int = 0
-    """Methods that the agent told it switched off or only counts."""
+    """Methods that the agent reported as switched off or aggregated."""
     cpu_seconds: float = 0.0
     resident_peak: int = 0
     resident_settled: int = 0
     resident: tuple[int, ...] = ()
-    """Resident bytes, second by second; only of a server."""
+    """Resident bytes for each second; only of a server."""
     disk_bytes: int = 0
     fault: str = ""
 
@@ -53,11 +53,11 @@ class Receiver(ABC):
 
     @abstractmethod
     def stop(self) -> Arrived:
-        """When everything that was sent has been counted."""
+        """Returns once everything that was sent has been counted."""
 
     @abstractmethod
     def kill(self) -> None:
-        """At once; after a failure."""
+        """Stops at once, after a failure."""
 
 
 class Nobody(Receiver):
@@ -94,7 +94,7 @@ class Sink(Receiver):
 
 
 class Files(Receiver):
-    """A folder that the measured process writes into. Counted when it is complete."""
+    """A directory for the measured process. Counted when it is complete."""
 
     def __init__(self, setup: Setup, folder: Path) -> None:
         self._arguments = [*setup.sink, str(folder)]
@@ -110,7 +110,7 @@ class Files(Receiver):
 
 
 class TachoServer(Receiver):
-    """`tacho serve` on an empty directory, by its defaults."""
+    """`tacho serve` with an empty directory and default settings."""
 
     def __init__(self, folder: Path) -> None:
         self._data = folder / "data"
@@ -166,7 +166,7 @@ class TachoServer(Receiver):
 
 
 def receiver(setup: Setup, folder: Path) -> Receiver:
-    """Started."""
+    """Returns the started receiver."""
     match setup.takes:
         case Takes.SINK:
             return Sink(setup)
@@ -179,17 +179,17 @@ def receiver(setup: Setup, folder: Path) -> Receiver:
 
 
 def _said(text: str, is_file: bool) -> Arrived:
-    """The line RESULT of the sink."""
+    """Parses the line RESULT of the sink."""
     lines = [line for line in text.splitlines() if line.startswith("RESULT ")]
     if not lines:
-        raise RuntimeError(f"the sink gave no result: {text.strip()[-300:]!r}")
+        raise RuntimeError(f"the sink printed no result: {text.strip()[-300:]!r}")
     found = json.loads(lines[-1].removeprefix("RESULT "))
     return Arrived(
         calls=found["calls"],
         bytes=found["bytes"],
         left_out=found["left_out"],
         switched=found["switched"],
-        # Counting files is no part of what watching costs.
+        # Counting files is not part of the overhead.
         cpu_seconds=0.0 if is_file else found["cpu_ns"] / 1e9,
         fault=found["fault"],
     )

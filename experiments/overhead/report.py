@@ -1,4 +1,4 @@
-"""The raw result as a page of tables. Markdown that can also be read in a terminal."""
+"""Renders the raw result as tables. Markdown that can also be read in a terminal."""
 
 from math import inf, isfinite, isnan, nan
 
@@ -23,25 +23,25 @@ def _head(result: dict) -> str:
     host = result["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items() if name != "none")
     lines = [
-        f"# What watching costs, {result['begun']}",
+        f"# Overhead of agents, {result['begun']}",
         "",
         f"{host['processor']}, {host['cores']} cores, {host['memory_bytes'] / 2**30:.0f} GiB, {host['system']}; "
         f"{result['java']}.  ",
         f"{versions}.",
-        *(f"Left out: {name}: {reason}." for name, reason in result["left_out"].items()),
+        *(f"Not measured: {name}: {reason}." for name, reason in result["left_out"].items()),
     ]
     return "\n".join(lines + _disturbed(result))
 
 
 def _disturbed(result: dict) -> list[str]:
-    """How many processes had company."""
+    """How many processes were disturbed by others."""
     forks = [fork for experiment in result["experiments"] for row in rows(experiment) for fork in row.forks]
     busy = sum(fork["others_cores"] > IDLE_CORES_MAX for fork in forks)
     if not busy:
-        return ["", f"The machine was idle beside all {len(forks)} processes (others used at most {IDLE_CORES_MAX} cores)."]
+        return ["", f"The machine was idle during all {len(forks)} processes (others used at most {IDLE_CORES_MAX} cores)."]
     return [
         "",
-        f"**Beside {busy} of {len(forks)} processes others used more than {IDLE_CORES_MAX} cores: their means and "
+        f"**During {busy} of {len(forks)} processes others used more than {IDLE_CORES_MAX} cores: their means and "
         "throughputs are disturbed, medians less so; bytes and losses count.**",
     ]
 
@@ -103,12 +103,12 @@ def _time(name: str, row: Row, found: list[Row]) -> tuple[str, ...]:
 
 
 def marks(row: Row) -> str:
-    """What must not be overlooked beside a time."""
+    """Marks for figures that may be misleading."""
     texts = " ".join(row.faults())
     known = (
         ("FAILED", "FAILED"),
         ("lost ", "LOST"),
-        ("left out ", "LEFT OUT"),
+        ("dropped ", "DROPPED"),
         ("saturated", "saturated"),
         ("not steady", "not steady"),
         ("began late", "late"),
@@ -184,7 +184,7 @@ def _added(experiment: dict) -> str:
         if row.setup != "none" and (none := unwatched(row, found))
         for share in [100 * (row.middle("mean_us") / none.middle("mean_us") - 1)]
     ]
-    return "What watching adds to the mean:\n\n" + table(("at a method time of", "us", "%"), lines) if lines else ""
+    return "Overhead added to the mean:\n\n" + table(("at a method time of", "us", "%"), lines) if lines else ""
 
 
 def _server(experiment: dict) -> str:
@@ -253,12 +253,12 @@ def _notes(result: dict) -> str:
     notes = [f"- {title}: {note}" for title, texts in result["notes"].items() for note in texts]
     return "\n".join(
         (
-            "## What to know of the figures",
+            "## Notes on the figures",
             "",
             *notes,
             "",
             "n: processes. CPU is of the whole measured process; program: its own threads; taker: sink or server. B garbage: "
-            "allocated on the program's threads. others: cores that other processes used meanwhile, at most. saturated: over "
+            "allocated on the program's threads. others: most cores used by other processes. saturated: over "
             "20 % of the time in calls of more than ten times the median. steady: see docs/guide/overhead.md. lost: calls made "
             "that did not arrive, the warm-up included.",
         )
@@ -266,7 +266,7 @@ def _notes(result: dict) -> str:
 
 
 def figure(number: float) -> str:
-    """Four digits that matter; `-` where there is none."""
+    """Four significant digits; `-` for a missing figure."""
     if not isfinite(number):
         return "-"
     if abs(number) >= 1000:

@@ -1,4 +1,4 @@
-"""Who goes when: everything is built and fetched, then one process after the other is measured, then all is reported."""
+"""Controls a run: builds and fetches everything, measures one process after the other, reports."""
 
 import json
 import os
@@ -27,7 +27,7 @@ RAW = "raw.json"
 
 
 def run(options: Options) -> int:
-    """The exit code: 1 when a process failed or ours lost records it must not lose. Missed aims are results."""
+    """The exit code: 1 if a process failed, or if ours lost records that it must not lose. Missed aims are results."""
     if options.report:
         return _publish(options.report, json.loads((options.report / RAW).read_text()), options.compare)
     TachographBefore.agent = options.before_agent
@@ -36,10 +36,10 @@ def run(options: Options) -> int:
     used = {cell.framework.name: cell.framework for experiment in experiments for cell in experiment.cells}
     found, left_out = versions(tuple(used.values()), options.cache)
     for name, reason in left_out.items():
-        print(f"{name} is left out: {reason}", flush=True)
+        print(f"{name} is not measured: {reason}", flush=True)
     if not TACHO.exists() and any(_needs_server(cell) for experiment in experiments for cell in experiment.cells):
-        left_out["ours-server"] = f"{TACHO} is missing; make tacho builds it"
-        print(f"ours-server is left out: {left_out['ours-server']}", flush=True)
+        left_out["ours-server"] = f"{TACHO} is missing; run make tacho"
+        print(f"ours-server is not measured: {left_out['ours-server']}", flush=True)
     result = _head(options, found, left_out)
     experiments = [_without(experiment, left_out) for experiment in experiments]
     folder = options.results / f"probe-{result['begun']}"
@@ -73,7 +73,7 @@ def _head(options: Options, found: dict[str, str], left_out: dict[str, str]) -> 
 
 
 def _measure_all(options: Options, experiments: list[Experiment], result: dict, folder: Path) -> None:
-    """What has been measured is on disk after each experiment, and when it is ended from outside."""
+    """Saves the results after each experiment, and when interrupted."""
     progress = Progress(experiments)
     work = options.results / f".probe-{os.getpid()}"
     try:
@@ -108,7 +108,7 @@ def _measure_experiment(options: Options, experiment: Experiment, outcome: dict,
 
 
 class Progress:
-    """One line a process, on standard error; on a terminal also what runs now."""
+    """One line per process, on standard error; on a terminal also the current one."""
 
     def __init__(self, experiments: Iterable[Experiment]) -> None:
         experiments = list(experiments)
@@ -132,14 +132,14 @@ class Progress:
 
 
 def label(experiment: str, cell: Cell) -> str:
-    """Short: what of the workload the experiment varies."""
+    """A short name: the part of the workload that the experiment varies."""
     load = cell.workload
     varied = {"threads": f" x{load.threads}", "depth": f" depth {load.depth}", "method-time": f" {load.method_us:g} us"}
     return f"{experiment} {cell.setup.name}{varied.get(experiment, '')}"
 
 
 def _publish(folder: Path, result: dict, before: Path | None) -> int:
-    """Writes text and drawings beside the raw figures."""
+    """Writes texts and drawings next to the raw figures."""
     text = report(result)
     if before:
         text += "\n" + compare(result, json.loads((before / RAW).read_text()))
@@ -153,7 +153,7 @@ def _publish(folder: Path, result: dict, before: Path | None) -> int:
 
 
 def has_faults(result: dict) -> bool:
-    """A process failed, or one of ours that must not lose lost."""
+    """True if a process failed, or one of ours lost records that it must not lose."""
     cells = [cell for experiment in result["experiments"] for cell in experiment["cells"]]
     return any(cell["failures"] for cell in cells) or any(
         text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text

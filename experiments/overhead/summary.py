@@ -1,4 +1,4 @@
-"""The processes of a cell as one row of figures.
+"""Summarises the processes of a cell in one row of figures.
 
 Before: `figures.py`. After: `report.py`, `plot.py`, `targets.py`, `compare.py`.
 """
@@ -15,7 +15,7 @@ VARIED = ("threads", "depth", "method_us")
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a result, and what follows from its processes. Times in us a trace."""
+    """One cell of a result, and the figures of its processes. Times in us per trace."""
 
     cell: dict
 
@@ -29,7 +29,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        """Framework and setup; what of the workload is varied is said by `detail`."""
+        """Framework and setup; `detail` has the varied part of the workload."""
         return self.cell["title"] if self.setup == "none" else f"{self.cell['framework']}, {self.cell['title']}"
 
     @property
@@ -38,7 +38,7 @@ class Row:
 
     @property
     def key(self) -> tuple:
-        """The same in two runs for what can be compared, however long each process took."""
+        """Equal for comparable cells of two runs, whatever the duration of each process."""
         load = self.workload
         return (self.setup, *(load[name] for name in VARIED), load["pace"], load["load"])
 
@@ -52,20 +52,20 @@ class Row:
         return details.get(experiment, "")
 
     def values(self, name: str) -> list[float]:
-        """Of each process that tells it."""
+        """Values of each process that has the figure."""
         return [fork[name] for fork in self.forks if fork.get(name) is not None]
 
     def mean(self, name: str) -> Interval:
-        """Over processes, with 95 % confidence."""
+        """Mean over processes, with 95 % confidence."""
         return mean_interval(self.values(name))
 
     def middle(self, name: str) -> float:
-        """Median of the processes; nan where none tells."""
+        """Median of the processes; nan if none has the figure."""
         values = self.values(name)
         return median(values) if values else nan
 
     def quantile_us(self, share: float) -> float:
-        """Of the calls of all processes together."""
+        """Over the calls of all processes together."""
         return quantile(merge([fork["histogram"] for fork in self.forks]), share) / 1e3
 
     def per_second(self) -> list[float]:
@@ -73,7 +73,7 @@ class Row:
         return [count for fork in self.forks for count in fork["per_second"]]
 
     def faults(self) -> list[str]:
-        """Each kind once, with the number of processes that have it where it is not all of them."""
+        """Each kind once, with the number of affected processes unless it is all of them."""
         texts: dict[str, list[str]] = {}
         for fork in self.forks:
             for text in fork["faults"]:
@@ -86,12 +86,12 @@ class Row:
 
 
 def rows(experiment: dict) -> list[Row]:
-    """Of the cells that gave figures."""
+    """Rows of the cells with figures."""
     return [Row(cell) for cell in experiment["cells"] if cell["forks"]]
 
 
 def by_name(result: dict, name: str) -> list[Row]:
-    """Rows of the experiment with this name; none where it was not made."""
+    """Rows of the experiment with this name; none if it was not run."""
     return [row for experiment in result["experiments"] if experiment["name"] == name for row in rows(experiment)]
 
 
@@ -114,14 +114,14 @@ def ratio(row: Row, to: Row, name: str) -> Interval:
 
 
 def linearity(all_rows: Sequence[Row], setup: str) -> Line:
-    """Median time of a trace over its depth, a point a process."""
+    """Median time of a trace over its depth, one point per process."""
     return regression(
         [(float(row.workload["depth"]), fork["median_us"]) for row in all_rows if row.setup == setup for fork in row.forks]
     )
 
 
 def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, dict[str, float]]]:
-    """For each way to write: what T, I, C and W add to a trace. Never below 0: noise is not drawn as a gain."""
+    """For each setup: the time that T, I, C and W add to a trace. Never below 0: noise is not drawn as a gain."""
     none = find(all_rows, "none")
     found = []
     for row in all_rows:
@@ -138,5 +138,5 @@ def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, di
 
 
 def _kind(text: str) -> str:
-    """What it is about, without its numbers."""
+    """The text of a fault without its numbers."""
     return "".join(letter for letter in text if not letter.isdigit() and letter not in ".+-e%")

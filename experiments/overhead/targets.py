@@ -1,4 +1,4 @@
-"""What is aimed at, and was it reached? All of it for depth 10 on two cores, as the figures beside were."""
+"""The aims, and whether they were reached. All are for depth 10 on two cores, like the published figures."""
 
 from dataclasses import dataclass
 from math import isnan, nan
@@ -12,19 +12,19 @@ PUBLISHED = (
     ("collecting, no writer", "ours-collect", "kieker-collect", 0.463, 0.0447),
     ("writing", "ours-sink", "kieker-file", 1.0, 0.0447),
 )
-"""Kieker's own page of November 2025 (Byte Buddy, a GitHub runner), us a trace: with it, and uninstrumented."""
+"""Kieker's own page of November 2025 (Byte Buddy, a GitHub runner), us per trace: instrumented, and uninstrumented."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One aim. `limit` is the most, or with `at_least` the least."""
+    """One aim. `limit` is the maximum, or with `at_least` the minimum."""
 
     aim: str
     found: float
     limit: float
     at_least: bool = False
     spoilt: str = ""
-    """Why the figure does not count, whatever it is."""
+    """Reason to ignore the figure, whatever its value."""
 
     @property
     def outcome(self) -> str:
@@ -37,7 +37,7 @@ class Verdict:
 
 
 def verdicts(result: dict) -> list[Verdict]:
-    """Every aim that this run can decide."""
+    """Every aim that this run can evaluate."""
     configurations, paced = by_name(result, "configurations"), by_name(result, "paced")
     none, off, collect, sink = (find(configurations, name) for name in ("none", "ours-off", "ours-collect", "ours-sink"))
     found = []
@@ -70,7 +70,7 @@ def _sustained(result: dict) -> list[Verdict]:
     if row is None:
         return []
     wanted = 0.99 * row.workload["pace"]
-    growth = "to a durable server, sustained: its memory in the last quarter beside the second"
+    growth = "to a durable server, sustained: its memory in the last quarter relative to the second"
     return [
         _verdict(row, "to a durable server, sustained: traces/s", row.middle("traces_per_s"), wanted, True),
         _verdict(row, growth, row.middle("receiver_growth"), GROWTH_MAX),
@@ -78,24 +78,24 @@ def _sustained(result: dict) -> list[Verdict]:
 
 
 def _threads(result: dict) -> list[Verdict]:
-    """Processor time: with more threads than cores the wall clock counts waiting, too."""
+    """Processor time: with more threads than cores the wall clock includes waiting."""
     rows = by_name(result, "threads")
     cores = result["machine"]["cores"]
     eight, few = find(rows, "ours-sink", threads=8), find(rows, "ours-sink", threads=cores)
     if eight is None or few is None:
         return []
     ratio = eight.middle("app_cpu_us") / few.middle("app_cpu_us")
-    aim = f"8 threads beside {cores}: CPU a trace on the program's threads, ratio"
+    aim = f"8 threads on {cores} cores: CPU a trace on the program's threads, ratio"
     return [_verdict(eight, aim, ratio, THREADS_COST_RATIO_MAX)]
 
 
 def _verdict(row: Row, aim: str, found: float, limit: float, at_least: bool = False) -> Verdict:
-    lost = [text for text in row.faults() if text.startswith(("lost", "left out", "the "))]
+    lost = [text for text in row.faults() if text.startswith(("lost", "dropped", "the "))]
     return Verdict(aim, found, limit, at_least, lost[0] if lost else "")
 
 
 def published(result: dict) -> list[tuple[str, str, float, float, float]]:
-    """Stage, setup, its ratio to uninstrumented here (by the mean), Kieker's published ratio, ours as a part of it."""
+    """Stage, setup, its ratio to uninstrumented here (by the mean), Kieker's published ratio, and the quotient of the two."""
     rows = by_name(result, "configurations")
     none = find(rows, "none")
     found = []

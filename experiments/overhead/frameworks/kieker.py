@@ -1,4 +1,4 @@
-"""Kieker, whose benchmark this is: one OperationExecutionRecord a call, by Byte Buddy or AspectJ."""
+"""Kieker, the origin of this benchmark: one OperationExecutionRecord per call, by Byte Buddy or AspectJ."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry's Java agent: one span a call."""
+"""OpenTelemetry's Java agent: one span per call."""
 
 from pathlib import Path
 
@@ -18,8 +18,8 @@ class OpenTelemetry(Framework):
         Setup("otel-otlp", "OTLP", Stage.W, Takes.SINK, ("otlp",)),
     )
     notes = (
-        "has no switch for a method: off is the sampler `always_off`, which still makes contexts",
-        "drops spans by default when its queue of 2,048 is full, and then says little of it",
+        "has no switch for a method: off is the sampler `always_off`, which still creates contexts",
+        "drops spans by default when its queue of 2,048 is full, and reports little about it",
     )
 
     def install(self, cache: Path) -> str:

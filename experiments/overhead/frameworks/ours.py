@@ -1,4 +1,4 @@
-"""Tachograph's own agent, as `make build` leaves it."""
+"""Tachograph's own agent, as built by `make build`."""
 
 import os
 from dataclasses import replace
@@ -35,14 +35,14 @@ class Tachograph(Framework):
     title = "Tachograph"
     setups = (OFF, COLLECT, SINK, DROP, SERVER, AGGREGATE)
     notes = (
-        "switched off by a rule of the server while the program runs, as `tacho probes off` does",
-        "no writer: recorded by the program, made ready to be sent by the sender, and thrown away there (`server = discard`)",
+        "switched off by a rule of the server at run time, as `tacho probes off` does",
+        "no writer: recorded by the program, prepared for sending by the sender, and discarded (`server = discard`)",
         "no writer, sink and tacho serve: `when_full = block`, so that nothing is lost; may drop: the default",
     )
 
     def install(self, cache: Path) -> str:
         if self.agent is None or not self.agent.exists():
-            raise FileNotFoundError(f"{self.agent} is missing; make build makes it")
+            raise FileNotFoundError(f"{self.agent} is missing; run make build")
         version = run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]).strip()
         return f"0.1.0 ({version})"
 
@@ -63,19 +63,19 @@ class Tachograph(Framework):
 
 
 def before(setup: str) -> str:
-    """The setup of the agent before that stands beside one of ours; every other for itself."""
+    """The setup of the earlier build that corresponds to one of ours; other setups are returned unchanged."""
     return f"before-{setup.removeprefix('ours-')}" if setup.startswith("ours-") else setup
 
 
 class TachographBefore(Tachograph):
-    """Another build of the agent, in the same run as this one."""
+    """Another build of the agent, in the same run."""
 
     name = "before"
     title = "Tachograph before"
     setups = tuple(replace(setup, name=before(setup.name)) for setup in Tachograph.setups)
     notes = ()
     agent = None
-    """Of `--before-agent`; without it this framework takes no part."""
+    """From `--before-agent`; without it this framework is not measured."""
 
     def install(self, cache: Path) -> str:
         super().install(cache)

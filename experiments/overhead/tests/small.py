@@ -1,4 +1,4 @@
-"""Made-up results: what a process could have said, without one."""
+"""Results for tests, in the form that a process prints."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ ARRIVED = {
 
 
 def cell(setup: str, **workload: float) -> Cell:
-    """Ten seconds of which half count, unless told otherwise."""
+    """Ten seconds, half of them measured, unless specified."""
     for framework in FRAMEWORKS:
         for each in framework.setups:
             if each.name == setup:
@@ -32,7 +32,7 @@ def cell(setup: str, **workload: float) -> Cell:
 
 
 def said(time_ns: int = 1_000, **changes: object) -> dict:
-    """A process with 100 traces in each bin, all of them as long; steady from the start."""
+    """A process with 100 traces in each bin, all of the same duration; steady from the start."""
     return {
         "millis": 10_000,
         "warm_up_millis": 5_000,
@@ -59,7 +59,7 @@ def said(time_ns: int = 1_000, **changes: object) -> dict:
 
 
 def fork(of: Cell, time_ns: int = 1_000, arrived: dict | None = None, **changes: object) -> dict:
-    """The figures of one process on an idle machine. By default all that was sent arrived."""
+    """The figures of one process on an idle machine. By default all records arrived."""
     everything = {"calls": 100 * BINS * of.workload.depth, "bytes": 5_300_000} if of.setup.sink else {}
     if of.setup.switches:
         everything = {"calls": 0, "switched": 1}
@@ -73,7 +73,7 @@ def entry(of: Cell, forks: list[dict], failures: tuple[str, ...] = ()) -> dict:
 
 
 def result(**experiments: list[dict]) -> dict:
-    """By the name of the experiment its cells."""
+    """Cells by name of the experiment."""
     return {
         "begun": "now",
         "machine": MACHINE,

@@ -1,4 +1,4 @@
-"""Are figures per trace, and is what spoils them named?"""
+"""Figures are per trace, and disturbances are named."""
 
 from unittest import TestCase
 
@@ -64,8 +64,8 @@ class Faults(TestCase):
             ("otel-otlp", {"calls": 0, "bytes": 0}, {}, "lost 100 % of the calls"),
             ("kieker-tcp", {"calls": MADE + 2}, {}, None),
             ("kieker-tcp", {"calls": MADE + 17}, {}, "17 more calls arrived than were made"),
-            ("kieker-file", {"fault": "x"}, {}, "the sink could not read on: x"),
-            ("ours-collect", {}, {"left_out": 10_000}, "left out 1 % of the calls"),
+            ("kieker-file", {"fault": "x"}, {}, "the sink could not continue reading: x"),
+            ("ours-collect", {}, {"left_out": 10_000}, "dropped 1 % of the calls"),
             ("ours-collect", {}, {"left_out": 0}, None),
             ("ours-off", {"switched": 0}, {}, "the agent did not switch the method"),
             ("ours-off", {"calls": MADE}, {}, f"{MADE} calls were recorded although switched"),

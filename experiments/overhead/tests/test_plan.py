@@ -1,4 +1,4 @@
-"""Is everything measured as often as it should be, in an order that the seed decides?"""
+"""Everything is measured as often as planned, in an order determined by the seed."""
 
 from collections import Counter
 from contextlib import redirect_stderr
@@ -14,7 +14,7 @@ from ..plan import EXPERIMENTS, estimate_seconds, order, plan
 from .small import cell
 
 SHORT_MINUTES_MAX = 26
-"""Of the 30 that are promised; building and fetching come before."""
+"""Of the 30 minutes in the documentation; building and fetching come before."""
 
 
 class Plan(TestCase):
@@ -39,7 +39,7 @@ class Plan(TestCase):
         self.assertEqual([1], list({Counter(names).most_common(1)[0][1] for names in rounds}))
         self.assertNotEqual(rounds[0], rounds[1])
 
-    def test_an_agent_before_runs_beside_each_of_ours(self):
+    def test_an_earlier_build_runs_next_to_each_of_ours(self):
         self.assertNotIn("before-sink", parse([]).only)
         chosen = parse(["--only", "ours-sink,ours-off", "--before-agent", __file__])
         self.assertEqual(("none", "ours-off", "before-off", "ours-sink", "before-sink"), chosen.only)
@@ -102,7 +102,7 @@ class Commands(TestCase):
 
 
 def _cache(folder: Path) -> Path:
-    """With jars that need not be fetched."""
+    """A cache with jars, so that nothing is fetched."""
     for name in (
         "kieker-2.0.2-bytebuddy",
         "kieker-2.0.2-aspectj",

@@ -1,4 +1,4 @@
-"""Does the report say what was measured, and is a loss told beside the time?"""
+"""The report contains the measured figures, and marks losses next to the times."""
 
 from copy import deepcopy
 from unittest import TestCase
@@ -23,7 +23,7 @@ class Report(TestCase):
             "Least squares over all processes",
             "## Aims",
             "## Beside the published figures",
-            "The machine was idle beside all 27 processes",
+            "The machine was idle during all 27 processes",
             "Tachograph: a note",
         ):
             self.assertIn(expected, text)
@@ -43,7 +43,7 @@ class Report(TestCase):
     def test_company_is_told(self):
         busy = typical()
         busy["experiments"][0]["cells"][0]["forks"][0]["others_cores"] = 0.7
-        self.assertIn("**Beside 1 of 27 processes others used more than 0.1 cores", report(busy))
+        self.assertIn("**During 1 of 27 processes others used more than 0.1 cores", report(busy))
 
     def test_nothing_measured(self):
         self.assertIn("Nothing was measured", report(result(configurations=[])))
@@ -90,11 +90,12 @@ class Aims(TestCase):
         growing = (100,) * 15 + (200,) * 5
         sustained = [entry(server, [fork(server, arrived={"calls": 1_000_000, "resident": growing})])]
         outcomes = {verdict.aim: verdict.outcome for verdict in verdicts(result(threads=threads, sustained=sustained))}
-        self.assertEqual("MISSED", outcomes["8 threads beside 2: CPU a trace on the program's threads, ratio"])
+        self.assertEqual("MISSED", outcomes["8 threads on 2 cores: CPU a trace on the program's threads, ratio"])
         self.assertEqual("MISSED", outcomes["to a durable server, sustained: traces/s"])
-        self.assertEqual("MISSED", outcomes["to a durable server, sustained: its memory in the last quarter beside the second"])
+        growth = outcomes["to a durable server, sustained: its memory in the last quarter relative to the second"]
+        self.assertEqual("MISSED", growth)
 
-    def test_beside_the_published(self):
+    def test_comparison_with_published_figures(self):
         found = {(stage, title): part for stage, title, _, _, part in published(typical())}
         self.assertAlmostEqual(
             700 / 88 / (0.463 / 0.0447), found["collecting, no writer", "Tachograph, no writer"], places=3

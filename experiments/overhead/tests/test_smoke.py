@@ -1,4 +1,4 @@
-"""Does a whole run work? Two real processes, tiny, with and without our agent; the figures mean nothing."""
+"""A whole run works: two real processes, tiny, with and without our agent; the figures have no meaning."""
 
 import json
 from contextlib import redirect_stderr, redirect_stdout

@@ -1,4 +1,4 @@
-"""Are the statistics those of the books?"""
+"""The statistics match published tables."""
 
 from math import inf, isinf, isnan, nan
 from unittest import TestCase

@@ -3,17 +3,17 @@ package observed;
 import io.tachograph.overhead.CpuClock;
 
 /**
- * The program that is watched: recursion that does nothing but wait. The shape is that of MooBench
- * (Waller, Fittkau, Hasselbring, 2014), so that figures can be compared. Nothing else in this
- * package: frameworks are told to watch it.
+ * The observed program: a recursion that only waits. Its shape is that of MooBench (Waller,
+ * Fittkau, Hasselbring, 2014), so that figures can be compared. This package has no other class:
+ * frameworks are configured to record the package.
  */
 public final class Monitored {
 
     /**
-     * @param methodTimeNs processor time of the innermost call at least; with 0 it reads the wall
-     *     clock twice and no more, so that the watching alone is measured
+     * @param methodTimeNs least processor time of the innermost call; with 0 it only reads the wall
+     *     clock twice, so that only the recording is measured
      * @param depth calls in one trace
-     * @return the time at the end, so that nothing is optimised away
+     * @return the time at the end, to prevent optimisation
      */
     public long monitoredMethod(long methodTimeNs, int depth) {
         if (depth > 1) {

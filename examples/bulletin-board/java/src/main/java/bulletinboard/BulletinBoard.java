@@ -59,7 +59,7 @@ public final class BulletinBoard implements AutoCloseable {
     }
 
     /**
-     * @throws Exception what Jetty or the database says; nothing is left open then
+     * @throws Exception from Jetty or the database; then nothing is left open
      */
     static BulletinBoard start(Options options) throws Exception {
         Database database = Database.open(options.database(), options.pool());
@@ -73,12 +73,12 @@ public final class BulletinBoard implements AutoCloseable {
         return started;
     }
 
-    /** The port that is really listened on, also when 0 was asked for. */
+    /** The port that is listened on, also if 0 was requested. */
     int port() {
         return ((ServerConnector) server.getConnectors()[0]).getLocalPort();
     }
 
-    /** Answers what has begun, for at most {@link #STOP_MS_MAX}, then lets go of the database. */
+    /** Finishes open requests, for at most {@link #STOP_MS_MAX}, then closes the database. */
     @Override
     public void close() {
         try {

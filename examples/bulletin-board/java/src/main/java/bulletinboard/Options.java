@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** The command line and the environment, checked. A flag wins over the environment. */
+/** The checked command line and environment. A flag overrides the environment. */
 record Options(
         boolean help, String host, int port, int pool, int threads, int seedAds, String database) {
     static final String HELP =

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.http.HttpResponse;
 
-/** One walk through everything the board can do, the same on every database. */
+/** One scenario with all operations of the board, the same for every database. */
 final class BoardScenario {
     static final String LAMP =
             "title=Lamp&text=Shines+well%2C+sch%C3%B6n+%F0%9F%92%A1&contact=me%40example.org&price=12.5";

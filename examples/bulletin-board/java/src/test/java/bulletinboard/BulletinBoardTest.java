@@ -23,7 +23,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 
-/** The application over HTTP, on its embedded database. */
+/** The application over HTTP, with its embedded database. */
 class BulletinBoardTest {
     private static BoardClient board;
 

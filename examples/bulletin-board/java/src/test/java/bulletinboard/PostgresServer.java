@@ -15,8 +15,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * A real PostgreSQL of its own in a fresh directory, gone when closed. It refuses to run as root,
- * so root steps down.
+ * A real PostgreSQL server in a new directory, deleted on close. It refuses to run as root, so root
+ * switches to another user.
  */
 final class PostgresServer implements AutoCloseable {
     private static final long COMMAND_S_MAX = 60;
@@ -72,7 +72,7 @@ final class PostgresServer implements AutoCloseable {
         return "postgres://board:secret@127.0.0.1:" + port + "/board";
     }
 
-    /** Ends the server at once, as a crash would; does nothing the second time. */
+    /** Stops the server immediately, like a crash; does nothing the second time. */
     void stop() throws IOException {
         if (running) {
             running = false;
@@ -144,8 +144,8 @@ final class PostgresServer implements AutoCloseable {
     }
 
     /**
-     * Debian keeps the server's programs out of PATH, one folder for each version; the newest is
-     * taken.
+     * Debian keeps the server's programs out of PATH, in one directory per version; the newest is
+     * used.
      */
     private static Path programs() throws IOException {
         List<Path> folders = new ArrayList<>();

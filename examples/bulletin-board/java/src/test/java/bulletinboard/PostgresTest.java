@@ -10,7 +10,7 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
 
-/** The same walk on a real PostgreSQL, and what happens when it goes away. */
+/** The same scenario with a real PostgreSQL, and the behaviour when it fails. */
 class PostgresTest {
 
     @Test

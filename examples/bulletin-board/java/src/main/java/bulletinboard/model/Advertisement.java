@@ -3,8 +3,7 @@ package bulletinboard.model;
 import java.time.Instant;
 
 /**
- * One advertisement as it hangs on the board. {@code priceCents} is in hundredths of the currency
- * unit.
+ * One advertisement of the board. {@code priceCents} is in hundredths of the currency unit.
  */
 public record Advertisement(
         long id, String title, String text, String contact, long priceCents, Instant created) {}

@@ -3,7 +3,7 @@ package bulletinboard.model;
 import java.time.Instant;
 
 /**
- * Figures over the whole board. Prices are in hundredths; all but {@code count} are null or zero on
+ * Figures of the whole board. Prices are in hundredths; all but {@code count} are null or zero for
  * an empty board.
  */
 public record Statistics(

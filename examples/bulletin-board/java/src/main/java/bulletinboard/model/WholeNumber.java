@@ -2,13 +2,13 @@ package bulletinboard.model;
 
 import java.util.function.Function;
 
-/** Text in, a number within its limits out. */
+/** Parses an integer within limits. */
 public final class WholeNumber {
     private WholeNumber() {}
 
     /**
-     * @param name what the message calls it
-     * @param refusal makes of the message what is thrown when {@code text} is no such number
+     * @param name used in the message
+     * @param refusal creates the exception from the message if {@code text} is invalid
      */
     public static int parse(
             String name,
@@ -22,7 +22,7 @@ public final class WholeNumber {
                 return value;
             }
         } catch (NumberFormatException e) {
-            // Told below, together with numbers out of range.
+            // Reported below, together with numbers out of range.
         }
         throw refusal.apply(
                 name + " must be a whole number between " + min + " and " + max + ", got " + text);

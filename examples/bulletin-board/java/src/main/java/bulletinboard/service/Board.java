@@ -11,8 +11,7 @@ import java.time.Clock;
 import java.util.List;
 
 /**
- * What can be done with the board, whoever asks. Before: {@code web/AdActions}. After: {@code
- * store/AdStore}.
+ * The operations of the board. Before: {@code web/AdActions}. After: {@code store/AdStore}.
  */
 public final class Board {
     private static final BoardEvents EVENTS = BoardEventsRecords.get();
@@ -30,7 +29,7 @@ public final class Board {
         return store.list(page);
     }
 
-    /** Those whose title or text contains {@code word}, in any case; newest first. */
+    /** Advertisements whose title or text contains {@code word}, ignoring case; newest first. */
     public List<Advertisement> search(String word, Page page) throws SQLException {
         return store.search(word, page);
     }

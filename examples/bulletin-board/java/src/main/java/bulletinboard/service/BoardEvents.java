@@ -3,7 +3,7 @@ package bulletinboard.service;
 import io.tachograph.api.Record;
 import io.tachograph.api.Unit;
 
-/** What happens on the board, for whoever looks at its history: records beside those of calls. */
+/** Events of the board, recorded next to the calls. */
 @Record("board_ad")
 interface BoardEvents {
     /** {@code board_ad_posted} */

@@ -2,10 +2,7 @@ package bulletinboard.service;
 
 import bulletinboard.model.Draft;
 
-/**
- * What may hang on the board: the limits of an advertisement's fields, each with a message that
- * names it.
- */
+/** Checks the limits of an advertisement's fields; messages name the field. */
 final class DraftCheck {
     static final int TITLE_CHARS_MAX = 120;
     static final int TEXT_CHARS_MAX = 4_000;
@@ -23,7 +20,7 @@ final class DraftCheck {
         checkText("contact", draft.contact(), CONTACT_CHARS_MAX);
         if (draft.priceCents() < 0 || draft.priceCents() > PRICE_CENTS_MAX) {
             throw new InvalidInputException(
-                    "price must lie between 0 and " + PRICE_CENTS_MAX / 100);
+                    "price must be between 0 and " + PRICE_CENTS_MAX / 100);
         }
         return draft;
     }

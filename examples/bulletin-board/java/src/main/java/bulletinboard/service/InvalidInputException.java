@@ -1,8 +1,6 @@
 package bulletinboard.service;
 
-/**
- * The caller sent something that cannot be taken; the message names the parameter and the value.
- */
+/** Invalid input from the client; the message names the parameter and the value. */
 public final class InvalidInputException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

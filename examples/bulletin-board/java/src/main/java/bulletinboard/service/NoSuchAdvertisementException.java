@@ -1,6 +1,6 @@
 package bulletinboard.service;
 
-/** There is no advertisement with the wanted id. */
+/** There is no advertisement with the requested id. */
 public final class NoSuchAdvertisementException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

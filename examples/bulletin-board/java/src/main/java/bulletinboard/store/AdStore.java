@@ -20,8 +20,8 @@ import java.util.Optional;
 import javax.sql.DataSource;
 
 /**
- * The one table, in SQL that H2 and PostgreSQL understand alike. Each method takes one connection
- * from the pool. Before: {@code service/Board}. After: the database.
+ * The only table, in SQL that both H2 and PostgreSQL support. Each method takes one connection from
+ * the pool. Before: {@code service/Board}. After: the database.
  */
 public final class AdStore {
     private static final String COLUMNS = "id, title, text, contact, price_cents, created";
@@ -82,7 +82,7 @@ public final class AdStore {
     }
 
     /**
-     * @return the id that the database gave
+     * @return the id assigned by the database
      */
     public long insert(Draft draft, Instant created) throws SQLException {
         try (Connection connection = pool.getConnection();
@@ -93,14 +93,14 @@ public final class AdStore {
             statement.executeUpdate();
             try (ResultSet keys = statement.getGeneratedKeys()) {
                 if (!keys.next()) {
-                    throw new SQLException("the database gave no id for a new advertisement");
+                    throw new SQLException("the database returned no id for a new advertisement");
                 }
                 return keys.getLong(1);
             }
         }
     }
 
-    /** Puts many at once, as one transaction. */
+    /** Inserts many rows in one transaction. */
     public void insertAll(List<Draft> drafts, Instant created) throws SQLException {
         try (Connection connection = pool.getConnection();
                 PreparedStatement statement = connection.prepareStatement(INSERT)) {
@@ -116,7 +116,7 @@ public final class AdStore {
     }
 
     /**
-     * @return false when there is no such id
+     * @return false if the id does not exist
      */
     public boolean update(long id, Draft draft) throws SQLException {
         try (Connection connection = pool.getConnection();
@@ -128,7 +128,7 @@ public final class AdStore {
     }
 
     /**
-     * @return false when there is no such id
+     * @return false if the id does not exist
      */
     public boolean delete(long id) throws SQLException {
         try (Connection connection = pool.getConnection();

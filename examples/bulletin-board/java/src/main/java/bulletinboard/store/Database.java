@@ -15,9 +15,11 @@ import java.util.UUID;
 
 import javax.sql.DataSource;
 
-/** The pool of connections and the table behind it: an address in, a {@link DataSource} out. */
+/**
+ * Opens the database: returns a {@link DataSource} with a connection pool, and creates the table.
+ */
 public final class Database implements AutoCloseable {
-    /** How long a request waits for a free connection before it is answered with 503. */
+    /** Longest wait of a request for a free connection; then it gets 503. */
     private static final long WAIT_MS_MAX = 5_000;
 
     private static final String TABLE =
@@ -39,8 +41,8 @@ public final class Database implements AutoCloseable {
      * @param url {@code memory:}, {@code file:PATH} or {@code
      *     postgres://user:password@host:port/name}
      * @param connections size of the pool
-     * @throws IllegalArgumentException when the address is not one of these
-     * @throws SQLException when the database cannot be reached or the table cannot be made
+     * @throws IllegalArgumentException if the address is not one of these
+     * @throws SQLException if the database cannot be reached or the table cannot be created
      */
     public static Database open(String url, int connections) throws SQLException {
         HikariConfig config = new HikariConfig();
@@ -52,7 +54,7 @@ public final class Database implements AutoCloseable {
         try {
             database = new Database(new HikariDataSource(config));
         } catch (RuntimeException e) {
-            // Hikari wraps what the driver said in one or two layers of its own.
+            // Hikari wraps the driver's exception once or twice.
             throw new SQLException(root(e).getMessage(), e);
         }
         try (Connection connection = database.pool.getConnection();
@@ -89,7 +91,7 @@ public final class Database implements AutoCloseable {
         }
     }
 
-    /** Without what may be a secret: the user info, and whatever follows a question mark. */
+    /** Removes possible secrets: the user info, and the part after a question mark. */
     private static String masked(String url) {
         int at = url.lastIndexOf('@');
         int query = url.indexOf('?', at + 1);
@@ -105,7 +107,7 @@ public final class Database implements AutoCloseable {
         try {
             return new URI(url);
         } catch (URISyntaxException e) {
-            // Its own message repeats the whole address.
+            // The exception's own message repeats the whole address.
             throw new IllegalArgumentException(
                     "database address is not a URI: "
                             + e.getReason()

@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** Made-up advertisements for an empty board: the same ones at every start. */
+/** Generated advertisements for an empty board: the same ones at every start. */
 public final class SeedAds {
     private static final int BATCH_ROWS = 1_000;
     private static final List<String> THINGS =
@@ -42,7 +42,7 @@ public final class SeedAds {
 
     private SeedAds() {}
 
-    /** Puts {@code count} advertisements on the board when it is empty. */
+    /** Inserts {@code count} advertisements if the board is empty. */
     public static void fill(AdStore store, int count, Instant created) throws SQLException {
         if (store.statistics().count() > 0) {
             return;

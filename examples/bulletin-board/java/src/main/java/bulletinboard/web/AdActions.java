@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * One method for each thing a client can ask for: parameters in, {@link Answer} out. Before: {@code
+ * One method per endpoint: reads the parameters, returns an {@link Answer}. Before: {@code
  * web/Routes}. After: {@code service/Board}.
  */
 final class AdActions {

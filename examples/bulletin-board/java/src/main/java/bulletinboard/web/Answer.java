@@ -2,7 +2,7 @@ package bulletinboard.web;
 
 import java.util.Map;
 
-/** What the client gets: a status, a plain text and a few extra header fields. */
+/** An answer: a status, a plain text and additional header fields. */
 record Answer(int status, String text, Map<String, String> headers) {
 
     static Answer ok(String text) {

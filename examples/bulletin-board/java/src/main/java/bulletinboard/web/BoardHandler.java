@@ -18,8 +18,8 @@ import java.sql.SQLTransientConnectionException;
 import java.util.Map;
 
 /**
- * The way in: one HTTP request in, one plain text answer out; every failure becomes a status here
- * and nowhere else. Before: Jetty. After: {@code web/Routes}, {@code web/AdActions}.
+ * Entry point of requests: answers in plain text, and maps every failure to a status. Before:
+ * Jetty. After: {@code web/Routes}, {@code web/AdActions}.
  */
 public final class BoardHandler extends Handler.Abstract {
     private static final System.Logger LOG = System.getLogger(BoardHandler.class.getName());
@@ -55,7 +55,7 @@ public final class BoardHandler extends Handler.Abstract {
                     Map.of(HttpHeader.RETRY_AFTER.asString(), "1"));
         } catch (SQLException | RuntimeException e) {
             LOG.log(System.Logger.Level.ERROR, request.getMethod() + " " + path + " failed", e);
-            return Answer.error(500, "something went wrong here, the log says what");
+            return Answer.error(500, "internal error, see the log");
         }
     }
 

@@ -17,16 +17,14 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.Set;
 
-/** One request as the actions see it. */
+/** One request, as passed to the actions. */
 record Call(Request request, String path) {
-    /**
-     * Three times the largest advertisement, escaped: a form that is longer is no advertisement.
-     */
+    /** Three times the largest advertisement, escaped: longer forms are invalid. */
     static final int FORM_BYTES_MAX = 64 * 1024;
 
     /**
-     * So much of a body that is too long is read and thrown away before it is refused. A client
-     * that is still sending when the connection closes would never see the answer (RFC 9112, 9.6).
+     * Bytes of an oversized body that are read and discarded before it is refused. A client that is
+     * still sending when the connection closes would not see the answer (RFC 9112, 9.6).
      */
     static final int REFUSED_BYTES_MAX = 1024 * 1024;
 
@@ -39,7 +37,7 @@ record Call(Request request, String path) {
                 return id;
             }
         } catch (NumberFormatException e) {
-            // Told below, together with numbers out of range.
+            // Reported below, together with numbers out of range.
         }
         throw new InvalidInputException("id must be a whole number above 0, got " + text);
     }

@@ -12,7 +12,7 @@ import java.math.RoundingMode;
 import java.util.List;
 import java.util.Set;
 
-/** Names and strings in, typed values out; whatever does not fit is refused by name and value. */
+/** Parses typed parameters; invalid ones are refused with name and value. */
 final class Parameters {
     private static final int PAGE_NUMBER_MAX = 1_000_000;
     private static final int PAGE_SIZE_DEFAULT = 20;
@@ -23,8 +23,7 @@ final class Parameters {
     private final Fields fields;
 
     /**
-     * @throws InvalidInputException when a name is given that is not in {@code known}, or one is
-     *     given twice
+     * @throws InvalidInputException if a name is not in {@code known}, or given twice
      */
     Parameters(Fields fields, Set<String> known) {
         for (Fields.Field field : fields) {
@@ -62,8 +61,7 @@ final class Parameters {
     private long priceCents() {
         String text = required("price");
         try {
-            // An exponent is not let through: 1e999999999 is short, but as a whole number it fills
-            // the memory.
+            // An exponent is refused: 1e999999999 is short, but as an integer it fills the memory.
             if (text.length() <= PRICE_CHARS_MAX
                     && text.indexOf('e') < 0
                     && text.indexOf('E') < 0) {
@@ -73,7 +71,7 @@ final class Parameters {
                         .longValueExact();
             }
         } catch (ArithmeticException | NumberFormatException e) {
-            // Told below: no number, more than two decimals, or past a long.
+            // Reported below: not a number, more than two decimals, or above a long.
         }
         throw new InvalidInputException(
                 "price must be a number with at most two decimals, got " + text);

@@ -1,6 +1,6 @@
 package bulletinboard.web;
 
-/** The request is refused for a reason that HTTP has a status for. */
+/** The request is refused with an HTTP status. */
 final class RefusedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -6,7 +6,7 @@ import java.sql.SQLException;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** A method and a path in, the action that answers them out. */
+/** Finds the action for a method and a path. */
 final class Routes {
     private static final String ADS = "/ads/";
 
@@ -34,15 +34,15 @@ final class Routes {
                         methods(Map.of("GET", ads::statistics)));
     }
 
-    /** What answers one kind of request. */
+    /** Answers one kind of request. */
     @FunctionalInterface
     interface Action {
         Answer answer(Call call) throws SQLException;
     }
 
     /**
-     * @throws RefusedException 404 for a path that does not exist, 405 for a method that the path
-     *     does not know
+     * @throws RefusedException 404 for an unknown path, 405 for a method that the path does not
+     *     support
      */
     Action find(String method, String path) {
         boolean isId =
@@ -51,21 +51,19 @@ final class Routes {
                         && path.indexOf('/', ADS.length()) < 0;
         Map<String, Action> known = actions.get(isId ? ADS + "ID" : path);
         if (known == null) {
-            throw new RefusedException(404, "nothing here, see / for what there is");
+            throw new RefusedException(404, "not found, see / for a list of paths");
         }
         Action action = known.get(method);
         if (action == null) {
             String allowed = String.join(", ", known.keySet());
-            String message = method + " is not possible here; allowed: " + allowed + "\n";
+            String message = method + " is not allowed here; allowed: " + allowed + "\n";
             throw new RefusedException(
                     new Answer(405, message, Map.of(HttpHeader.ALLOW.asString(), allowed)));
         }
         return action;
     }
 
-    /**
-     * HEAD comes with GET (RFC 9110, section 9.1); the answer's body is left out where it is sent.
-     */
+    /** HEAD is supported with GET (RFC 9110, section 9.1); the sender omits the body. */
     private static Map<String, Action> methods(Map<String, Action> given) {
         Map<String, Action> known = new TreeMap<>(given);
         if (given.containsKey("GET")) {

@@ -4,8 +4,8 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Processor time of the current thread. Reading it is a system call: some 0.2 to 0.5 us, so a method
- * time below that cannot be had.
+ * Processor time of the current thread. Reading it is a system call of some 0.2 to 0.5 us, so
+ * shorter method times are not possible.
  */
 public final class CpuClock {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
@@ -18,7 +18,8 @@ public final class CpuClock {
     }
 
     /**
-     * Uses this much processor time: being preempted does not count, as it would on the wall clock.
+     * Uses this much processor time: time while preempted does not count, unlike with the wall
+     * clock.
      *
      * @return the thread's processor time at the end
      */

@@ -3,8 +3,8 @@ package io.tachograph.overhead;
 import java.util.Arrays;
 
 /**
- * Counts of durations: exact to the nanosecond below 2,048 ns, to 1/64 above. Adding one is an
- * increment in an array that stays in the cache, so the measuring disturbs little what is measured.
+ * Histogram of durations: exact to the nanosecond below 2,048 ns, to 1/64 above. Adding a value is
+ * an increment in an array that stays in the cache, so it hardly affects the measurement.
  */
 final class Histogram {
     private static final int EXACT_BITS = 11;
@@ -43,7 +43,7 @@ final class Histogram {
         highest = -1;
     }
 
-    /** The value that half of all do not exceed; 0 of none. */
+    /** The median; 0 if empty. */
     double median(long count) {
         long left = (count + 1) / 2;
         for (int at = lowest; at <= highest; at++) {
@@ -55,7 +55,7 @@ final class Histogram {
         return 0;
     }
 
-    /** Pairs of value (the middle of its part) and count, as JSON. */
+    /** Pairs of value (the middle of its range) and count, as JSON. */
     String json() {
         StringBuilder text = new StringBuilder("[");
         for (int at = lowest; at <= highest; at++) {

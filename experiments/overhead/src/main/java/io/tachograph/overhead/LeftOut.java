@@ -1,15 +1,15 @@
 package io.tachograph.overhead;
 
 /**
- * How many calls did the probes leave out because their buffer was full? Only Tachograph's agent
- * tells. Looked up by name: this program runs without any agent, too.
+ * Number of calls dropped by the probes because their buffer was full, as reported by Tachograph's
+ * agent only. Looked up by name: this program also runs without an agent.
  */
 final class LeftOut {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
 
     private LeftOut() {}
 
-    /** -1 where nobody tells. */
+    /** -1 if unknown. */
     static long ofThisThread() {
         try {
             Object buffer = Class.forName(RECORDER, true, null).getMethod("buffer").invoke(null);

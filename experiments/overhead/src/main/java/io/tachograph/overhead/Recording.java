@@ -1,8 +1,8 @@
 package io.tachograph.overhead;
 
 /**
- * The times of one thread: 1,000 bins of equal length from the first trace to the last (count, sum,
- * median), and a histogram of those that count.
+ * The durations of one thread: 1,000 bins of equal length from the first trace to the last (count,
+ * sum, median), and a histogram of the measured ones.
  */
 final class Recording {
     final long[] counts = new long[Workload.BINS];
@@ -22,7 +22,8 @@ final class Recording {
     private long sum;
 
     /**
-     * @param atFirstBin run by the measured thread, between two traces, when the warm-up is over
+     * @param atFirstBin called on the measured thread, between two traces, at the end of the
+     *     warm-up
      */
     Recording(Workload workload, long begin, Runnable atFirstBin) {
         this.begin = begin;
@@ -60,7 +61,7 @@ final class Recording {
         }
     }
 
-    /** To be called once more at the end. */
+    /** Must be called once more at the end. */
     void closeBin() {
         counts[at] = count;
         sums[at] = sum;

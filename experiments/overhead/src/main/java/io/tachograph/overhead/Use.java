@@ -8,9 +8,9 @@ import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 
 /**
- * What the process has used so far.
+ * Resources used by the process so far.
  *
- * @param cpuNanos of all its threads, those of the JVM and of agents included
+ * @param cpuNanos of all its threads, including those of the JVM and of agents
  * @param allocatedBytes by all live Java threads
  */
 record Use(long wallNanos, long cpuNanos, long allocatedBytes, long collections, long pauseMillis) {

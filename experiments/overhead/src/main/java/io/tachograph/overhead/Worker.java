@@ -14,7 +14,7 @@ final class Worker implements Runnable {
     private static final ThreadMXBean THREADS =
             (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
-    /** A paced trace that begins later than this is counted as late. */
+    /** A paced trace that begins this much later counts as late. */
     private static final long LATE_NANOS = 1_000_000;
 
     private final Workload workload;
@@ -26,16 +26,16 @@ final class Worker implements Runnable {
     long traces;
     long late;
 
-    /** Of this thread, while traces count. */
+    /** Of this thread, after the warm-up. */
     long cpuNanos;
 
     long allocatedBytes;
 
-    /** Calls that the agent's probes say they left out on this thread; -1 where none tells. */
+    /** Calls dropped on this thread, as reported by the agent's probes; -1 if unknown. */
     long leftOut;
 
     /**
-     * @param begin when the first bin begins, by {@link System#nanoTime}
+     * @param begin begin of the first bin, by {@link System#nanoTime}
      * @param number of this thread, from 0
      */
     Worker(Workload workload, Monitored monitored, long begin, int number) {
@@ -78,7 +78,7 @@ final class Worker implements Runnable {
         } while (end - finish < 0);
     }
 
-    /** Spins until the next trace is due, so that the thread is awake when it begins. */
+    /** Spins until the next trace is due, so that the thread is running at that time. */
     private void runPaced(long finish) {
         long methodNs = workload.methodNs();
         int depth = workload.depth();

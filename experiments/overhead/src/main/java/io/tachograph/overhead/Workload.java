@@ -5,14 +5,14 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What the measured process does.
+ * The work of the measured process.
  *
- * @param millis from the first trace to the last
- * @param warmUpMillis of these, at the start, that do not count
- * @param threads that call at the same time
- * @param depth calls in a trace
+ * @param millis time from the first trace to the last
+ * @param warmUpMillis part of it at the start that does not count
+ * @param threads number of concurrent threads
+ * @param depth calls per trace
  * @param methodNs processor time of the innermost call
- * @param pace traces a second, of all threads together; 0 is as many as possible
+ * @param pace traces per second of all threads together; 0 is unlimited
  */
 record Workload(
         long millis, long warmUpMillis, int threads, int depth, long methodNs, double pace) {
@@ -22,7 +22,7 @@ record Workload(
 
     /**
      * @param arguments {@code name=value}, in any order, each once
-     * @throws IllegalArgumentException naming what is wrong
+     * @throws IllegalArgumentException with the invalid argument
      */
     static Workload parse(String[] arguments) {
         Map<String, String> given = new HashMap<>();
@@ -58,12 +58,12 @@ record Workload(
         return Math.max(1, nanos() / BINS);
     }
 
-    /** The first bin that counts. */
+    /** The first measured bin. */
     int firstBin() {
         return (int) (warmUpMillis * BINS / millis);
     }
 
-    /** Between two traces of one thread, ns; 0 for none. */
+    /** Interval between two traces of one thread, ns; 0 for none. */
     double intervalNanos() {
         return pace == 0 ? 0 : threads * 1e9 / pace;
     }
@@ -80,7 +80,7 @@ record Workload(
                 return value;
             }
         } catch (NumberFormatException e) {
-            // Said below.
+            // Reported below.
         }
         throw new IllegalArgumentException(
                 name + "=" + text + " is not a whole number from " + atLeast + " to 2147483647");

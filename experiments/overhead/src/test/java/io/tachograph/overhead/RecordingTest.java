@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.LongStream;
 
-/** Is every trace in its bin, and are times kept as exactly as is promised? */
+/** Every trace is in its bin, and durations have the documented precision. */
 class RecordingTest {
 
     @Test

@@ -8,8 +8,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Elastic APM's intake: a long {@code POST /intake/v2/events} with one event a line, counted as the
- * lines come. A transaction is the outermost call, a span one inside it.
+ * Elastic APM's intake: a long {@code POST /intake/v2/events} with one event per line, counted as
+ * lines arrive. A transaction is the outermost call, a span a nested one.
  */
 final class ElasticEvents implements Receiver {
     private static final int BUFFER_BYTES = 1 << 16;
@@ -31,7 +31,9 @@ final class ElasticEvents implements Receiver {
         }
     }
 
-    /** Lines may come in pieces: the begin of each is kept until it tells what it is. */
+    /**
+     * Lines may arrive in pieces: the beginning of each is kept until it shows the type of event.
+     */
     private static void count(InputStream body, Tally tally) throws IOException {
         byte[] buffer = new byte[BUFFER_BYTES];
         byte[] begin = new byte[TRANSACTION.length];

@@ -10,17 +10,17 @@ import java.util.Locale;
 import java.util.zip.InflaterInputStream;
 
 /**
- * One HTTP/1.1 request: as much of it as senders of records need.
+ * One HTTP/1.1 request: the subset used by senders of records.
  *
  * @param line method, path and version
  * @param body its content, decompressed
- * @param raw the body as it comes; {@link #finish} has to be called before the next request
+ * @param raw the undecoded body; {@link #finish} must be called before the next request
  */
 record HttpRequest(String line, InputStream body, InputStream raw) {
     private static final int LINE_BYTES_MAX = 8_192;
     private static final long BODY_BYTES_MAX = 64 << 20;
 
-    /** Null where the stream ends before it. */
+    /** Null at the end of the stream. */
     static HttpRequest read(InputStream in) throws IOException {
         String request = readLine(in);
         if (request == null) {
@@ -45,13 +45,13 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
                     }
                     break;
                 default:
-                    // Says nothing of the body.
+                    // Not a header of the body.
             }
         }
         return new HttpRequest(request, deflated ? new InflaterInputStream(body) : body, body);
     }
 
-    /** Takes what is left of the body: a compressed content may end before its last chunk. */
+    /** Reads the rest of the body: compressed content may end before its last chunk. */
     void finish() throws IOException {
         raw.transferTo(OutputStream.nullOutputStream());
     }
@@ -68,12 +68,12 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
                 return length;
             }
         } catch (NumberFormatException e) {
-            // Said below.
+            // Reported below.
         }
         throw new Receiver.MalformedException("a body of \"" + text + "\" bytes");
     }
 
-    /** Null where the stream ends. */
+    /** Null at the end of the stream. */
     private static String readLine(InputStream in) throws IOException {
         ByteArrayOutputStream text = new ByteArrayOutputStream(128);
         for (int next = in.read(); next >= 0; next = in.read()) {
@@ -89,7 +89,7 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
         return null;
     }
 
-    /** So many bytes, or chunks until the empty one. */
+    /** A given number of bytes, or chunks until the empty one. */
     private static final class Body extends InputStream {
         private final InputStream in;
         private final boolean chunked;

@@ -11,15 +11,15 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Kieker's binary log: {@code *.bin} holds records, {@code kieker.map} their strings, one {@code
- * $id=string} a line.
+ * Kieker's binary log: {@code *.bin} has records, {@code kieker.map} their strings, one {@code
+ * $id=string} per line.
  */
 final class KiekerFiles {
     private static final int BUFFER_BYTES = 1 << 18;
 
     private KiekerFiles() {}
 
-    /** All logs below a folder. What cannot be read becomes the tally's fault. */
+    /** Counts all logs below a directory. Unreadable files become the tally's fault. */
     static Tally count(Path folder) throws IOException {
         Tally tally = new Tally();
         try (Stream<Path> files = Files.walk(folder)) {

@@ -23,7 +23,7 @@ final class KiekerStream implements Receiver {
     private static final int STRING_BYTES_MAX = 1 << 20;
     private static final int IDS_MAX = 1 << 20;
 
-    /** Bytes of a record's fields, and the halves of a call that it stands for. */
+    /** Size of a record's fields, and the halves of a call that it represents. */
     record Kind(int bytes, int halves) {}
 
     private static final String PREFIX = "kieker.common.record.";
@@ -71,7 +71,7 @@ final class KiekerStream implements Receiver {
         tally.halves.addAndGet(kind.halves());
     }
 
-    /** What may be a record's name; null for other strings. */
+    /** The kind of record with this class name; null for other strings. */
     static Kind kindOf(String text) {
         Kind known = KINDS.get(text);
         return known == null && text.startsWith(PREFIX) ? new Kind(-1, 0) : known;
@@ -87,7 +87,7 @@ final class KiekerStream implements Receiver {
         return kinds.get(id);
     }
 
-    /** At a record's begin: whether there is none. */
+    /** True if the stream ends before the next record. */
     static boolean isAtEnd(InputStream in) throws IOException {
         in.mark(1);
         boolean end = in.read() < 0;
@@ -97,7 +97,7 @@ final class KiekerStream implements Receiver {
         return end;
     }
 
-    /** Ends at the end of the stream, which must not be inside a record. */
+    /** Reads to the end of the stream, which must not be inside a record. */
     static void takeAll(DataInputStream in, List<Kind> kinds, Tally tally) throws IOException {
         while (!isAtEnd(in)) {
             try {

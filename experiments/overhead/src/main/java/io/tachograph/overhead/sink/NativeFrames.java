@@ -11,8 +11,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.zip.CRC32C;
 
 /**
- * Tachograph's own protocol ({@code docs/format/wire.md}): acknowledges every frame at once, and may
- * send one rule that switches methods off or has them counted only.
+ * Tachograph's own protocol ({@code docs/format/wire.md}): acknowledges every frame at once, and
+ * can send one rule that switches methods off or aggregates them.
  */
 final class NativeFrames implements Receiver {
     private static final int BUFFER_BYTES = 1 << 18;
@@ -91,7 +91,7 @@ final class NativeFrames implements Receiver {
         }
     }
 
-    /** Begins and ends of calls in a DATA frame, from behind its number on. */
+    /** Counts enters and exits in a DATA frame, from after its number on. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();

@@ -13,7 +13,7 @@ final class OtlpRequests implements Receiver {
 
     private static final int LENGTH_DELIMITED = 2;
 
-    /** Fields on the way to a span: resource_spans, scope_spans, spans. */
+    /** Field numbers from the root to a span: resource_spans, scope_spans, spans. */
     private static final int[] PATH = {1, 2, 2};
 
     @Override

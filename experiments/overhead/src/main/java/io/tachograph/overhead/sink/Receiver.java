@@ -5,19 +5,19 @@ import java.io.InputStream;
 import java.io.OutputStream;
 
 /**
- * What a sender believes to speak with: counts the calls that arrive, throws them away, and says
- * what the sender needs to hear to go on. One protocol is one class.
+ * The server side of one protocol: counts and discards the received calls, and sends the answers
+ * that the sender needs to continue. One class per protocol.
  */
 interface Receiver {
     /**
-     * One connection, until the sender ends it.
+     * Serves one connection until the sender closes it.
      *
      * @throws IOException if the connection breaks
-     * @throws MalformedException if what arrives cannot be read: nothing after it can be counted
+     * @throws MalformedException if the bytes cannot be decoded: nothing after them can be counted
      */
     void serve(InputStream in, OutputStream out, Tally tally) throws IOException;
 
-    /** Bytes that are not what the protocol says. */
+    /** Bytes that violate the protocol. */
     final class MalformedException extends IOException {
         MalformedException(String message) {
             super(message);

@@ -14,8 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The cheapest receiver that still counts what arrives, as a process of its own. Prints {@code PORT
- * n}; when its standard input ends and the senders have gone, {@code RESULT} and what it counted.
+ * The cheapest receiver that counts records, in its own process. Prints {@code PORT n}; at the end
+ * of its standard input, when all senders have disconnected, {@code RESULT} and the counts.
  */
 public final class Sink {
     private static final int SOCKET_BYTES = 1 << 20;
@@ -29,7 +29,7 @@ public final class Sink {
         this.receiver = receiver;
     }
 
-    /** @param arguments protocol, and what it wants to know */
+    /** @param arguments the protocol and its parameters */
     public static void main(String[] arguments) throws IOException, InterruptedException {
         String protocol = arguments.length == 0 ? "" : arguments[0];
         switch (protocol) {
@@ -64,7 +64,7 @@ public final class Sink {
             System.out.println("PORT " + listener.getLocalPort());
             InputStream until = System.in;
             while (until.read() >= 0) {
-                // Until it ends.
+                // Until the process ends.
             }
         }
         long deadline = System.currentTimeMillis() + GONE_MILLIS;
@@ -104,7 +104,8 @@ public final class Sink {
             socket.setTcpNoDelay(true);
             receiver.serve(socket.getInputStream(), socket.getOutputStream(), tally);
         } catch (EOFException | SocketException e) {
-            // The sender has gone, perhaps without reading our last answers; it may come again.
+            // The sender has disconnected, perhaps without reading the last answers; it may
+            // reconnect.
         } catch (IOException | RuntimeException e) {
             tally.fault(e.toString());
         }

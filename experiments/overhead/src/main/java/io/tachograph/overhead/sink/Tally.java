@@ -3,18 +3,18 @@ package io.tachograph.overhead.sink;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** What has arrived so far, over all connections. */
+/** Counts over all connections. */
 final class Tally {
     final AtomicLong connections = new AtomicLong();
     final AtomicLong bytes = new AtomicLong();
 
-    /** Calls of which something arrived: complete ones count once, an end without a begin half. */
+    /** Received halves of calls: complete calls count as two, an end without its begin as one. */
     final AtomicLong halves = new AtomicLong();
 
-    /** Calls that the sender says it left out. */
+    /** Calls that the sender reported as dropped. */
     final AtomicLong leftOut = new AtomicLong();
 
-    /** Methods that the sender says are switched off, or only counted; by a rule that was sent. */
+    /** Methods that the sender reported as switched off or aggregated because of the rule. */
     final AtomicLong switched = new AtomicLong();
 
     final AtomicReference<String> fault = new AtomicReference<>("");
@@ -23,7 +23,7 @@ final class Tally {
         halves.addAndGet(2 * calls);
     }
 
-    /** Only the first counts. */
+    /** Only the first one is kept. */
     void fault(String text) {
         fault.compareAndSet("", text);
     }

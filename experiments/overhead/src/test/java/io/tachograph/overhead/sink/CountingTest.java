@@ -20,7 +20,7 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.zip.DeflaterOutputStream;
 
-/** Is every call counted once, and does what cannot be read become a fault instead of a number? */
+/** Every call is counted once, and undecodable bytes become a fault instead of a number. */
 class CountingTest {
     private static final String EXECUTION = "kieker.common.record.controlflow.OperationExecutionRecord";
     private static final String BEFORE = "kieker.common.record.flow.trace.operation.BeforeOperationEvent";
@@ -163,15 +163,15 @@ class CountingTest {
         assertEquals(3, new String(answers, StandardCharsets.US_ASCII).split("HTTP/1.1 ").length - 1);
     }
 
-    // ---- one helper for each thing ----
+    // ---- helpers ----
 
-    /** What was answered until the stream ended. */
+    /** The answers until the end of the stream. */
     private static byte[] serve(Receiver receiver, Tally tally, byte[]... sent) throws IOException {
         ByteArrayOutputStream answers = new ByteArrayOutputStream();
         try {
             receiver.serve(new ByteArrayInputStream(join(sent)), answers, tally);
         } catch (EOFException e) {
-            // As every sender ends.
+            // Every sender ends this way.
         }
         return answers.toByteArray();
     }
@@ -192,12 +192,12 @@ class CountingTest {
         return all.toByteArray();
     }
 
-    /** A field with a length, of a protobuf message. */
+    /** A length-delimited field of a protobuf message. */
     private static byte[] field(int number, byte[] content) {
         return join(new byte[] {(byte) (number << 3 | 2), (byte) content.length}, content);
     }
 
-    /** Pairs of a class and the bytes of its fields: defined where first used, then a record. */
+    /** Pairs of a class and the bytes of its fields: a definition at first use, then a record. */
     private static byte[] kieker(Object... records) throws IOException {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(all);
