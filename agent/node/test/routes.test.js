@@ -15,7 +15,7 @@ const ROUTES = { '/users/:name': 20, '/missing/:name': 3, '/broken/:name': 3, '/
 const NOT_FOUND = { '(not found)': 20 };
 /** More than the number of names for paths without a route. */
 const MANY = { ...ROUTES, '/users/:name': 1_100 };
-/** Express gives only the current value of a router's mount path. */
+/** Express exposes only the current value of a router's mount path. */
 const EXPRESS = {
   ...MANY,
   '/shops/:shop/inner/:name': undefined,

@@ -1,4 +1,4 @@
-// Uses `pg` in all the ways that it offers; knows of the agent only to name what belongs together.
+// Uses `pg` in all its ways; uses the agent only to name groups of statements.
 'use strict';
 
 const pg = require('pg');
@@ -32,7 +32,7 @@ module.exports = async function board(record) {
       throw new Error(`failed: ${cause.message}`, { cause });
     });
   }).catch(() => {});
-  // More at once than there are connections: each waits for one, and knows where it belongs all the same.
+  // More concurrent queries than connections: each waits for one and keeps its caller.
   await Promise.all(
     Array.from({ length: 6 }, (_, at) =>
       record(`parallel ${at}`, async () => {

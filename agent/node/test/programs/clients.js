@@ -1,10 +1,10 @@
-// Requests that go wrong or are special, as a program sees them; what it sees is printed.
+// Requests that fail, and special ones; prints the results that a program sees.
 
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { record } from 'tachograph';
 
-/** Called when `/never` is asked for. */
+/** Called for a request to `/never`. */
 let asked;
 const never = new Promise((done) => (asked = done));
 const server = http.createServer((request, response) => {
@@ -50,7 +50,7 @@ await record('aborted', async () => {
 });
 await record('unread', async () => {
   const request = http.get(`${base}/unread`);
-  await new Promise((done) => request.on('close', done)); // without a listener the answer is thrown away
+  await new Promise((done) => request.on('close', done)); // without a listener the answer is discarded
   console.log('unread: closed');
 });
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });

@@ -1,9 +1,10 @@
-// Asks a database by the library that is named by the first argument for what fails, and says which classes it was told.
+// Runs failing statements with the library named by the first argument, and prints the classes of
+// the exceptions.
 'use strict';
 
 const [name, url] = process.argv.slice(2);
 
-/** Each answers functions that fail, every one with the secret in its message. */
+/** Each returns functions that fail with the secret in the message. */
 const LIBRARIES = {
   async sequelize() {
     const { DataTypes, Sequelize } = require('sequelize');

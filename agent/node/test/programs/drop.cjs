@@ -1,4 +1,4 @@
-// Makes room for the next board.
+// Drops the table for the next program.
 'use strict';
 
 const { Client } = require('pg');

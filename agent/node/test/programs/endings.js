@@ -1,4 +1,4 @@
-// Ends as its argument says, right after its last call.
+// Ends as selected by its argument, right after its last call.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { record } from 'tachograph';
@@ -9,7 +9,7 @@ process.on('beforeExit', () => console.log(`beforeExit ${++ends}`));
 await sleep(Number(pause));
 if (how === 'own handler') {
   process.on('SIGTERM', () => {
-    record('goodbye', () => 1);
+    record('last', () => 1);
     process.exit(3);
   });
 }

@@ -1,6 +1,6 @@
-// Ends in one of many ways; what it prints, its code and its signal must be the same with the agent and without. It says `ready`
-// when it may be sent a signal: a turn of the loop after what is recorded, or the agent may not be ready for it.
-// Where there is an agent, it records: `work` a hundred times.
+// Ends in one of many ways; output, code and signal must be the same with and without the agent.
+// Prints `ready` when a signal may be sent: a turn of the loop after the last recorded call, since
+// the agent may not be ready before. With an agent, `work` is recorded a hundred times.
 'use strict';
 
 const cluster = require('cluster');
@@ -24,13 +24,13 @@ const forever = () => {
   for (;;);
 };
 const later = (fn, ms = 20) => setTimeout(fn, ms);
-/** A second in which a signal comes, and the loop does not turn. */
+/** Blocks the loop for a second, in which a signal arrives. */
 const block = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'];
-/** It ends as without a handler, so that it is the same whether the signal finds one. */
+/** Sends the signals again if a handler got them, so that the process ends as without a handler. */
 const sendAgain = () => SIGNALS.forEach((signal) => process.once(signal, () => process.kill(process.pid, signal)));
 
-/** A thread that runs `how` of the ways below; then it may be ready. */
+/** A thread that runs the given way; `then` is called when it has started. */
 const thread = (how, then = ready) => new Worker(__filename, { workerData: how }).once('message', then);
 
 function terminated(how) {
@@ -38,14 +38,14 @@ function terminated(how) {
   one.on('exit', (code) => say(`thread ${code}`));
 }
 
-/** Asks itself once, so that a request is under way when `fn` runs in it. */
+/** Sends itself a request, so that one is open while `fn` runs in it. */
 function served(fn) {
   const server = http.createServer(fn).listen(0, '127.0.0.1', () => {
     http.get({ port: server.address().port, host: '127.0.0.1' }).on('error', () => {});
   });
 }
 
-/** Workers of a cluster that say how they ended. */
+/** Workers of a cluster; prints how they ended. */
 function primary(how, each) {
   cluster.setupPrimary({ args: [how] });
   const workers = [cluster.fork(), cluster.fork()];
@@ -71,7 +71,7 @@ const WAYS = {
       ready();
       forever();
     }),
-  // Both are there when the loop looks again, and the acknowledgement comes first.
+  // Both are pending when the loop continues, and the acknowledgement comes first.
   'a signal beside the last acknowledgement': () => {
     const sent = setInterval(() => {
       if (agent && (agent.outbox.isOpen || agent.outbox.isAcknowledged())) return agent.outbox.isOpen || work();
@@ -81,7 +81,7 @@ const WAYS = {
     }, 1);
     stay();
   },
-  // The loop has looked for signals, and the agent is about to stop catching them.
+  // The loop has checked for signals, and the agent is about to stop catching them.
   'a signal after the last acknowledgement': () => {
     const settling = () => {
       if (agent && !agent.signals.isSettling) return setImmediate(settling);
@@ -91,7 +91,7 @@ const WAYS = {
     later(() => (work(), settling()));
     stay();
   },
-  // The agent catches signals when one comes; the loop has not told of it yet.
+  // The agent has caught a signal; the loop has not reported it yet.
   'a handler after the signal': () => (later(() => (work(), setImmediate(() => (ready(), block(), sendAgain())))), stay()),
   'a handler after the signal, from a timer': () => (
     later(() => (work(), later(() => (ready(), block(), sendAgain()), 1))),
@@ -250,7 +250,7 @@ const WAYS = {
       this.unref();
     }),
   'works, and ends later': () => (work(), later(() => {}, 500)),
-  // It always has something to send.
+  // It always has unsent data.
   'works, and again when it is told': () => {
     const ticks = parentPort && setInterval(() => record('tick', () => 1), 10);
     parentPort?.once('message', () => (clearInterval(ticks), work()));
