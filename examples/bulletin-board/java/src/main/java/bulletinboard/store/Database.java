@@ -132,7 +132,7 @@ public final class Database implements AutoCloseable {
         }
     }
 
-    /** User info knows percent escapes, but a plus sign there is a plus sign. */
+    /** User info has percent escapes, but a plus sign in it is literal. */
     private static String decode(String text) {
         return URLDecoder.decode(text.replace("+", "%2B"), StandardCharsets.UTF_8);
     }
