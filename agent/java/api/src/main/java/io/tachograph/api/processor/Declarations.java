@@ -131,7 +131,7 @@ final class Declarations {
                             method,
                             "two record types are named "
                                     + declared.name
-                                    + ": rename one of them with @Record(\"...\")");
+                                    + ": rename one with @Record(\"...\")");
                 }
                 list.add(declared);
             }

@@ -61,12 +61,10 @@ class ProcessorTest {
                         "1: parameter trace_id: this name is a member of every record"),
                 Arguments.of(
                         "@Record interface T { void a(); \n void a(int x); }",
-                        "2: two record types are named t_a:"
-                                + " rename one of them with @Record(\"...\")"),
+                        "2: two record types are named t_a: rename one with @Record(\"...\")"),
                 Arguments.of(
                         "@Record interface T { void a(); @Record(\"t_a\") void b(); }",
-                        "1: two record types are named t_a:"
-                                + " rename one of them with @Record(\"...\")"),
+                        "1: two record types are named t_a: rename one with @Record(\"...\")"),
                 Arguments.of(
                         "@Record(\"a b\") interface T { void a(); }",
                         "1: \"a b_a\" is not a name of a record type: letters, digits and _, not a"
