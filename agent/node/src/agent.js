@@ -145,6 +145,7 @@ export class Agent {
   /**
    * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called twice: code that
    * runs at the very end may record something, too.
+   * @param {boolean} isLast true if nothing follows
    */
   #last(isLast) {
     this.guard(() => {

@@ -146,6 +146,7 @@ export class Shape {
 
   /**
    * Ends a value of a list: after `in` the first value replaces all; in a row all values look alike.
+   * @returns {boolean} true if it also replaces the values that follow
    */
   endItem() {
     const { out, item } = this;
