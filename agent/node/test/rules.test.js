@@ -96,7 +96,7 @@ for (const make of [
 
 const FAULTS = [
   [{ state: 3, pattern: '*' }, /^state 3 is not known here$/],
-  [{ state: OFF, pattern: '@com.shop.Watched' }, /have no annotations.*: @com\.shop\.Watched/],
+  [{ state: OFF, pattern: '@com.shop.Watched' }, /not supported in JavaScript: @com\.shop\.Watched/],
   [{ state: OFF, pattern: 'a b' }, /^' ' cannot be part of a pattern: a b$/],
   [{ state: OFF, pattern: 'a...b' }, /^a dot is out of place in the pattern: a\.\.\.b$/],
   [{ state: OFF, pattern: '' }, /^a dot is out of place in the pattern: $/],
