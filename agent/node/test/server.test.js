@@ -154,7 +154,7 @@ test('a worker thread has a session of its own', async () => {
   assert.equal((await tacho.trace('threads', 'in main'))[0].thread, 'main');
 });
 
-test('nothing is lost or stored twice when the server is killed and comes back', async () => {
+test('nothing is lost or stored twice when the server is killed and restarted', async () => {
   const other = await Tacho.start();
   try {
     const env = { TACHO_QUEUE: '256MiB', TACHO_SAMPLERS: 'false' };
@@ -184,7 +184,7 @@ test('nothing is lost or stored twice when the server is killed and comes back',
   }
 });
 
-test('a queue that overflows drops whole traces and says how many', async () => {
+test('a full queue drops whole traces and reports their number', async () => {
   const other = await Tacho.start();
   try {
     await other.kill();
@@ -228,7 +228,7 @@ test('values that are too long, too many or invalid', async () => {
 
 for (const [flag, said, trace] of [
   ['01', 'keeps it', '4bf92f3577b34da6a3ce929d0e0e4736'],
-  ['00', 'has left it out', '4bf92f3577b34da6a3ce929d0e0e4737'],
+  ['00', 'does not record it', '4bf92f3577b34da6a3ce929d0e0e4737'],
 ]) {
   test(`a trace goes through two processes, where its beginning ${said}`, async () => {
     const back = start(tacho, 'tier.js', { args: ['back'], service: 'back' });
