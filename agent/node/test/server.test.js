@@ -227,10 +227,10 @@ test('values that are too long, too many or invalid', async () => {
 });
 
 for (const [flag, said, trace] of [
-  ['01', 'keeps it', '4bf92f3577b34da6a3ce929d0e0e4736'],
+  ['01', 'records it', '4bf92f3577b34da6a3ce929d0e0e4736'],
   ['00', 'does not record it', '4bf92f3577b34da6a3ce929d0e0e4737'],
 ]) {
-  test(`a trace goes through two processes, where its beginning ${said}`, async () => {
+  test(`a trace spans two processes, where the first one ${said}`, async () => {
     const back = start(tacho, 'tier.js', { args: ['back'], service: 'back' });
     const [, backPort] = await back.line(/listening (\d+)/);
     const host = `127.0.0.1:${backPort}`;
