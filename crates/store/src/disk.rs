@@ -156,7 +156,7 @@ impl Space {
             return Ok(());
         }
         let message = format!(
-            "{free} bytes are free on the disk, {} are reserved so that deletion works: delete history, or make room",
+            "{free} bytes are free on the disk, {} are reserved so that deletion works: delete old records or free disk space",
             self.reserve_bytes
         );
         Err(Error::new(ErrorKind::StorageFull, message).with("path", self.path.display()))
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_directories_are_their_owners_alone() {
+    fn only_the_owner_can_access_files_and_directories() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("a/b");
         make_directory(&directory).unwrap();

@@ -4,8 +4,8 @@
 //!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> put "journals"
 //!     -> drop from memory -> delete journal
 //! ```
-//! After a crash between any two steps all steps are repeated: keys depend on the records only. A failed step is retried with
-//! growing waits, without end.
+//! After a crash between any two steps all steps are repeated: keys depend on the records only. A failed step is
+//! retried with exponential backoff, without a limit on attempts.
 //!
 //! Path of one record: before, `seal/` encoded its chunk; after, `Driver::put` has it, and `read/` finds it there.
 
@@ -78,8 +78,8 @@ pub async fn run(flusher: Arc<Flusher>) {
     }
 }
 
-/// Writes to the driver which journals must exist, if there is one after `told`. Nothing waits for it; after a failure the
-/// end of the next flush writes it. Returns the last journal that the driver knows.
+/// Stores the list of required journals in the driver, if a journal after `told` exists. No caller waits for it; after
+/// a failure the end of the next flush stores it. Returns the last journal on the stored list.
 async fn tell_journals(flusher: &Flusher, told: u64) -> u64 {
     let flushed = flusher.progress.borrow().flushed;
     let journals = journals(flusher, flushed);
@@ -89,7 +89,7 @@ async fn tell_journals(flusher: &Flusher, told: u64) -> u64 {
     match flusher.driver.put(vec![journals.row(), clock_row(flusher.clock.latest())]).await {
         Ok(()) => journals.last(),
         Err(error) => {
-            tracing::warn!(%error, "driver was not told of a new journal");
+            tracing::warn!(%error, "cannot store the list of required journals");
             told
         }
     }
@@ -272,7 +272,7 @@ async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: imp
     }
 }
 
-/// A recovery must read exactly the flushed records: no rest of a failed write.
+/// A recovery must read exactly the flushed records, and no remains of a failed write.
 async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
     if !journal.cut {

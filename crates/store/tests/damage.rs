@@ -397,7 +397,7 @@ async fn unreadable_facts_are_in_every_answer_until_rewritten() {
     let (samples_lack, entries_lack) = (lacks(Kind::Sample), lacks(Kind::Entry));
     assert_eq!((samples_lack.len(), entries_lack.len()), (2, 1));
     assert!(samples_lack[0].starts_with("the row with the labels of group "), "{samples_lack:?}");
-    assert!(entries_lack[0].starts_with("what a deletion hid may be seen again: "), "{entries_lack:?}");
+    assert!(entries_lack[0].starts_with("deleted records may reappear: "), "{entries_lack:?}");
     // A deletion stays pending while it is unknown whether it matches those series.
     store.delete(&[Matcher::equal(NAME, "log")], ALL).await.unwrap();
     store.sweep().await.unwrap();

@@ -408,7 +408,7 @@ async fn nothing_is_merged_on_a_driver_without_atomic_puts() {
     let bench = Bench::with(Arc::new(driver), Options::default());
     let store = bench.open().await;
     let error = store.merge_all().await.unwrap_err();
-    assert!(error.to_string().contains("cannot put rows all at once"), "{error}");
+    assert!(error.to_string().contains("has no atomic put of several rows"), "{error}");
     store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
     store.delete(&[Matcher::equal(NAME, "m")], ALL).await.unwrap();
     assert_eq!(values(&store, "m", ALL).await, []);

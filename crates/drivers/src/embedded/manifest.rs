@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_one_is_refused() {
+    fn a_newer_manifest_is_refused() {
         let text = String::from_utf8(example().encode()).unwrap().replace("manifest 1", "manifest 2");
         let body = &text[..text.trim_end().rfind('\n').unwrap() + 1];
         let newer = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));

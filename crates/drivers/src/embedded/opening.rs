@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_the_quarantine_are_told_apart() {
+    fn names_in_the_quarantine_identify_their_segment() {
         for (name, number) in [
             ("00000003.segment", Some(3)),
             ("00000003.segment.1", Some(3)),

@@ -23,17 +23,17 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub seed: u64,
-    /// Fails without doing it.
+    /// Fails without an effect.
     pub error_before: u64,
-    /// Does it, then reports a failure.
+    /// Takes effect, then reports a failure.
     pub error_after: u64,
-    /// Does a part of it (a `put`'s first rows, a scan's first row), then fails.
+    /// Takes effect in part (a `put`'s first rows, a scan's first row), then fails.
     pub torn: u64,
     /// No `put` is torn: the driver keeps its atomic puts.
     pub whole_puts: bool,
-    /// Does it twice.
+    /// Takes effect twice.
     pub duplicate: u64,
-    /// Waits up to `delay_max` before doing it.
+    /// Waits up to `delay_max` first.
     pub delay: u64,
     pub delay_max: Duration,
 }
@@ -145,7 +145,7 @@ impl<D: Driver> Faulty<D> {
         self.frozen.send_replace(false);
     }
 
-    /// So many more calls are done; the next one hangs, and all later ones.
+    /// This many more calls return; the next one and all later ones hang.
     pub fn freeze_after(&self, calls: u64) {
         self.calls_left.store(calls, Ordering::SeqCst);
     }

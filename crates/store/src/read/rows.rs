@@ -76,7 +76,7 @@ impl Found {
         !self.chunk.is_empty() || self.damaged.is_some()
     }
 
-    /// Time range of its records, as far as the row can say.
+    /// Time range of its records, as far as it is known.
     pub fn range(&self) -> TimeRange {
         let start = self.key.start;
         let longest = TimeRange::new(start, start.saturating_add_unsigned(self.key.span.span_max_ns()));
@@ -106,7 +106,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// What a reader of one series misses of it: nothing if it is masked, or outside the requested range.
+    /// The damage that a reader of one series reports for it: none if it is masked, or outside the requested range.
     pub fn of(&self, kind: Kind, labels: Option<Arc<Labels>>, asked: TimeRange, masks: &[Mask]) -> Damages {
         let range = TimeRange::new(self.range.start.max(asked.start), self.range.end.min(asked.end));
         let hides = |mask: &Mask| {

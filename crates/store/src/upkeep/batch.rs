@@ -21,7 +21,7 @@ use crate::keys::ChunkKey;
 /// Bytes of new chunks, and jobs, of one batch: one `put` and one sync for many small partitions.
 const BATCH_BYTES: u64 = 8 << 20;
 const BATCH_JOBS: usize = 256;
-/// How long a batch starts new looks: a deletion waits for its end.
+/// How long a batch starts new jobs: a deletion waits for the end of the batch.
 const BATCH_TIME: Duration = Duration::from_millis(500);
 /// Result of a list of jobs.
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {
         return job;
     }
-    // In this order: flushed chunks are noted before.
+    // In this order: flushed chunks are noted before the generation counts as flushed.
     let through = Some(upkeep.store.progress.borrow().flushed);
     let Some(noted) = upkeep.store.inbox.fresh.take_one(&job.partition) else {
         return Job { through, ..job };

@@ -46,7 +46,7 @@ pub struct Aim {
     pub records: usize,
     /// Time that a chunk may cover, ns: one that covers most of it is full, however few records it has.
     pub span_max: u64,
-    /// Rows of one level that are worth a merge.
+    /// Number of rows of one level that are merged.
     pub fan_in: usize,
     /// Limit on the values that one merge decodes: bounds its memory.
     pub values_max: usize,
@@ -182,7 +182,7 @@ fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     level
 }
 
-/// The rows of a run that are worth a merge now.
+/// The rows of a run to be merged now.
 fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
     let part = &rows[run.clone()];
     if let Some(due) = part.iter().position(|row| row.state != State::Sound) {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_finishes_small_groups_and_all() {
+    fn the_mode_decides_which_small_groups_are_merged() {
         let finish = Aim { mode: Mode::Finish, ..AIM };
         let all = Aim { mode: Mode::All, ..AIM };
         check(&side_by_side(&[20, 5]), finish, &[(0..2, END)]);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_start_go_together() {
+    fn rows_with_the_same_start_are_merged_together() {
         let rows: Vec<Facts> = (0..6).map(|_| row(0, 5, 300, 0)).collect();
         check(&rows, AIM, &[(0..6, END)]);
     }
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn members_with_times_of_their_own_do_not_bind_each_other() {
+    fn members_with_separate_times_do_not_restrict_each_others_merges() {
         let sibling = |start, members| {
             let replacement = Some(Replacement { merge: 1, starts: TimeRange::new(0, 50), through: 1 });
             Facts { members, replacement, ..row(start, start + 99, 100, 1) }

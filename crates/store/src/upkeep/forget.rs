@@ -13,7 +13,8 @@ use crate::generation::Generations;
 use crate::index::Index;
 use crate::keys::{chunk_scan, spans};
 
-/// For a partition that was seen empty. Does nothing when memory holds records of it, or when a flush has ended since.
+/// For a partition that was found empty. Does nothing if memory holds records of it, or if a flush has ended in
+/// between.
 pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     // The flusher checks these rows under the metadata lock: it puts the row of a returning series after this delete.
     let _locked = upkeep.store.metadata.lock.lock().await;

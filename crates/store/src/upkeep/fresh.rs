@@ -62,12 +62,12 @@ impl Fresh {
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 
-    /// Takes one partition: a look may move a boundary that another look found to be clean.
+    /// Takes one partition: a job may move a boundary that another job found to be clean.
     pub fn take_one(&self, partition: &Partition) -> Option<Tail> {
         self.lock().remove(&Key::try_from(partition.key().as_slice()).ok()?)
     }
 
-    /// Adds what a merge has left, or what was not looked at.
+    /// Adds chunks that a merge has left, or that were not read.
     pub fn give_back(&self, partition: &Partition, tail: Tail) {
         if let Ok(key) = Key::try_from(partition.key().as_slice()) {
             add(&mut self.lock(), key, tail);

@@ -1,4 +1,4 @@
-//! The upkeep task: fresh chunks first, then a slow sweep, orders before both.
+//! The upkeep task. Priorities: orders, then fresh chunks, then a slow sweep.
 //!
 //! Runs jobs in batches. A batch looks at some partitions concurrently and applies the results in one `put`; between two
 //! batches the task rests according to its pace, and takes orders.
@@ -48,7 +48,7 @@ struct Keeper {
     next_sweep: tokio::time::Instant,
     /// When the next part of the stored bytes is verified.
     next_verify: tokio::time::Instant,
-    /// All partitions were looked at since the start.
+    /// Whether all partitions were checked since the start.
     swept: bool,
     /// End of the downsampled part of each partition.
     thinned: HashMap<Partition, Timestamp>,
@@ -99,7 +99,7 @@ impl Keeper {
             return Ok(());
         }
         let name = self.upkeep.store.driver.info().name;
-        Err(Error::invalid(format!("driver {name} cannot put rows all at once, nothing is merged")))
+        Err(Error::invalid(format!("driver {name} has no atomic put of several rows: nothing is merged")))
     }
 
     async fn serve(&mut self, waiting: Waiting) {
@@ -107,7 +107,7 @@ impl Keeper {
             Order::MergeAll => Mode::All,
             Order::Sweep => Mode::Tiered,
         };
-        // The backlog is obsolete: everything is looked at now.
+        // The backlog is obsolete: all partitions are checked now.
         self.backlog.drain(..).for_each(|job| give_back(&self.upkeep.store.inbox, &job));
         let result = match self.can_replace() {
             Ok(()) => self.tend_everything(mode).await,
@@ -118,7 +118,7 @@ impl Keeper {
 
     async fn tend_everything(&mut self, mode: Mode) -> Result<MergeReport> {
         let begun = Instant::now();
-        // Fresh chunks are part of everything; those not wholly flushed are given back.
+        // This includes the fresh chunks; those not wholly flushed are given back.
         let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
         let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
         let jobs = sweep::partitions(&self.upkeep.store.index).into_iter().map(job);

@@ -20,7 +20,7 @@ use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
 use crate::memtable::CHUNK_CALLS_MAX;
 use crate::{Error, ErrorKind, Result};
 
-/// A job: a stretch of a partition to look at.
+/// A job: a stretch of a partition to read and merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     pub partition: Partition,
@@ -221,7 +221,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         };
         seen.rest = next.filter(|next| next.start <= job.end).map(on);
     }
-    // Another look finds out whether the partition is empty now.
+    // Another job finds out whether the partition is empty now.
     let emptied = !seen.replacements.is_empty() && seen.replacements.iter().all(|e| e.after.chunks == 0);
     if seen.rest.is_none() && emptied {
         seen.rest = Some(Stretch::From(Timestamp::MIN));

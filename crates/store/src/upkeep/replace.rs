@@ -5,8 +5,9 @@
 //!     -> wait for readers that began before -> delete replaced rows
 //!     -> wait for readers that began before -> delete empty rows
 //! ```
-//! A crash before the put changes nothing; after the put the replaced rows are dead because of the new ones (`alive.rs`).
-//! Failed steps are retried with growing waits, a delete a limited number of times: the rows that it leaves are dead anyway.
+//! A crash before the put changes nothing; after the put the replaced rows are dead because of the new ones
+//! (`alive.rs`). Failed steps are retried with exponential backoff, a delete a limited number of times: rows left by it
+//! are dead anyway.
 
 use std::sync::Arc;
 
@@ -141,8 +142,8 @@ pub async fn delete(upkeep: &Upkeep, places: &[Place]) -> bool {
     insist_delete(upkeep, &rows).await
 }
 
-/// Retries with growing waits, a limited number of times. `false`: given up for now; the caller must work with the rows still
-/// there, and the next look deletes them.
+/// Retries with exponential backoff, a limited number of times. `false`: given up for now; the caller must work with
+/// the rows still there, and the next look deletes them.
 pub async fn insist_delete(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
     for some in deletes.chunks(DELETES) {
         if !insist_delete_some(upkeep, some).await {

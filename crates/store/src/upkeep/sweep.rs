@@ -1,4 +1,4 @@
-//! Finds the partitions that rules and deletions have work for.
+//! Finds the partitions to which rules or deletions must be applied.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Applies deletions whose generations are all flushed, and removes those that no row has records of any more. Others are
+/// Applies deletions whose generations are all flushed, and removes deletions without remaining records. Others are
 /// added to `tried` and skipped until the next sweep: their records cannot be read, and a retry would not help.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
     let flushed = upkeep.store.progress.borrow().flushed;
