@@ -68,7 +68,7 @@ fn a_line_whose_fields_repeat_long_tags_does_not_crash_the_server() {
     assert_eq!(answer.status, 400);
     let said = answer.text();
     assert!(
-        said.contains("1 refused, the rest is kept: line 2, column") && said.contains("at most 65536"),
+        said.contains("1 refused, the others are kept: line 2, column") && said.contains("at most 65536"),
         "{said}"
     );
     assert_eq!((count(&server, "good"), count(&server, "{__name__=~%22wide.*%22}")), (2, 0));

@@ -174,7 +174,7 @@ fn mistakes_name_parameter_and_value() {
     fails(server.get("/api/v1/agents?rule=7"), 404, "no rule has the id 7");
     fails(server.get("/api/v1/agents?rule=-7"), 400, "\"rule\": \"-7\" is not the id of a rule");
     fails(server.get("/api/v1/agents?limit=x"), 400, "\"limit\": \"x\" is not a whole number");
-    fails(server.request("PUT", "/api/v1/probes", &[], b""), 405, "PUT is not understood");
+    fails(server.request("PUT", "/api/v1/probes", &[], b""), 405, "PUT is not allowed");
     let foreign = [("Origin", "https://evil.example")];
     fails(server.post("/api/v1/probes?state=off&pattern=a", &foreign, b""), 403, "may not use this server");
     assert_eq!(rules(&server), [json!(null); 0]);

@@ -111,7 +111,7 @@ fn selectors_of_one_question_are_bounded() {
     let answer = ask(65);
     let body = answer.json();
     assert_eq!((answer.status, &body["errorType"]), (422, &json!("execution")), "{body}");
-    assert_eq!(body["error"], "65 parameters \"match[]\" are over 64: ask in parts");
+    assert_eq!(body["error"], "65 parameters \"match[]\" are over 64: send several requests");
 }
 
 #[test]

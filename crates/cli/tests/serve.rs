@@ -234,7 +234,7 @@ fn the_log_says_what_is_refused_and_what_stays_exact() {
         ),
         "a_total value=1\nb_total value=1",
         &[
-            "rates over counters that are thinned out so are wrong",
+            "rates over counters downsampled by this rule are wrong",
             "2 of [[downsampling]]",
             "counters=1",
             "a_total",

@@ -32,7 +32,7 @@ pub struct Affected {
     calls: Count,
     /// Counting timed out: there are more records.
     cut: bool,
-    /// What was not counted because it cannot be read.
+    /// Unreadable records that were not counted.
     damages: Damages,
 }
 

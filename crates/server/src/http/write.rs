@@ -40,7 +40,7 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Byt
         && content_type != "application/x-protobuf;proto=prometheus.WriteRequest"
     {
         return Err(ApiError::unsupported(format!(
-            "content-type {content_type:?} is not known: send remote write 1.0, application/x-protobuf"
+            "content-type {content_type:?} is not supported: send remote write 1.0, application/x-protobuf"
         )));
     }
     let bytes_max = app.config.body_bytes_max;
@@ -165,7 +165,7 @@ fn told<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
     let count = rejects.count + refused.series as u64;
     let more = count.saturating_sub((rejects.named.len() + refused.named.len()) as u64);
     let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
-    ApiError::bad(format!("{count} refused, the rest is kept: {}{tail}", named.join("; ")))
+    ApiError::bad(format!("{count} refused, the others are kept: {}{tail}", named.join("; ")))
 }
 
 /// Records by service (label `service`, else `job`) and kind. Looks at labels once per run: with thousands of series per body
@@ -204,7 +204,7 @@ mod tests {
         let refused = Refused { series: 2, records: [7, 0, 0], named: vec![named] };
         let error = told(&rejects, &refused);
         assert_eq!(error.status, StatusCode::BAD_REQUEST);
-        let expect = "5 refused, the rest is kept: line 2, column 1: bad; series a: no room; and 3 more";
+        let expect = "5 refused, the others are kept: line 2, column 1: bad; series a: no room; and 3 more";
         assert_eq!(error.message, expect);
     }
 

@@ -49,7 +49,7 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
             tokio::select! {
                 () = connection::run(&native, stream, &seat, shutdown) => {}
                 // Before HELLO there is no session to drain.
-                () = seat.sent_away() => tracing::debug!(listener = "native", "connection without HELLO made room"),
+                () = seat.sent_away() => tracing::debug!(listener = "native", "connection without HELLO closed for a new one"),
             }
             open.add(-1);
         });

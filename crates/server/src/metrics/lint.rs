@@ -110,7 +110,7 @@ fn lint_text(text: &str) -> (Vec<String>, BTreeSet<String>) {
 }
 
 #[test]
-fn metrics_are_named_as_promtool_asks_for() {
+fn metric_names_pass_the_rules_of_promtool() {
     let metrics = Metrics::default();
     let families = metrics.families();
     let mut faults: Vec<String> = Vec::new();

@@ -111,7 +111,7 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
     }
     let missing = sentences(&unread);
     let readable = if missing.is_empty() { "" } else { " in what can be read; " };
-    Err(ApiError::not_found(format!("there is no trace {text}{readable}{}", missing.join("; "))))
+    Err(ApiError::not_found(format!("trace {text} does not exist{readable}{}", missing.join("; "))))
 }
 
 async fn calltree(State(app): State<Arc<App>>, params: Params) -> Answer {

@@ -149,7 +149,7 @@ fn begins_with_names(text: &str) -> bool {
 
 /// The info text, with Prometheus' prefix.
 fn info(thinned: Thinned) -> String {
-    format!("PromQL info: older samples of these series are {thinned}, and not what was recorded")
+    format!("PromQL info: older samples of these series are {thinned}, not the recorded values")
 }
 
 /// Prometheus' response envelope.
