@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Timeout of a request: longer than the server's own limit.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
-/// One server; every request has a connection of its own, but for those of a [`Connection`].
+/// One server. Every request has its own connection, except those of a [`Connection`].
 pub struct Client {
     /// `HOST:PORT`.
     authority: String,
@@ -128,7 +128,7 @@ impl Stream {
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|e| {
-                Failure::new(format!("{} ended its answer early: {e}", self.authority))
+                Failure::new(format!("{} ended its response early: {e}", self.authority))
                     .hint("its log says why")
             })?;
             if let Ok(data) = frame.into_data() {
@@ -195,7 +195,7 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// 400 means that an argument of the command is wrong, as a selector that cannot be parsed.
+/// 400 means that an argument of the command is wrong, such as a selector that cannot be parsed.
 fn asked_wrongly(status: StatusCode, failure: Failure) -> Failure {
     if status == StatusCode::BAD_REQUEST { failure.into_usage() } else { failure }
 }
@@ -209,7 +209,7 @@ fn refused(status: StatusCode, body: &str) -> Failure {
     }
 }
 
-/// `path?name=value&...` of the parameters that are there, percent-encoded (RFC 3986).
+/// `path?name=value&...` of the given parameters, percent-encoded (RFC 3986).
 pub fn path<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
     let mut out = path.to_owned();
     for (name, value) in params {

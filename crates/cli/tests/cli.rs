@@ -218,7 +218,7 @@ fn deletions_report_what_they_remove() {
     let merge = || run(&["merge", "--server", &server.url()]);
     assert_eq!(merge().0, Some(0));
     let nothing =
-        "nothing to do: no small chunks are left to merge, and what was deleted takes no space any more\n";
+        "nothing to do: there are no small chunks, and no deleted records that take space\n";
     assert_eq!(merge(), (Some(0), nothing.to_owned(), String::new()));
 }
 
@@ -362,7 +362,7 @@ fn the_environment_names_the_server() {
     assert!(stderr.starts_with("error: cannot reach a server at 127.0.0.1:1"), "{stderr}");
     let (code, _, stderr) = with("", &["inspect"]);
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("hint: give DIR, or a server with --server or TACHO_URL"), "{stderr}");
+    assert!(stderr.contains("hint: name DIR, or a server with --server or TACHO_URL"), "{stderr}");
 }
 
 #[test]

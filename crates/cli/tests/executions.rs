@@ -357,7 +357,7 @@ fn storage_damage_is_in_status_and_metrics() {
     std::fs::write(data.path().join("chunks/MANIFEST"), "").unwrap();
     let (_, table, _) = support::run(&["inspect", data.path().to_str().unwrap()]);
     assert!(
-        table.starts_with("MANIFEST: damaged, everything else in it is read\n00000001.segment: damaged"),
+        table.starts_with("MANIFEST: damaged, its other parts are read\n00000001.segment: damaged"),
         "{table}"
     );
     let server = Server::start(data.path());

@@ -326,7 +326,7 @@ fn commands_switch_wait_and_warn() {
     };
     ends(&["agents"], 0, "", "no agent is connected, and none was within the last hour\n");
     ends(&["probes"], 0, "", "no rules: agents follow their own settings\n");
-    let first = "rule 1: off early.* for all agents, until the server ends\n";
+    let first = "rule 1: off early.* for all agents, until the server stops\n";
     let odd = "error: pattern \"early.Bird.fly(int)\": methods are named without their parameters, \"early.Bird.fly\"\n";
     ends(&["probes", "off", "early.Bird.fly(int)"], 2, "", odd);
     ends(&["probes", "on", "early."], 2, "", "error: pattern \"early.\": a dot is out of place\n");
@@ -350,7 +350,7 @@ fn commands_switch_wait_and_warn() {
     ends(&["probes", "clear", "--all"], 0, "removed 2 rules\n", "");
     let (code, _, stderr) = tacho(&["probes", "aggregate", "*"]);
     assert_eq!(code, 0);
-    assert_eq!(stderr, "warning: * fits everything in shop on h1: 100 methods\n");
+    assert_eq!(stderr, "warning: * matches everything in shop on h1: 100 methods\n");
     let (code, stdout, stderr) = tacho(&["probes", "off", "odd.pattern", "--json"]);
     let id = serde_json::from_str::<Value>(&stdout).unwrap()["rule"]["id"].to_string();
     let fault = "error: 1 of 1 agent cannot follow it: shop on h1: no such pattern\n";

@@ -1,4 +1,4 @@
-//! `tacho delete`: forget what series have in a range of time.
+//! `tacho delete`: deletes records of series in a time range.
 
 use serde_json::Value;
 use tacho_api::export::ALLOW_DAMAGED;
@@ -27,7 +27,7 @@ pub struct Delete {
     /// Delete the records instead of counting them
     #[arg(long)]
     yes: bool,
-    /// Count the readable records where others cannot be read
+    /// Count the readable records and skip unreadable ones
     #[arg(long)]
     allow_damaged: bool,
     /// Print the counts as JSON
@@ -53,7 +53,7 @@ impl Delete {
             runtime.block_on(client.get_text(&path))?
         };
         let answer: Value = serde_json::from_str(&answer)
-            .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+            .map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
         ask::warn(&answer);
         let affected = &answer["data"];
         if self.json {
@@ -71,7 +71,7 @@ impl Delete {
     }
 }
 
-/// For scripts: the counts, and whether they are of what is gone or of what would be.
+/// For scripts: the counts, and whether the records were deleted or would be.
 fn told(affected: &Value, deleted: bool) -> Value {
     let mut out = affected.clone();
     out["deleted"] = deleted.into();

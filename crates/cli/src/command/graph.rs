@@ -1,4 +1,4 @@
-//! `tacho graph`: who calls whom.
+//! `tacho graph`: the call graph of services or operations.
 
 use serde_json::Value;
 use tacho_api::printable::printable;
@@ -54,14 +54,14 @@ impl Graph {
     }
 }
 
-/// How much of a graph is shown.
+/// Level of detail.
 pub enum Detail {
     All,
-    /// So many nodes that call others, and of their calls those that matter.
+    /// This many nodes with calls, and their most expensive calls.
     Main(usize),
 }
 
-/// A call is shown under [`Detail::Main`] when it takes at least one part in so many of its caller's time.
+/// [`Detail::Main`] shows a call if it takes at least one part in this many of its caller's time.
 const SHARE: u64 = 50;
 
 /// Each node with what it calls; the node that took the most time first.

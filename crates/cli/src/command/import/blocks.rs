@@ -20,7 +20,7 @@ pub trait Blocks {
     /// Bytes of the uncompressed file that were returned, or rows.
     fn offset(&self) -> u64;
 
-    /// What is missing from the file, known once all blocks are read.
+    /// Records missing in the file; known once all blocks are read.
     fn lacks(&self) -> Option<String> {
         None
     }

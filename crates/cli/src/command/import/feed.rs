@@ -170,7 +170,7 @@ impl Feed {
 }
 
 pub fn other_files() -> Failure {
-    Failure::new("the files are not those that this import began with")
+    Failure::new("the files differ from those at the start of this import")
         .hint("--again starts from the beginning: samples are still stored once, entries twice")
 }
 

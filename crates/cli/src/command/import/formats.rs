@@ -47,7 +47,7 @@ pub struct Formats {
     pub now: Timestamp,
 }
 
-/// What the files of an import determine for the files after them.
+/// Settings that the files of an import determine for later files.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Learned {
     /// The decimal separator and the thousands separator.

@@ -81,8 +81,8 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     }
     match verdict {
         Some(verdict) if !verdict.is_good() => {
-            Err(Failure::new("the store does not hold the records that were sent")
-                .hint("did the store have records of these series and times before, or were some deleted?"))
+            Err(Failure::new("the records in the store differ from those sent")
+                .hint("possible causes: the store had records of these series and times before, or some were deleted"))
         }
         verdict => {
             keeper.finish()?;

@@ -30,7 +30,7 @@ pub struct Verdict {
     pub entries: Tally,
     /// Samples sent whose time was repeated by a later sample.
     pub replaced: u64,
-    /// What differs: series, sent, stored.
+    /// Differences: series, sent, stored.
     pub differing: Vec<(String, Tally, Tally)>,
     /// Records older than the retention, by retention, ns.
     pub expired: BTreeMap<u64, u64>,
@@ -104,7 +104,7 @@ impl fmt::Display for Verdict {
         }
         if self.replaced > 0 {
             let replaced = units::counted(self.replaced, "sample", "samples");
-            writeln!(f, "{replaced} had the time of a later one, which is the one that is kept")?;
+            writeln!(f, "{replaced} had the same time as a later one and were replaced")?;
         }
         for (keep_ns, records) in &self.expired {
             writeln!(f, "{}", self.too_old(*records, *keep_ns))?;

@@ -54,7 +54,7 @@ impl Report<'_> {
         let others = section::decided_before(&policies, place, all);
         if others > 0 {
             eprintln!(
-                "warning: a [[chunks]] rule that stands before this one decides for {} of {} series: move it later, or remove it",
+                "warning: an earlier [[chunks]] rule applies to {} of {} series: move it later, or remove it",
                 units::count(others as u64),
                 units::count(self.training.series() as u64)
             );
@@ -102,7 +102,7 @@ impl Report<'_> {
             print!("{}", plot(&[line], |x| format!("{x:.3}"), |y| units::duration(y as u64)));
         }
         if self.trials.left > 0 {
-            println!("\n{} ways were not tried: --seconds is over", self.trials.left);
+            println!("\n{} candidates were not tried: the time of --seconds is over", self.trials.left);
         }
         println!("\nRecommended for tacho.toml:\n\n{}", self.section());
         if let Some(path) = &self.tune.write {
@@ -129,7 +129,7 @@ impl Report<'_> {
             let mark = match at {
                 _ if at == self.best => "recommended".to_owned(),
                 _ if !trial.candidate.semantic.is_lossless() => errors(trial),
-                _ if front.contains(&at) => "no other is better in both".to_owned(),
+                _ if front.contains(&at) => "no other candidate is better in both".to_owned(),
                 _ => String::new(),
             };
             table.row([
@@ -269,7 +269,7 @@ fn series_name(trial: &Trial) -> String {
 
 fn errors(trial: &Trial) -> String {
     let time = units::duration(trial.time_error_max);
-    format!("off by up to {:.3e} and {time}", trial.value_error_max)
+    format!("errors up to {:.3e} and {time}", trial.value_error_max)
 }
 
 /// A TOML string; literal where it can be.

@@ -25,7 +25,7 @@ const NOISE: f64 = 0.001;
 /// Repetitions of each read; the fastest counts, because the others were disturbed.
 const READS: usize = 3;
 
-/// What may be tried, and for how long.
+/// Permitted candidates, and the time limit.
 pub struct Limits {
     time: Duration,
     semantic: Option<Semantic>,
@@ -67,7 +67,7 @@ impl Trials {
         let begun = Instant::now();
         let all = ("all", CodecSet::ALL);
         let longest = training.groups.iter().map(|group| group.at.len()).max().unwrap_or(0);
-        // Sizes beyond one that holds everything make no difference.
+        // A chunk size above one that holds all values makes no difference.
         let enough = SIZES.iter().position(|size| *size >= longest).map_or(SIZES.len(), |at| at + 1);
         let first = SIZES[..enough].iter().flat_map(|values| {
             Compression::ALL.map(|compression| (candidate(*values, all.1, compression), all.0))
