@@ -5,7 +5,7 @@
 //! budget:
 //!
 //! ```text
-//!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the unpacked body
+//!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the decompressed body
 //! ```
 //! in addition to the body itself; growing allocations count twice while they are moved. `tests/peak.rs` searches for
 //! bodies that exceed it. The step after is `server/src/decoding.rs`, which limits the sum over all bodies that are

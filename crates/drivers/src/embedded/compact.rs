@@ -1,5 +1,5 @@
-//! Rewrites segments whose rows are mostly dead, a little with every write: no extra thread, no sudden pause. To reclaim space
-//! immediately, call [`Inner::settle`].
+//! Rewrites segments whose rows are mostly dead, a little with every write: without an extra thread and without long
+//! pauses. To reclaim space immediately, call [`Inner::settle`].
 //!
 //! This file and `mod.rs` use each other: it is a part of `impl Inner`, which `mod.rs` defines with the compaction's state in it.
 
@@ -21,7 +21,8 @@ use super::{Files, Inner};
 const STEP_BYTES: usize = 4 << 20;
 /// Least size of a growing segment, bytes of rows, before it is ended only to be rewritten.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
-/// A segment is worth rewriting when more than one of so many bytes is dead: during writes, and when space is requested.
+/// A segment is worth rewriting if more than one in this many bytes is dead: during writes, and when space is
+/// requested.
 const DEAD_OF_BYTES: u64 = 2;
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
@@ -139,8 +140,9 @@ impl Inner {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, segment, "compaction of a segment put off");
-                // A full disk may get space again; an unreadable segment stays unreadable: the compaction skips it.
+                tracing::warn!(%error, segment, "compaction of a segment postponed");
+                // A full disk may get space again, so that segment is retried. An unreadable segment stays unreadable:
+                // the compaction skips it.
                 files.is_full = error.kind() == ErrorKind::StorageFull;
                 if !error.retryable() {
                     files.kept.insert(segment, Kept::Unknown);
@@ -226,7 +228,7 @@ impl Inner {
             files.kept.insert(segment, if is_accounted_for { Kept::Needed } else { Kept::Unknown });
             tracing::error!(
                 path = %file_path(&self.path, segment).display(), bytes = live,
-                "segment has damaged rows, sound ones were copied, the file is kept"
+                "segment has damaged rows: its sound rows were copied, the file is kept"
             );
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! The manifest: all files of the directory and their lengths (`docs/format/segment.md`).
 //!
-//! Both copies are written when a segment is made, sealed or removed. So an incomplete copy of the directory is noticed.
+//! Both copies are written when a segment is made, sealed or removed, so an incomplete copy of the directory is
+//! detected.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +13,7 @@ use tacho_store::{Error, ErrorKind, Result};
 
 pub const FILE: &str = "MANIFEST";
 pub const BACKUP: &str = "MANIFEST.backup";
-/// Made by operators: the directory may open with the files that are there.
+/// Made by operators: the directory may open without the missing files.
 pub const LOST: &str = "MANIFEST.lost";
 const VERSION: u32 = 1;
 const TITLE: &str = "tachograph manifest ";
@@ -99,7 +100,7 @@ impl Manifest {
     }
 
     /// # Errors
-    /// `Version` for one of a newer version, `Corrupt` for any other that is not as it was written.
+    /// `Version` for a newer version, `Corrupt` for other bytes that were not written by [`Self::write`].
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = |why: &str| Error::corrupt(why);
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("not a text"))?;
@@ -215,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn written_lack_files_are_read() {
+    fn a_manifest_round_trips() {
         for manifest in [example(), Manifest::default()] {
             assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
         }
     }
 
     #[test]
-    fn every_damage_is_noticed() {
+    fn every_damage_is_detected() {
         let bytes = example().encode();
         for at in 0..bytes.len() {
             for bit in 0..8 {

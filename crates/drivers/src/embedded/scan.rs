@@ -21,7 +21,7 @@ pub struct Scanned {
     pub index: IndexBuilder,
     /// End of the good part.
     pub length: u64,
-    /// Bytes behind it that nothing shows to have been acknowledged.
+    /// Bytes behind it without evidence that they were acknowledged.
     pub torn: u64,
     /// They may have been acknowledged: a copy is kept.
     pub doubtful: bool,
@@ -67,7 +67,7 @@ impl Damage {
         let path = path.display();
         tracing::error!(
             %path, header, index, excess, places, bytes, first,
-            "segment is damaged, everything else in it is read, the file is kept"
+            "segment is damaged: its other parts are read, the file is kept"
         );
     }
 }
@@ -91,8 +91,8 @@ fn scan_within(
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
-            // Nothing was ever written behind a sound head whose rows do not all fit: what looks like a batch is part of a
-            // value.
+            // Nothing was ever written behind a sound head whose rows do not all fit: apparent batches are parts of
+            // values.
             let is_cut_short = take_batch_head(&bytes[at..]).is_some();
             if !is_proven && (is_cut_short || next_batch(bytes, at + 1).is_none()) {
                 break;

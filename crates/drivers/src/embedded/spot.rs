@@ -82,7 +82,7 @@ impl Spot<'_> {
         if is_sound {
             return Ok(Ok(value));
         }
-        let reason = if is_this_one { "checksum mismatch" } else { "its place holds something else" };
+        let reason = if is_this_one { "checksum mismatch" } else { "its place holds other bytes" };
         let value = if is_this_one { value } else { Bytes::new() };
         Ok(Err(Damage { value, reason: reason.to_owned() }))
     }

@@ -220,7 +220,7 @@ mod tests {
             \x20 8              OpenJ9          java\n";
         assert_eq!(table(&[Err(foreign), Err(j9)]).to_string(), expect);
         let json = listed_json(&Err(Fault::Closed { pid: 9, name: "java".into() }));
-        let expect = json!({ "pid": 9, "user": null, "java": null, "state": "closed to this user", "program": "java" });
+        let expect = json!({ "pid": 9, "user": null, "java": null, "state": "not accessible to this user", "program": "java" });
         assert_eq!(json, expect);
     }
 }
