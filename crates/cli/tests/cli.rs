@@ -151,7 +151,7 @@ fn a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
-fn empty_results_say_what_was_asked() {
+fn empty_results_name_the_searched_range() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let url = server.url();

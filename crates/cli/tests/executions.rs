@@ -291,7 +291,7 @@ fn everything(directory: &Path, found: &mut BTreeMap<PathBuf, (SystemTime, Vec<u
 }
 
 #[test]
-fn commands_that_read_a_directory_change_nothing_in_it() {
+fn commands_that_read_a_directory_do_not_change_it() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let dir = data.path().to_str().unwrap();

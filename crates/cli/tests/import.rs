@@ -249,7 +249,7 @@ fn interrupt(url: &str, file: &Path, signal: &str) {
     wait_for("an import under way", || Path::new(&checkpoint).exists().then_some(()));
     Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     let status = child.wait().unwrap();
-    assert!(!status.success(), "it was to be broken off, and came to its end");
+    assert!(!status.success(), "it was not interrupted, but completed");
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(signal == "-KILL" || said.contains("hint: the same command resumes there"), "{said}");

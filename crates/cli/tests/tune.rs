@@ -52,7 +52,7 @@ fn a_file_is_measured_plotted_and_gives_a_section() {
         (&6.into(), &9000.into(), &1.into())
     );
     let best = recommended(&report);
-    assert_eq!(best["lossless"], true, "nothing is given up in chunks");
+    assert_eq!(best["lossless"], true, "chunks are lossless");
     assert!(best["bytes_per_value"].as_f64().unwrap() < 4.0, "{best}");
     let lossy = report["trials"].as_array().unwrap().iter().find(|trial| trial["lossless"] == false);
     if let Some(lossy) = lossy {

@@ -1,4 +1,4 @@
-//! Rules for probes over real sockets: who is told what, when, and what becomes of the answers.
+//! Rules for probes over real sockets: which agent gets which rules and when, and the handling of its responses.
 
 #[path = "support/agent.rs"]
 mod agent;
@@ -20,7 +20,7 @@ use tacho_server::shutdown::{self, Trigger};
 use tacho_store::{MemoryDriver, Options, Store};
 use tokio::runtime::Runtime;
 
-/// A listener with rules of its own.
+/// A listener with its own rules.
 struct Running {
     runtime: Runtime,
     at: SocketAddr,
@@ -68,11 +68,11 @@ impl Running {
         agents.map(|(a, standing)| (a.identity.service.clone(), standing, a.is_connected())).collect()
     }
 
-    /// Answers are taken by the connection's own task.
+    /// The connection's own task handles responses.
     fn wait_until(&self, what: &str, ready: impl Fn() -> bool) {
         let begun = Instant::now();
         while !ready() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "timeout while waiting for {what}");
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -85,7 +85,7 @@ fn told(agent: &mut Agent) -> (u64, Vec<(ProbeState, String)>) {
 }
 
 #[test]
-fn each_agent_is_told_its_rules_after_the_greeting_and_at_changes() {
+fn each_agent_gets_its_rules_after_the_greeting_and_after_changes() {
     let server = start();
     let mut shop = server.agent(1, "shop", "a");
     let mut cart = server.agent(2, "cart", "");
@@ -115,7 +115,7 @@ fn each_agent_is_told_its_rules_after_the_greeting_and_at_changes() {
 
     let mut again = server.agent(1, "shop", "a");
     assert_eq!(told(&mut again).1, [second], "and after each greeting");
-    // Who does not ask hears nothing.
+    // An agent without support for rules gets none.
     deaf.ping(Ping::default());
     assert!(matches!(deaf.receive(), Some(ServerFrame::Pong(_))));
     assert_eq!(server.metrics.control.sent.with(["cart"]).get(), 3);
@@ -152,7 +152,7 @@ fn answers_are_kept_until_the_rules_change() {
     assert_eq!(server.metrics.control.agents.with(["shop"]).get(), 1);
     agent.bye();
     assert_eq!(agent.receive(), None);
-    server.wait_until("it to leave", || server.standings() == standing(Standing::Follows, false));
+    server.wait_until("its disconnect", || server.standings() == standing(Standing::Follows, false));
     assert_eq!(server.metrics.control.agents.with(["shop"]).get(), 0);
 }
 
@@ -169,7 +169,7 @@ fn an_answer_over_its_limits_ends_the_connection() {
 }
 
 #[test]
-fn an_agent_that_does_not_read_holds_up_nobody_and_gets_the_newest_list() {
+fn an_agent_that_does_not_read_delays_no_other_and_gets_the_newest_list() {
     let server = start();
     let pattern = |nth: usize| format!("{nth:0>PROBE_PATTERN_BYTES_MAX$}");
     for nth in 0..PROBE_RULES_MAX - 1 {
@@ -187,7 +187,7 @@ fn an_agent_that_does_not_read_holds_up_nobody_and_gets_the_newest_list() {
     }
     let newest = server.add("", ProbeState::On, "newest.*").rule;
     let (revision, _) = told(&mut quick);
-    // A megabyte each: what the sockets hold has been sent, and no more.
+    // A megabyte each: as much as the socket buffers hold was sent, and no more.
     let mut lists = 1;
     let last = loop {
         let (revision_then, rules) = told(&mut slow);

@@ -102,7 +102,7 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
         let lost = |name: &str| (name.to_owned(), range, "injected damage".to_owned());
         assert_eq!(told, [lost("a"), lost("b")]);
     }
-    assert_eq!(store.stats().chunks_unreadable, 1, "a row counts once, not as often as it is asked for");
+    assert_eq!(store.stats().chunks_unreadable, 1, "a row counts once, not once per read");
     for error in [
         store.samples(id("a"), ALL).await.unwrap_err(),
         store.chunks(Kind::Sample, id("b")).await.unwrap_err(),
@@ -231,7 +231,7 @@ async fn upkeep_keeps_the_only_copy_of_unreadable_rows() {
         store.sweep().await.unwrap();
         assert!(report.chunks_out <= report.chunks_in);
     }
-    assert!(patient.chunks().len() < rows.len(), "what lies on both sides is merged");
+    assert!(patient.chunks().len() < rows.len(), "rows on both sides are merged");
     assert_eq!(store.stats().chunks_unreadable, 3);
     assert_eq!(store.read_entries(id("log"), ALL).await.unwrap().records.len(), 7);
     for row in damaged {

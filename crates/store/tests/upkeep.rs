@@ -16,7 +16,7 @@ use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const SECOND: i64 = 1_000_000_000;
 
-/// No upkeep unless it is ordered.
+/// Upkeep runs only when ordered.
 fn quiet(policies: Policies) -> Options {
     Options { merge_in_background: false, policies: Arc::new(policies), ..Options::default() }
 }
@@ -308,7 +308,7 @@ async fn full_chunks_lose_the_permitted_precision_and_state_it() {
     store.flush().await.unwrap();
     store.merge_all().await.unwrap();
     let again = values(&store, "m", TimeRange::new(SECOND, i64::MAX)).await;
-    assert_eq!(again[..], after[1..], "what was given up is given up once");
+    assert_eq!(again[..], after[1..], "precision is reduced once");
 }
 
 /// Samples of three series with shared jittered times, merged: each series' only chunk.

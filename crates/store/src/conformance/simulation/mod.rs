@@ -55,7 +55,7 @@ async fn run(seed: u64, opener: Opener, directory: &Path, seen: &mut Seen) -> Re
     for step in 0..STEPS {
         world.step().await.map_err(|error| format!("step {step}: {error}"))?;
     }
-    world.mend();
+    world.remove_faults();
     // An earlier fault may still be running.
     let _ = world.store()?.close().await;
     world.store()?.close().await.map_err(say)?;
@@ -158,7 +158,7 @@ impl World {
 
     /// Flushes, merges and sweeps everything without faults: the statistics must match the content.
     async fn merge_whole(&mut self) -> Checked {
-        self.mend();
+        self.remove_faults();
         let store = self.store()?;
         store.flush().await.map_err(say)?;
         if self.faulty.capabilities().atomic_put {
@@ -250,7 +250,7 @@ impl World {
         Ok(())
     }
 
-    /// Does what an operator does about an error.
+    /// Fixes the cause of an error, as an operator would.
     async fn relieve(&self, error: &Error) -> Checked {
         match error.kind() {
             ErrorKind::StorageFull => self.disk.set_space(u64::MAX),
@@ -274,7 +274,7 @@ impl World {
         super::equal("repetition", &appended, &Appended::Repeated)
     }
 
-    fn mend(&self) {
+    fn remove_faults(&self) {
         self.disk.set_space(u64::MAX);
         self.faulty.set_broken(None);
         self.faulty.set_quiet(true);
