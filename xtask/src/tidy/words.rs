@@ -11,21 +11,7 @@ const HEADING: &str = "## Retired";
 /// Files that quote old texts: the list itself and the history of releases.
 const EXEMPT: [&str; 2] = [LIST, "CHANGELOG.md"];
 /// Paths whose text is not yet rewritten.
-const PENDING: [&str; 13] = [
-    "agent",
-    "crates/attach",
-    "crates/chunk",
-    "crates/cli",
-    "crates/drivers",
-    "crates/lab",
-    "crates/model",
-    "crates/query",
-    "crates/server",
-    "crates/store",
-    "docs",
-    "examples",
-    "experiments",
-];
+const PENDING: [&str; 4] = ["agent", "crates/query/src/promql/lower.rs", "examples", "experiments"];
 /// Characters besides white space that may separate the words of a phrase: comment markers and continued strings.
 const SEPARATORS: [char; 6] = ['/', '!', '*', '#', '>', '\\'];
 
@@ -53,7 +39,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_exempt(path: &str) -> bool {
-    let is_below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
+    let is_below =
+        |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     EXEMPT.contains(&path) || PENDING.iter().any(|prefix| is_below(prefix))
 }
 
@@ -174,11 +161,11 @@ mod tests {
     #[test]
     fn exempt_and_pending_paths_are_not_checked() {
         let text = "forsooth";
-        let paths = ["CHANGELOG.md", LIST, "crates/store/src/lib.rs", "crates/storehouse/src/lib.rs"];
+        let paths = ["CHANGELOG.md", LIST, "agent/src/lib.rs", "agents/src/lib.rs"];
         let files = paths.map(|path| if path == LIST { file(LIST, WORDS) } else { file(path, text) });
         let findings = check(&tree(files.into()));
         let paths: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
-        assert_eq!(paths, ["crates/storehouse/src/lib.rs"]);
+        assert_eq!(paths, ["agents/src/lib.rs"]);
     }
 
     #[test]
