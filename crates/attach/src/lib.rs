@@ -72,7 +72,8 @@ impl Jvm {
 
     /// `has_perf_data`: whether it has a performance data file.
     fn of(process: Process, has_perf_data: bool) -> Self {
-        let perf_data = has_perf_data.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
+        let perf_data =
+            has_perf_data.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
         let PerfData { command, version, takes_agents } = perf_data.unwrap_or_default();
         let version = version.or_else(|| process.java_version());
         let arguments = process.arguments();

@@ -371,7 +371,10 @@ mod tests {
         for (files, expect) in [
             (&["/usr/lib/libc.so.6"][..], Machine::None),
             (&["/opt/jdk/lib/server/libjvm.so"], Machine::HotSpot { has_perf_data: false }),
-            (&["/opt/jdk/lib/server/libjvm.so", "/tmp/hsperfdata_a/7"], Machine::HotSpot { has_perf_data: true }),
+            (
+                &["/opt/jdk/lib/server/libjvm.so", "/tmp/hsperfdata_a/7"],
+                Machine::HotSpot { has_perf_data: true },
+            ),
             (&["/opt/j9/lib/j9vm/libjvm.so", "/opt/j9/lib/default/libj9vm29.so"], Machine::OpenJ9),
         ] {
             let maps: String = files.iter().map(|file| line(file)).collect();

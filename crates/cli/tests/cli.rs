@@ -217,8 +217,7 @@ fn deletions_report_what_they_remove() {
     assert_eq!((code, stderr.matches("error:").count(), stderr.lines().count()), (Some(2), 1, 1), "{stderr}");
     let merge = || run(&["merge", "--server", &server.url()]);
     assert_eq!(merge().0, Some(0));
-    let nothing =
-        "nothing to do: there are no small chunks, and no deleted records that take space\n";
+    let nothing = "nothing to do: there are no small chunks, and no deleted records that take space\n";
     assert_eq!(merge(), (Some(0), nothing.to_owned(), String::new()));
 }
 

@@ -209,7 +209,11 @@ fn errors_name_the_parameter() {
     fails("/api/graph?format=png", 400, "\"format\"");
     fails("/api/traces/xyz", 400, "\"xyz\" is not 32 hexadecimal digits");
     fails("/api/traces/00000000000000000000000000000000", 400, "32 hexadecimal digits");
-    fails("/api/traces/00000000000000000000000000000009", 404, "trace 00000000000000000000000000000009 does not exist");
+    fails(
+        "/api/traces/00000000000000000000000000000009",
+        404,
+        "trace 00000000000000000000000000000009 does not exist",
+    );
 }
 
 /// Checks what a command prints about the two requests.

@@ -29,7 +29,8 @@ fn start(data: &Path, flags: &[&str]) -> Server {
 }
 
 fn resident_bytes(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server still runs");
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server still runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }

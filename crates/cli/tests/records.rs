@@ -198,7 +198,10 @@ fn declared_types_survive_sigkill_after_an_acknowledgement() {
         let now = listed(&server);
         let units: Vec<&[String]> = now.iter().map(|form| form.0.as_slice()).collect();
         assert_eq!(units, expect);
-        assert!(since.iter().all(|form| now.contains(form)), "the time of the first definition is unchanged: {since:?}, {now:?}");
+        assert!(
+            since.iter().all(|form| now.contains(form)),
+            "the time of the first definition is unchanged: {since:?}, {now:?}"
+        );
         since = now;
         server.kill();
     }
@@ -230,7 +233,11 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
     write(&server, 3, &later);
     let known = listed(&server);
     server.kill();
-    assert_eq!(listed(&serve(data.path())), known, "written as soon as that was possible, although no type was new");
+    assert_eq!(
+        listed(&serve(data.path())),
+        known,
+        "written as soon as that was possible, although no type was new"
+    );
 }
 
 #[test]

@@ -274,7 +274,9 @@ fn a_busy_server_returns_503_and_answers_health_checks() {
     assert!(busy.header("retry-after").is_some());
     assert_eq!(server.get("/healthz").status, 200);
     drop(slow);
-    support::wait_for("the permit to be released", || (server.get("/api/status").status == 200).then_some(()));
+    support::wait_for("the permit to be released", || {
+        (server.get("/api/status").status == 200).then_some(())
+    });
 }
 
 #[test]

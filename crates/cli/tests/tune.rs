@@ -68,10 +68,7 @@ fn a_file_is_measured_plotted_and_gives_a_section() {
     std::fs::write(&toml, "[[chunks]]\nmatch = '{host=\"a\"}'\nvalues = 128\n").unwrap();
     std::fs::write(&mix, "sum(wave)\nnobody\n").unwrap();
     let (_, stderr) = tune(&[&file, "--write", &toml, "--queries", &mix]);
-    assert!(
-        stderr.contains("an earlier [[chunks]] rule applies to 3 of 6 series"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("an earlier [[chunks]] rule applies to 3 of 6 series"), "{stderr}");
     assert!(stderr.contains("warning: nobody: none of the sampled series"), "{stderr}");
     let drawing = std::fs::read_to_string(&svg).unwrap();
     let trials = report["trials"].as_array().unwrap().len();

@@ -274,7 +274,7 @@ async fn a_compaction_that_does_not_fit_leaves_the_reserve_to_deletes() {
     // It starts to rewrite the first segment, of which 400 kB are needed.
     driver.delete((0..60).map(gone).collect()).await.unwrap();
     bench.disk.set_space(300);
-    let meta = |key| Row { table: Table::Meta, ..row(key, b"the manifest") };
+    let meta = |key| Row { table: Table::Meta, ..row(key, b"what the store remembers") };
     driver.put(vec![meta(1)]).await.unwrap();
     let reserve = bench.directory.path().join("RESERVE");
     assert!(reserve.exists(), "released for rows that do not fit");
@@ -492,7 +492,7 @@ async fn space_can_be_freed_on_a_full_disk() {
     bench.disk.set_space(0);
     let error = driver.put(vec![row(300, &noise(300, 10_000))]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
-    driver.put(vec![Row { table: Table::Meta, ..row(1, b"the manifest") }]).await.unwrap();
+    driver.put(vec![Row { table: Table::Meta, ..row(1, b"what the store remembers") }]).await.unwrap();
     let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
     // More of the first segment is needed than there is space for.
     driver.delete((0..70).chain(100..210).map(gone).collect()).await.unwrap();

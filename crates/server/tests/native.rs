@@ -155,7 +155,8 @@ fn a_session_derived_from_a_secret_needs_that_secret() {
     agent.send_frames(1..=5);
     agent.wait_ack(5);
     for secret in [None, Some(Secret([8; 16]))] {
-        let refused = Agent::connect(server.at, &with(secret)).err().expect("the client does not own the session");
+        let refused =
+            Agent::connect(server.at, &with(secret)).err().expect("the client does not own the session");
         expect_error(refused, ErrorCode::Session, "not that of the secret");
     }
     // The owner is not affected, and reconnects.
@@ -180,7 +181,10 @@ fn a_second_connection_of_a_session_ends_the_first() {
     };
     expect_error(last, ErrorCode::Superseded, "connected again");
     assert_eq!(first.receive(), None);
-    assert!(second.welcome.acked >= acked, "the newer connection knows all frames that the older one has on disk");
+    assert!(
+        second.welcome.acked >= acked,
+        "the newer connection knows all frames that the older one has on disk"
+    );
     assert_eq!(server.samples(), samples(1..=second.welcome.acked));
 }
 

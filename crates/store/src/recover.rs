@@ -303,8 +303,10 @@ impl Recovery<'_> {
             return Err(Error::invalid("journal belongs to another store").with("path", path));
         }
         if header.generation != found.generation {
-            let message =
-                format!("journal of generation {} has the name of another generation: rename it", header.generation);
+            let message = format!(
+                "journal of generation {} has the name of another generation: rename it",
+                header.generation
+            );
             return Err(Error::invalid(message).with("path", path));
         }
         Ok(())

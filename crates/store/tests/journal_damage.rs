@@ -234,7 +234,11 @@ async fn a_search_for_records_is_bounded_for_any_damage() {
     let store = bench.open().await;
     assert_eq!(values(&store, "hostile", ALL).await, []);
     assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);
-    assert_eq!(store.stats().recovered_damaged, 2, "the record, and that not all possible records were tried");
+    assert_eq!(
+        store.stats().recovered_damaged,
+        2,
+        "the record, and that not all possible records were tried"
+    );
 }
 
 #[tokio::test]

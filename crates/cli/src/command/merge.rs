@@ -33,9 +33,7 @@ impl Merge {
             return Ok(());
         }
         if ask::number(report, "merges") == 0 {
-            println!(
-                "nothing to do: there are no small chunks, and no deleted records that take space"
-            );
+            println!("nothing to do: there are no small chunks, and no deleted records that take space");
             return Ok(());
         }
         println!(

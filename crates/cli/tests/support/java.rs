@@ -167,7 +167,9 @@ impl Program {
     pub fn stop(&self) {
         self.signal("-STOP");
         let status = format!("/proc/{}/status", self.pid());
-        wait_for("it to be stopped", || fs::read_to_string(&status).unwrap().contains("\nState:\tT").then_some(()));
+        wait_for("it to be stopped", || {
+            fs::read_to_string(&status).unwrap().contains("\nState:\tT").then_some(())
+        });
     }
 
     pub fn go_on(&self) {

@@ -223,7 +223,8 @@ impl Segments {
                 self.set_aside(number);
                 self.manifest.files.remove(&number);
                 if path.exists() {
-                    Err(Error::corrupt("file exists at the path of a new segment").with("path", path.display()))
+                    Err(Error::corrupt("file exists at the path of a new segment")
+                        .with("path", path.display()))
                 } else {
                     Ok(())
                 }

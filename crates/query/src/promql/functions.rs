@@ -270,9 +270,9 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         ts_of_last_over_time(v: Range) -> Vector: Window(S::digest(over_time::time_of_last)),
             "Time of the newest sample in the range.";
         ts_of_min_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_min)),
-            "Time of the smallest sample in the range, the last of equal ones.";
+            "Time of the smallest sample in the range, the last among equals.";
         ts_of_max_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_max)),
-            "Time of the largest sample in the range, the last of equal ones.";
+            "Time of the largest sample in the range, the last among equals.";
 
         // Analyses over time, beyond those of Prometheus: docs/guide/functions.md.
         range_over_time(v: Range) -> Vector: Window(S::digest(over_time::range)),
@@ -288,11 +288,11 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         trend_over_time(v: Range) -> Vector: Window(S::digest(trend::slope)),
             "Slope per second of a least squares line through the samples, as with deriv.";
         trend_intercept_over_time(v: Range) -> Vector: Window(S::digest(trend::intercept)),
-            "Value of the trend's line at the start of the range.";
+            "Value of the trend line at the start of the range.";
         trend_margin_over_time(v: Range, confidence: Scalar) -> Vector: Window(S::digest(trend::margin)),
-            "Half the width of the trend's confidence interval, for a confidence such as 0.95.";
+            "Half the width of the confidence interval of the trend, for a confidence such as 0.95.";
         trend_p_over_time(v: Range) -> Vector: Window(S::digest(trend::p_value)),
-            "Probability of a slope at least as steep without a trend: two-sided t-test.";
+            "Probability of a slope at least this steep without a trend: two-sided t-test.";
         dtw_over_time(v: Range, reference: Range, radius: Scalar = AtMostOnce) -> Vector: Whole(dtw::dtw_over_time),
             "Mean distance to the only reference series under dynamic time warping, found with a radius (1).";
         sax_over_time(v: Range, pattern: String, segments: Scalar, letters: Scalar, flat: Scalar = AtMostOnce)
@@ -303,7 +303,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         derivative(v: Range) -> Range: Change(change::derivative),
             "Slope per second from sample to sample, at the later one.";
         derivative_nonnegative(v: Range) -> Range: Change(change::derivative_nonnegative),
-            "As derivative, without values below 0.";
+            "As derivative, without negative values.";
         moving_avg(v: Range, seconds: Scalar) -> Range: Change(change::moving_avg),
             "At each sample, the mean of the given number of seconds before it.";
         moving_avg_samples(v: Range, n: Scalar) -> Range: Change(change::moving_avg_samples),
@@ -345,11 +345,11 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         rad(v: Vector) -> Vector: Each(math::rad), "Degrees to radians.";
         deg(v: Vector) -> Vector: Each(math::deg), "Radians to degrees.";
         clamp(v: Vector, min: Scalar, max: Scalar) -> Vector: EachWith(math::clamp),
-            "Values limited to the range from min to max; empty if min is above max.";
+            "Values limited to min and max; empty if min is above max.";
         clamp_min(v: Vector, min: Scalar) -> Vector: EachWith(math::clamp_min),
-            "Values raised to at least min.";
+            "Values limited to at least min.";
         clamp_max(v: Vector, max: Scalar) -> Vector: EachWith(math::clamp_max),
-            "Values lowered to at most max.";
+            "Values limited to at most max.";
         round(v: Vector, to_nearest: Scalar = AtMostOnce) -> Vector: EachWith(math::round),
             "Rounded to the nearest multiple of to_nearest (1), halves up.";
 
@@ -378,7 +378,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         // Labels.
         label_replace(v: Vector, destination: String, replacement: String, source: String, pattern: String)
             -> Vector: Whole(label::replace),
-            "Sets destination to replacement, which may refer to groups as $1, where the label source matches pattern.";
+            "Sets destination to replacement, with $1, $2, ... for groups, where the label source matches pattern.";
         label_join(v: Vector, destination: String, separator: String, source: String = AnyNumber)
             -> Vector: Whole(label::join),
             "Sets destination to the source labels, joined.";

@@ -136,17 +136,14 @@ fn semantic(place: Place, rule: GivenUp) -> Result<Rule<Semantic>, ConfigError> 
     let method = Method::from_name(method)
         .ok_or_else(|| place.wrong("method", method, "linear, wavelet and rounding are known"))?;
     if time.is_none() && value.is_none() {
-        return Err(place.wrong(
-            "match",
-            &rule.r#match,
-            "the rule permits no loss: set time, value or both",
-        ));
+        return Err(place.wrong("match", &rule.r#match, "the rule permits no loss: set time, value or both"));
     }
     let counter = matchers.iter().find(|m| {
         m.label() == NAME && m.op() == MatchOp::Equal && value.is_some() && is_counter_name(m.value())
     });
     if let Some(counter) = counter {
-        let cause = "a counter cannot have a tolerance: an error of its value is an error of every rate over it";
+        let cause =
+            "a counter cannot have a tolerance: an error of its value is an error of every rate over it";
         return Err(place.wrong("match", counter.value(), cause));
     }
     let time = time.unwrap_or(0).unsigned_abs();

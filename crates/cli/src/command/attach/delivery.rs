@@ -25,9 +25,8 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     let name = format!("tachograph-agent-{:016x}.jar", xxh3_64(&bytes));
     let copy = process.tmp().map_err(failure)?.join(&name);
     let trusted = [0, process.uid, us()];
-    let wrong = |what: String| {
-        Err(Failure::new(format!("{} exists, and {what}", copy.display())).hint("remove it"))
-    };
+    let wrong =
+        |what: String| Err(Failure::new(format!("{} exists, and {what}", copy.display())).hint("remove it"));
     match fs::symlink_metadata(&copy) {
         // The owner of the file may change it.
         Ok(file) if !trusted.contains(&file.uid()) => {

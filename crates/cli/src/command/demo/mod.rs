@@ -64,12 +64,10 @@ impl Demo {
     pub fn run(self) -> Result<(), Failure> {
         for (what, jar, goal) in [("agent", &self.agent, "agent"), ("application", &self.app, "example")] {
             if !jar.is_file() {
-                return Err(Failure::usage(format!("no {what} at {}", jar.display())).hint(
-                    format!(
-                        "`make demo` builds it; or name it with --{}",
-                        if goal == "agent" { goal } else { "app" }
-                    ),
-                ));
+                return Err(Failure::usage(format!("no {what} at {}", jar.display())).hint(format!(
+                    "`make demo` builds it; or name it with --{}",
+                    if goal == "agent" { goal } else { "app" }
+                )));
             }
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;

@@ -80,10 +80,12 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         false => summary.print(&outcome.findings),
     }
     match verdict {
-        Some(verdict) if !verdict.is_good() => {
-            Err(Failure::new("the records in the store differ from those sent")
-                .hint("possible causes: the store had records of these series and times before, or some were deleted"))
-        }
+        Some(verdict) if !verdict.is_good() => Err(Failure::new(
+            "the records in the store differ from those sent",
+        )
+        .hint(
+            "possible causes: the store had records of these series and times before, or some were deleted",
+        )),
         verdict => {
             keeper.finish()?;
             whole(&outcome.findings, refused)?;

@@ -97,7 +97,8 @@ impl Target {
                         Refusal::Failed(failure) => failure,
                         Refusal::Later(_) => full(),
                     })?;
-                    let unreadable = |e| Failure::new(format!("the response with checksums cannot be parsed: {e}"));
+                    let unreadable =
+                        |e| Failure::new(format!("the response with checksums cannot be parsed: {e}"));
                     let mut answer: Value = serde_json::from_str(&answer).map_err(unreadable)?;
                     let held: Vec<Held> =
                         serde_json::from_value(answer["data"].take()).map_err(unreadable)?;

@@ -60,9 +60,7 @@ fn failure(error: ServeError) -> Failure {
             io::ErrorKind::AddrInUse => {
                 Some(format!("another program has this port; stop it, or choose another with --{key}"))
             }
-            io::ErrorKind::PermissionDenied => {
-                Some("ports below 1024 need root; choose a higher one".into())
-            }
+            io::ErrorKind::PermissionDenied => Some("ports below 1024 need root; choose a higher one".into()),
             io::ErrorKind::AddrNotAvailable => Some("this machine does not have that address".into()),
             _ => None,
         },
