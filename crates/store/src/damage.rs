@@ -131,8 +131,8 @@ impl Unreadable {
             let names = set_aside.join(", ");
             everywhere.push(
                 format!(
-                    "quarantined because nothing in it can be read: {names} (to continue without it, remove it from quarantine/ and \
-                     restart)"
+                    "quarantined because nothing in it can be read: {names} (to continue without it, remove it from \
+                     quarantine/ and restart)"
                 )
                 .into(),
             );

@@ -67,7 +67,8 @@ impl Segments {
     fn forget_word(&self) {
         let path = self.directory.join(LOST);
         if let Err(error) = self.disk.remove(&path) {
-            tracing::warn!(path = %path.display(), %error, "remove this file: while it exists, files missing later are not detected");
+            let path = path.display();
+            tracing::warn!(%path, %error, "remove this file: while it exists, files missing later are not detected");
         }
     }
 
