@@ -5,7 +5,7 @@
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_obeyed(c) { out.extend(c.escape_default()) } else { out.push(c) }
+        if is_interpreted(c) { out.extend(c.escape_default()) } else { out.push(c) }
     }
     out
 }
@@ -21,7 +21,7 @@ pub fn printable_lines(text: &str) -> String {
 }
 
 /// Control characters, line separators, and characters that change the direction of text (Unicode Standard Annex 9, 2).
-fn is_obeyed(c: char) -> bool {
+fn is_interpreted(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -26,7 +26,7 @@ pub fn cut(series: &str) -> String {
 }
 
 /// Each reason once, with its series before it.
-pub fn told<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub fn summaries<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut out: Vec<(&str, Vec<String>)> = Vec::new();
     for (series, why) in texts.map(parts) {
         let place = match out.iter().position(|(known, _)| *known == why) {
@@ -78,7 +78,7 @@ mod tests {
                 vec![format!("series {}...: limit of 3 series is reached", long.get(..200).unwrap())],
             ),
         ] {
-            assert_eq!(told(texts.iter().map(String::as_str)), expect);
+            assert_eq!(summaries(texts.iter().map(String::as_str)), expect);
         }
     }
 }

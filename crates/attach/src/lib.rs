@@ -45,7 +45,7 @@ impl Jvm {
     pub fn find(pid: u32) -> Result<Self, Fault> {
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid })?;
         let name = title(&process);
-        if !process.is_open_to_us() {
+        if !process.is_accessible() {
             return Err(Fault::Foreign { pid, name, uid: process.uid });
         }
         match process.machine() {

@@ -106,19 +106,19 @@ impl Process {
     /// If it is a link in another mount namespace: followed from here, it would lead into the namespace of this
     /// program.
     pub fn tmp(&self) -> Result<PathBuf, Fault> {
-        self.tmp_at(self.seen(Path::new("/tmp")), self.has_our_root())
+        self.tmp_at(self.seen(Path::new("/tmp")), self.shares_root())
     }
 
-    fn tmp_at(&self, seen: PathBuf, has_our_root: bool) -> Result<PathBuf, Fault> {
+    fn tmp_at(&self, seen: PathBuf, shares_root: bool) -> Result<PathBuf, Fault> {
         match fs::symlink_metadata(&seen) {
-            Ok(file) if file.is_symlink() && !has_our_root => Err(Fault::LinkedTmp { pid: self.pid }),
+            Ok(file) if file.is_symlink() && !shares_root => Err(Fault::LinkedTmp { pid: self.pid }),
             Ok(_) if seen.is_dir() => Ok(seen),
             // The root of a process with more rights than ours is not readable.
             _ => Ok("/tmp".into()),
         }
     }
 
-    fn has_our_root(&self) -> bool {
+    fn shares_root(&self) -> bool {
         is_same_file(Path::new("/"), &self.seen(Path::new("/")))
     }
 
@@ -131,7 +131,7 @@ impl Process {
     }
 
     /// Whether this user has full access to it.
-    pub fn is_open_to_us(&self) -> bool {
+    pub fn is_accessible(&self) -> bool {
         let us = rustix::process::geteuid();
         us.is_root() || us.as_raw() == self.uid
     }
@@ -318,14 +318,14 @@ mod tests {
         let (folder, link) = (directory.path().join("tmp"), directory.path().join("link"));
         fs::create_dir(&folder).unwrap();
         std::os::unix::fs::symlink(&folder, &link).unwrap();
-        for (seen, has_our_root, expect) in [
+        for (seen, shares_root, expect) in [
             (&folder, true, Some(folder.as_path())),
             (&folder, false, Some(&folder)),
             (&link, true, Some(&link)),
             (&link, false, None),
             (&directory.path().join("gone"), false, Some(Path::new("/tmp"))),
         ] {
-            let found = this.tmp_at(seen.clone(), has_our_root);
+            let found = this.tmp_at(seen.clone(), shares_root);
             let is_linked = matches!(found, Err(Fault::LinkedTmp { .. }));
             assert_eq!((found.ok().as_deref(), is_linked), (expect, expect.is_none()), "{}", seen.display());
         }
@@ -354,14 +354,14 @@ mod tests {
     fn the_facts_of_this_process_are_found() {
         let this = Process::find(std::process::id()).expect("it is there");
         assert_eq!(this.pid, std::process::id());
-        assert!(this.is_open_to_us() && this.shares_network());
+        assert!(this.is_accessible() && this.shares_network());
         assert_eq!(this.machine(), Some(Machine::None));
         assert_eq!(this.variable("PATH"), std::env::var("PATH").ok());
         assert_eq!(this.arguments(), std::env::args().collect::<Vec<_>>());
         assert!(this.has_thread(&this.name()) && !this.has_thread("no such thread"));
         assert!(Process::all().contains(&this.pid));
         assert_eq!(Process::find(u32::MAX), None);
-        assert!(this.has_our_root());
+        assert!(this.shares_root());
         assert_eq!(this.tmp().unwrap(), this.seen(Path::new("/tmp")));
     }
 

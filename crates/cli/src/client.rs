@@ -68,7 +68,7 @@ impl Client {
     async fn send(&self, method: Method, path: &str) -> Result<String, Failure> {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path)).await {
             Ok(Ok((status, text))) if status.is_success() => Ok(text),
-            Ok(Ok((status, text))) => Err(asked_wrongly(status, refused(status, &text))),
+            Ok(Ok((status, text))) => Err(with_usage_code(status, refused(status, &text))),
             Ok(Err(failure)) => Err(failure),
             Err(_) => {
                 Err(Failure::new(format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.authority)))
@@ -110,7 +110,7 @@ impl Client {
         let response = connection.request(Method::GET, path, Bytes::new()).await?;
         let status = response.status();
         if !status.is_success() {
-            return Err(asked_wrongly(status, refused(status, &connection.text(response).await?)));
+            return Err(with_usage_code(status, refused(status, &connection.text(response).await?)));
         }
         Ok(Stream { authority: self.authority.clone(), body: response.into_body(), _connection: connection })
     }
@@ -196,7 +196,7 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
 }
 
 /// 400 means that an argument of the command is wrong, such as a selector that cannot be parsed.
-fn asked_wrongly(status: StatusCode, failure: Failure) -> Failure {
+fn with_usage_code(status: StatusCode, failure: Failure) -> Failure {
     if status == StatusCode::BAD_REQUEST { failure.into_usage() } else { failure }
 }
 

@@ -146,7 +146,7 @@ fn a_failed_attach_reports_the_reason() {
     let mut program = java.start(17, &[], &[]);
     program.stop();
     let (code, _, stderr) = attach(&java, &program.pid(), &[]);
-    program.go_on();
+    program.resume();
     let said = format!("error: process {0} is stopped (SIGSTOP)\nhint: `kill -CONT {0}`", program.pid());
     assert!(code == Some(1) && stderr.starts_with(&said), "{stderr}");
     program.check();

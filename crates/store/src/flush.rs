@@ -65,32 +65,32 @@ pub struct Flusher {
 pub async fn run(flusher: Arc<Flusher>) {
     let _ended = Ended(flusher.clone());
     let mut sealed: watch::Receiver<u64> = flusher.signals.sealed.subscribe();
-    let mut told = 0;
+    let mut known = 0;
     loop {
         sealed.borrow_and_update();
         while let Some(generation) = oldest_sealed(&flusher) {
-            told = flush(&flusher, &generation).await;
+            known = flush(&flusher, &generation).await;
         }
         tokio::select! {
             changed = sealed.changed() => if changed.is_err() { return },
-            () = flusher.signals.started.notified() => told = tell_journals(&flusher, told).await,
+            () = flusher.signals.started.notified() => known = store_journal_list(&flusher, known).await,
         }
     }
 }
 
-/// Stores the list of required journals in the driver, if a journal after `told` exists. No caller waits for it; after
+/// Stores the list of required journals in the driver, if a journal after `known` exists. No caller waits for it; after
 /// a failure the end of the next flush stores it. Returns the last journal on the stored list.
-async fn tell_journals(flusher: &Flusher, told: u64) -> u64 {
+async fn store_journal_list(flusher: &Flusher, known: u64) -> u64 {
     let flushed = flusher.progress.borrow().flushed;
     let journals = journals(flusher, flushed);
-    if journals.last() <= told {
-        return told;
+    if journals.last() <= known {
+        return known;
     }
     match flusher.driver.put(vec![journals.row(), clock_row(flusher.clock.latest())]).await {
         Ok(()) => journals.last(),
         Err(error) => {
             tracing::warn!(%error, "cannot store the list of required journals");
-            told
+            known
         }
     }
 }
@@ -120,7 +120,7 @@ fn oldest_sealed(flusher: &Flusher) -> Option<Arc<Generation>> {
 
 /// Returns the last generation that the driver knows.
 async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
-    insist(flusher, || cut_journal(flusher, generation)).await;
+    retry_until_done(flusher, || cut_journal(flusher, generation)).await;
     put_series(flusher, generation).await;
     put_groups(flusher, generation).await;
     let added = put_chunks(flusher, generation).await;
@@ -252,12 +252,12 @@ async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
 
 async fn put(flusher: &Flusher, rows: Vec<Row>) {
     if !rows.is_empty() {
-        insist(flusher, || flusher.driver.put(rows.clone())).await;
+        retry_until_done(flusher, || flusher.driver.put(rows.clone())).await;
     }
 }
 
 /// Retries until it succeeds. Every failure is counted, logged, and reported to callers that wait for a flush.
-async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
+async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
     let options = &flusher.options;
     let mut backoff = Backoff::new(options.flush_wait_first, options.flush_wait_max, flusher.id as u64);
     while let Err(error) = step().await {

@@ -272,8 +272,8 @@ impl Recovery<'_> {
         let journal = JournalFile { path: found.path.clone(), length: 0, cut: false, damaged: None };
         let mut generation = Generation::new(found.generation, journal);
         let contents = journal::read(&found.path, |arrival| self.replay(arrival, &mut generation))?;
-        if contents.unborn {
-            return self.unborn(found, &contents);
+        if contents.never_begun {
+            return self.without_header(found, &contents);
         }
         self.check_header(found, &contents)?;
         self.report(found, &contents);
@@ -327,7 +327,7 @@ impl Recovery<'_> {
     }
 
     /// Nothing was acknowledged before its header was on disk.
-    fn unborn(&mut self, found: &Found, contents: &Contents) -> Result<()> {
+    fn without_header(&mut self, found: &Found, contents: &Contents) -> Result<()> {
         let bytes = contents.torn;
         if bytes <= HEADER_BYTES as u64 {
             return self.remove(found, "journal without a header removed");

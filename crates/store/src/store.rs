@@ -67,7 +67,7 @@ impl Store {
         let read_only = options.read_only;
         let lock = lock(journal_dir, read_only)?;
         let recovered = recover(&*driver, journal_dir, &options).await?;
-        tell_size(recovered.index.read().bytes(), &options);
+        warn_if_index_full(recovered.index.read().bytes(), &options);
         let parts = assemble(driver, journal_dir, (options, clock), recovered);
         let mut store = Self {
             driver: parts.driver,
@@ -445,7 +445,7 @@ fn lock(journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
 }
 
 /// Existing series stay readable above the limit: only new series are refused.
-fn tell_size(index_bytes: usize, options: &Options) {
+fn warn_if_index_full(index_bytes: usize, options: &Options) {
     if index_bytes > options.index_bytes_max {
         tracing::warn!(
             index_bytes,

@@ -82,7 +82,7 @@ fn take_integer(reader: &mut Reader<'_>, kind: ValueType) -> Result<i128, Error>
 }
 
 /// Sum of `stats` minus `count * min`, if it is an exact integer.
-fn sum_left(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
+fn sum_above_min(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
     let sum = match stats.sum {
         Sum::Integer(sum) => sum,
         Sum::F64(sum) => scaled(sum, decimals)?,
@@ -101,7 +101,7 @@ pub(super) fn put_stats(out: &mut Vec<u8>, stats: &Stats, count: usize, decimals
         [stats.min].iter().chain(&values).for_each(|v| out.extend_from_slice(&to_word(*v).to_le_bytes()));
         return out.extend_from_slice(&raw_sum);
     };
-    let left = sum_left(stats, min, decimals);
+    let left = sum_above_min(stats, min, decimals);
     put_varint(out, nans | u64::from(left.is_none()));
     put_value(out, stats.min, decimals);
     for value in values {

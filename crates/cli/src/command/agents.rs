@@ -59,7 +59,7 @@ impl Agents {
                     answer["data"].take()
                 }
                 Err(failure) if self.watch => {
-                    outage.goes_on(failure)?;
+                    outage.report_outage(failure)?;
                     tokio::time::sleep(WATCH_INTERVAL).await;
                     continue;
                 }
@@ -135,7 +135,7 @@ struct Outage {
 impl Outage {
     /// # Errors
     /// When no server responded from the start.
-    fn goes_on(&mut self, failure: Failure) -> Result<(), Failure> {
+    fn report_outage(&mut self, failure: Failure) -> Result<(), Failure> {
         if !self.has_answered {
             return Err(failure);
         }

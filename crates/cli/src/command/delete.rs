@@ -57,7 +57,7 @@ impl Delete {
         ask::warn(&answer);
         let affected = &answer["data"];
         if self.json {
-            ask::print_json(&told(affected, self.yes));
+            ask::print_json(&report_json(affected, self.yes));
             return Ok(());
         }
         match (amounts(affected), self.yes) {
@@ -65,20 +65,20 @@ impl Delete {
             (Some(what), false) => {
                 println!("would be deleted: {what}\nnothing was deleted; add --yes to delete");
             }
-            (None, _) => println!("nothing to delete: {}", why_nothing(ask::number(affected, "accepted"))),
+            (None, _) => println!("nothing to delete: {}", nothing_found(ask::number(affected, "accepted"))),
         }
         Ok(())
     }
 }
 
 /// For scripts: the counts, and whether the records were deleted or would be.
-fn told(affected: &Value, deleted: bool) -> Value {
+fn report_json(affected: &Value, deleted: bool) -> Value {
     let mut out = affected.clone();
     out["deleted"] = deleted.into();
     out
 }
 
-fn why_nothing(accepted: u64) -> String {
+fn nothing_found(accepted: u64) -> String {
     match accepted {
         0 => "no series matches".to_owned(),
         n => format!("{} series match, none has records in the range", units::count(n)),
@@ -111,7 +111,7 @@ mod tests {
         for deleted in [false, true] {
             let mut expect = affected.clone();
             expect["deleted"] = deleted.into();
-            assert_eq!(told(&affected, deleted), expect);
+            assert_eq!(report_json(&affected, deleted), expect);
         }
     }
 

@@ -172,7 +172,7 @@ impl Program {
         });
     }
 
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         self.signal("-CONT");
     }
 

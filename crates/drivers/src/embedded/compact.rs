@@ -52,7 +52,7 @@ struct Candidate {
     keep_deletes: bool,
 }
 
-fn worth_it(usage: Usage, dead_of: u64) -> bool {
+fn is_worth_rewriting(usage: Usage, dead_of: u64) -> bool {
     (usage.total - usage.live) * dead_of > usage.total
 }
 
@@ -87,7 +87,7 @@ fn choose(
         }
         (segment, usage)
     });
-    let mut worth = usage.filter(|(_, usage)| worth_it(*usage, dead_of));
+    let mut worth = usage.filter(|(_, usage)| is_worth_rewriting(*usage, dead_of));
     let chosen = if fewest { worth.min_by_key(|(_, usage)| usage.live) } else { worth.next() };
     chosen.map(|(segment, _)| segment)
 }
@@ -118,7 +118,7 @@ impl Inner {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
             directory.index.usage().find(|(segment, _)| *segment == growing).map(|(_, usage)| usage)
         };
-        let due = usage.is_some_and(|usage| usage.total >= bytes_min && worth_it(usage, dead_of));
+        let due = usage.is_some_and(|usage| usage.total >= bytes_min && is_worth_rewriting(usage, dead_of));
         if due && let Err(error) = files.segments.seal(Purpose::Freeing) {
             tracing::warn!(%error, segment = growing, "segment not sealed");
         }
@@ -185,7 +185,7 @@ impl Inner {
             }
         };
         if damage.places > 0 && files.segments.note_damage(*segment, damage) {
-            self.tell_health(files);
+            self.publish_health(files);
         }
         rest.reverse();
         Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes })
@@ -241,12 +241,12 @@ impl Inner {
         directory.doubted.retain(|(of, _)| *of != segment);
         drop(directory);
         files.segments.remove(segment);
-        self.tell_health(files);
+        self.publish_health(files);
         tracing::info!(path = %self.path.display(), segment, "mostly dead segment removed");
         Ok(())
     }
 
-    fn tell_health(&self, files: &Files) {
+    fn publish_health(&self, files: &Files) {
         *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();
     }
 

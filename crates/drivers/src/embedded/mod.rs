@@ -280,7 +280,7 @@ impl Inner {
         let mut rows = Vec::new();
         while scan.limit != Some(0) {
             let mut page = self.page(&scan, parts, patience)?;
-            page.go_on(&mut scan);
+            page.continue_after(&mut scan);
             rows.append(&mut page.rows);
             if !page.more {
                 break;
@@ -364,7 +364,7 @@ impl Inner {
 
 impl Page {
     /// Makes the scan start after this page.
-    fn go_on(&self, scan: &mut Scan) {
+    fn continue_after(&self, scan: &mut Scan) {
         if let Some(last) = &self.last {
             let after = Bound::Excluded(last.clone());
             match scan.order {
@@ -429,7 +429,7 @@ impl Driver for Embedded {
             };
             let (inner, scan, page) = blocking(move || {
                 let page = inner.page(&scan, None, Patience::Disk)?;
-                page.go_on(&mut scan);
+                page.continue_after(&mut scan);
                 Ok((inner, scan, page))
             })
             .await?;

@@ -54,7 +54,7 @@ impl Segments {
             let synced = segments.disk.sync_directory(directory);
             let written = synced.map_err(|e| Error::io("sync directory", directory, e));
             match written.and_then(|()| segments.write_manifest(Purpose::Freeing)) {
-                Ok(()) if is_accepted => segments.forget_word(),
+                Ok(()) if is_accepted => segments.remove_permission(),
                 Ok(()) => {}
                 Err(error) => tracing::warn!(%error, "manifest not written"),
             }
@@ -64,7 +64,7 @@ impl Segments {
     }
 
     /// The permission of an operator covers the files missing now, not files missing later.
-    fn forget_word(&self) {
+    fn remove_permission(&self) {
         let path = self.directory.join(LOST);
         if let Err(error) = self.disk.remove(&path) {
             let path = path.display();

@@ -108,7 +108,7 @@ fn scan_within(
         damaged.iter().for_each(|(from, to)| walk.note(*from, *to));
         (at, marked) = (end, rows == end);
     }
-    walk.forgive_index(at);
+    walk.count_as_index(at);
     let Walk { damage, index, .. } = walk;
     Scanned {
         doubtful: is_doubtful(&bytes[at..], &index, at),
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
 
     /// Counts the last damaged place as a damaged index, not as damaged rows, if it has the length of the index of these
     /// rows.
-    fn forgive_index(&mut self, end: Offset) {
+    fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.damage.places > 0 && self.last == (end.saturating_sub(index_bytes), end) {
             self.damage.index = true;

@@ -178,7 +178,7 @@ impl Segments {
     fn create(&mut self, purpose: Purpose, handles: &mut Handles) -> Result<Active> {
         let number = self.manifest.next;
         let path = file_path(&self.directory, number);
-        self.clear_way(number, &path)?;
+        self.quarantine_leftover(number, &path)?;
         let begin = [encode_header(number), mark()].concat();
         let create = || {
             let mut file = self.disk.open(&path)?;
@@ -216,7 +216,7 @@ impl Segments {
     }
 
     /// A file at the path of a new one is left by a failed attempt. It is quarantined if it may have rows.
-    fn clear_way(&mut self, number: u32, path: &Path) -> Result<()> {
+    fn quarantine_leftover(&mut self, number: u32, path: &Path) -> Result<()> {
         match std::fs::metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Ok(found) if found.len() >= WITH_ROW_BYTES_MIN => {

@@ -55,7 +55,7 @@ impl Survey {
         let quarantine = quarantine::list(directory)?;
         let is_accepted = directory.join(LOST).exists();
         match &mut found.manifest {
-            Some(manifest) if is_accepted => forgive(directory, manifest, &present),
+            Some(manifest) if is_accepted => accept_files(directory, manifest, &present),
             Some(manifest) => check_whole(directory, manifest, &present, &quarantine)?,
             None if present.is_empty() => {}
             None => {
@@ -203,7 +203,7 @@ fn check_whole(
 }
 
 /// Accepts the files as they are, as an operator permitted.
-fn forgive(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u64>) {
+fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u64>) {
     let is_there =
         |number: &u32, known: &Known| present.get(number).is_some_and(|bytes| *bytes >= known.bytes);
     let wrong = |(number, known): &(&u32, &Known)| known.state.is_live() && !is_there(number, known);

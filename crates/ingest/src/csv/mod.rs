@@ -227,7 +227,7 @@ impl Csv {
         let naming = |position: &usize| *position != time_column && *position != value_column;
         let mut key = String::new();
         for (_, cell) in row.iter().enumerate().filter(|(position, _)| naming(position)) {
-            key.push_str(split::meant(cell));
+            key.push_str(split::cell_text(cell));
             key.push('\u{0}');
         }
         if let Some(labels) = self.known.get(&key) {
@@ -241,7 +241,7 @@ impl Csv {
         let cells = cells.filter_map(|(position, cell)| {
             let label =
                 if Some(position) == name_column { NAME } else { self.header.get(position)?.as_str() };
-            Some((label, split::meant(cell)))
+            Some((label, split::cell_text(cell)))
         });
         let name = name_column.and_then(|column| row.get(column)).map_or("", split::meant);
         let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);

@@ -44,7 +44,7 @@ pub(super) async fn run(native: &Native, stream: TcpStream, seat: &Arc<Seat>, sh
     };
     let (stop, ()) = tokio::join!(conversation, outgoing::write(frames, write, native.patience.write));
     if let Err(Stop::Farewell(_)) = stop {
-        incoming.linger().await;
+        incoming.discard_rest().await;
     }
 }
 

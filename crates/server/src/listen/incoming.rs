@@ -102,7 +102,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// Discards what the peer still sends after the last frame.
-    pub(super) async fn linger(mut self) {
+    pub(super) async fn discard_rest(mut self) {
         let discard = async {
             let mut bytes = 0;
             while bytes < LINGER_BYTES_MAX {

@@ -29,7 +29,7 @@ pub struct Contents {
     /// None: it is damaged, or the process died while it made the file.
     pub header: Option<Header>,
     /// The process died while it made the file.
-    pub unborn: bool,
+    pub never_begun: bool,
     pub records: u64,
     /// Offsets and reasons of damaged places that were synced once.
     pub damaged: Vec<(u64, String)>,
@@ -99,7 +99,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     let front = Front::decode(bytes, path)?;
     let mut contents = Contents {
         header: front.header().cloned(),
-        unborn: false,
+        never_begun: false,
         records: 0,
         damaged: Vec::new(),
         lost: Lost::default(),
@@ -109,7 +109,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     };
     let (version, from) = match front {
         Front::Unborn => {
-            contents.unborn = true;
+            contents.never_begun = true;
             return Ok(contents);
         }
         Front::Sound { version, bytes, .. } => (version, bytes),

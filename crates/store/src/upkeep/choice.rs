@@ -199,7 +199,7 @@ fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Optio
         Mode::Finish => finishes(part),
         Mode::Tiered => false,
     };
-    if pays { Some(run) } else { crowd(rows, run, aim.fan_in.max(2) * lanes, levels, aim) }
+    if pays { Some(run) } else { run_of_level(rows, run, aim.fan_in.max(2) * lanes, levels, aim) }
 }
 
 /// Number of sets of members with rows of their own: each flush adds a row to each.
@@ -224,7 +224,13 @@ fn grows(part: &[Facts], aim: &Aim) -> bool {
 }
 
 /// The first `count` or more adjacent rows of the same level or above; the highest level first.
-fn crowd(rows: &[Facts], run: Range<usize>, count: usize, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
+fn run_of_level(
+    rows: &[Facts],
+    run: Range<usize>,
+    count: usize,
+    levels: &[u32],
+    aim: &Aim,
+) -> Option<Range<usize>> {
     let levels = &levels[run.clone()];
     let highest = levels.iter().copied().max().unwrap_or(0);
     (1..=highest).rev().find_map(|wanted| {
@@ -233,9 +239,9 @@ fn crowd(rows: &[Facts], run: Range<usize>, count: usize, levels: &[u32], aim: &
             if *level >= wanted {
                 continue;
             }
-            let crowd = run.start + from..run.start + at;
-            if crowd.len() >= count && grows(&rows[crowd.clone()], aim) {
-                return Some(crowd);
+            let found = run.start + from..run.start + at;
+            if found.len() >= count && grows(&rows[found.clone()], aim) {
+                return Some(found);
             }
             from = at + 1;
         }

@@ -6,7 +6,7 @@ use futures_util::TryStreamExt;
 use tacho_model::{Kind, SeriesId, TimeRange};
 
 use super::Upkeep;
-use super::replace::insist_delete;
+use super::replace::delete_with_retries;
 use super::window::Partition;
 use crate::driver::{Delete, Driver, Scan, Table};
 use crate::generation::Generations;
@@ -28,7 +28,7 @@ pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     clustering.extend_from_slice(&id);
     let mut deletes = vec![Delete::row(Table::Series, [id[0]], clustering)];
     deletes.extend(upkeep.lives.forget(&forgotten));
-    insist_delete(upkeep, &deletes).await;
+    delete_with_retries(upkeep, &deletes).await;
 }
 
 /// Whether any row of any generation exists that may reach into the range. `true` on an error.

@@ -7,13 +7,13 @@ use std::time::Instant;
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::Upkeep;
-use super::batch::{Tended, batch};
+use super::batch::{JobResults, batch};
 use super::choice::Mode;
 use super::forget::holds_rows;
 use super::look::Job;
 use super::merge::Treatment;
 use super::pace::Pace;
-use super::replace::{all_leave, insist_delete};
+use super::replace::{delete_with_retries, wait_for_readers};
 use super::tombstones::Tombstone;
 use super::window::{Partition, Stretch};
 use crate::index::{self, Index};
@@ -107,7 +107,7 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
     let from = |(kind, id): Place| Job::all(Partition { kind, id }, Mode::Tiered);
     let places: BTreeSet<Place> = meant.iter().flatten().copied().collect();
     let mut jobs: VecDeque<Job> = places.into_iter().map(from).collect();
-    let mut tended = Tended::default();
+    let mut tended = JobResults::default();
     while !jobs.is_empty() {
         let (begun, before) = (Instant::now(), tended.report);
         batch(upkeep, &mut jobs, 1, &mut tended).await;
@@ -130,7 +130,12 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
 }
 
 /// Whether it may still mask records: in an unreadable row, or of an unknown series. Either may be readable again later.
-async fn is_needed(upkeep: &Upkeep, tombstone: &Tombstone, meant: &BTreeSet<Place>, tended: &Tended) -> bool {
+async fn is_needed(
+    upkeep: &Upkeep,
+    tombstone: &Tombstone,
+    meant: &BTreeSet<Place>,
+    tended: &JobResults,
+) -> bool {
     let walled = |(partition, range): (&Partition, &TimeRange)| {
         meant.contains(&(partition.kind, partition.id)) && range.overlaps(&tombstone.range)
     };
@@ -147,8 +152,8 @@ async fn is_needed(upkeep: &Upkeep, tombstone: &Tombstone, meant: &BTreeSet<Plac
 
 /// No row has records that it masks. Readers that began before may still have seen one.
 async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
-    all_leave(&upkeep.store.snapshots).await;
-    if !insist_delete(upkeep, &[tombstone.delete()]).await {
+    wait_for_readers(&upkeep.store.snapshots).await;
+    if !delete_with_retries(upkeep, &[tombstone.delete()]).await {
         return;
     }
     let mut tombstones = upkeep.store.tombstones.write();

@@ -24,7 +24,7 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     let bytes = fs::read(jar).map_err(failed)?;
     let name = format!("tachograph-agent-{:016x}.jar", xxh3_64(&bytes));
     let copy = process.tmp().map_err(failure)?.join(&name);
-    let trusted = [0, process.uid, us()];
+    let trusted = [0, process.uid, own_uid()];
     let wrong =
         |what: String| Err(Failure::new(format!("{} exists, and {what}", copy.display())).hint("remove it"));
     match fs::symlink_metadata(&copy) {
@@ -40,7 +40,7 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     Ok(format!("/tmp/{name}"))
 }
 
-fn us() -> u32 {
+fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -73,7 +73,7 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
         // Without this the file belongs to this process's user. A group that this process is not in gets no access.
-        Err(error) if process.uid != us() => Err(error),
+        Err(error) if process.uid != own_uid() => Err(error),
         _ => Ok(()),
     };
     write(&path, text.as_bytes(), give).map_err(|error| cannot_write(&path, &error))?;

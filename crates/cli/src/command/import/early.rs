@@ -40,7 +40,7 @@ impl Counted {
     }
 
     /// `, which is 1700000000 read as ns`.
-    fn said(self, at: Timestamp) -> String {
+    fn describe(self, at: Timestamp) -> String {
         let Some(ns) = self.ns else { return String::new() };
         let name = match ns {
             1 => "ns",
@@ -75,7 +75,7 @@ impl Early {
     pub fn doubt(&self, counted: Counted) -> Option<String> {
         let at = self.first.filter(|_| !self.late)?;
         let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());
-        let (said, remedy) = (counted.said(at), counted.remedy);
+        let (said, remedy) = (counted.describe(at), counted.remedy);
         Some(format!(
             "all its times are before 1990: the first is {moment}{said}; {remedy} says what numbers count"
         ))

@@ -110,7 +110,7 @@ impl Feed {
             let Opened { mut blocks, description, doubts, counted } =
                 self.formats.open(file, &self.read, &mut learned)?;
             match start.filter(|start| start.file == number) {
-                Some(start) if !blocks.go_to(&start.mark)? => return Err(other_files()),
+                Some(start) if !blocks.seek_to(&start.mark)? => return Err(other_files()),
                 Some(_) => {}
                 None => findings.file(file, description, doubts),
             }

@@ -105,7 +105,7 @@ impl Source {
     }
 
     /// Continues after this many bytes of the uncompressed file: seeks if possible, else reads and discards them.
-    pub fn go_to(&mut self, offset: u64) -> Result<(), Failure> {
+    pub fn seek_to(&mut self, offset: u64) -> Result<(), Failure> {
         let begin = offset.saturating_sub(STRETCH_BYTES as u64);
         if let Some(mut file) = self.plain.take()
             && file.seek(SeekFrom::Start(begin)).is_ok()

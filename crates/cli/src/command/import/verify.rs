@@ -61,7 +61,7 @@ impl Verdict {
     }
 
     /// Ignores series that are missing in the store when their number equals that of the refused ones.
-    pub fn excuse(&mut self, refused: u64) {
+    pub fn ignore_refused(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();
         if refused > 0 && records == refused {

@@ -40,7 +40,7 @@ impl Verdict {
             let verb = if deaf.len() == 1 { "does" } else { "do" };
             warnings.push(format!("{} {verb} not support rules: {}", agents_of(deaf.len()), names(&deaf)));
         }
-        warnings.extend(too_little_or_too_much(rule, &answered, before));
+        warnings.extend(unlikely_patterns(rule, &answered, before));
         let faulty: Vec<&Value> = answered.into_iter().filter(|agent| !fault(agent).is_empty()).collect();
         let failure = if !faulty.is_empty() {
             let message =
@@ -63,7 +63,7 @@ impl Verdict {
 }
 
 /// A pattern that matches no method, or all of them, is probably a mistake.
-fn too_little_or_too_much(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
+fn unlikely_patterns(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
     if !understood.is_empty() && understood.iter().all(|agent| matched(agent) == 0) {

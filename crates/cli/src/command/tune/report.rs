@@ -72,7 +72,7 @@ impl Report<'_> {
     }
 
     /// The lossy trial that is smaller than the best lossless one by at least [`WORTH`].
-    fn worthwhile(&self) -> Option<&Trial> {
+    fn best_lossy(&self) -> Option<&Trial> {
         let best = self.trials.done[self.best].cost.bytes;
         let lossy = self.trials.done.iter().filter(|trial| !trial.candidate.semantic.is_lossless());
         lossy
@@ -149,7 +149,7 @@ impl Report<'_> {
     fn section(&self) -> String {
         let best = &self.trials.done[self.best];
         // Another codec set may lack those that make a lossy column small.
-        let used = self.worthwhile().unwrap_or(best);
+        let used = self.best_lossy().unwrap_or(best);
         let matches = self.matches();
         let mut out = format!(
             "# {:.3} bytes a value, {} a query of the mix, over {} values of {} series\n[[chunks]]\n{matches}\n\
@@ -169,7 +169,7 @@ impl Report<'_> {
             let names: Vec<String> = codecs.chosen().map(|name| format!("{name:?}")).collect();
             out.push_str(&format!("codecs = [{}]\n", names.join(", ")));
         }
-        if let Some(lossy) = self.worthwhile() {
+        if let Some(lossy) = self.best_lossy() {
             let semantic = &lossy.candidate.semantic;
             out.push_str(&format!(
                 "\n# {:.3} bytes a value; {}\n[[semantic]]\n{matches}\n",

@@ -240,7 +240,7 @@ impl World {
             if attempt > 2_000 {
                 return Err(format!("still refused: {}", failed[0]));
             }
-            self.relieve(failed[0]).await?;
+            self.fix_cause(failed[0]).await?;
         }
         for (model, batch) in self.senders.iter_mut().zip(batches) {
             model.seq += 1;
@@ -251,7 +251,7 @@ impl World {
     }
 
     /// Fixes the cause of an error, as an operator would.
-    async fn relieve(&self, error: &Error) -> Checked {
+    async fn fix_cause(&self, error: &Error) -> Checked {
         match error.kind() {
             ErrorKind::StorageFull => self.disk.set_space(u64::MAX),
             ErrorKind::Full { .. } => {
