@@ -180,7 +180,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         young: window.young || job.young,
         bytes_read: window.bytes,
         rows_dead: window.dead.len() as u64,
-        undecodable: window.undecodable.iter().map(|wall| wall.key).collect(),
+        undecodable: window.undecodable.iter().map(|unread| unread.key).collect(),
         empty: window.rows.is_empty()
             && window.undecodable.is_empty()
             && window.next.is_none()
@@ -194,7 +194,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     for UnreadableRow { key, reason } in &window.undecodable {
         note(upkeep, &job.partition, key, reason);
     }
-    rows.retain(|row| !window.undecodable.iter().any(|wall| wall.key.start == row.facts.key.start));
+    rows.retain(|row| !window.undecodable.iter().any(|unread| unread.key.start == row.facts.key.start));
     let all: Vec<_> = rows.iter().map(|row| row.facts).collect();
     let reaches_over = |from| choice::reaches_over(&all, from, aim.ordered);
     if let Some(from) = job.stretch.looks_back().and_then(reaches_over) {
@@ -204,7 +204,8 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     let mut floor = job.stretch.floor();
     let mut due = None;
     let work = Work { upkeep, job, builder, rules, aim, cutting };
-    for part in rows.chunk_by(|a, b| !window.undecodable.iter().any(|wall| divides(wall.key.start, a, b))) {
+    for part in rows.chunk_by(|a, b| !window.undecodable.iter().any(|unread| divides(unread.key.start, a, b)))
+    {
         let is_last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
         let behind = if is_last { Behind::Window(next) } else { Behind::Unreadable(floor_after(part)) };
         due = due.or(work.part(part, floor, behind, &mut seen));
@@ -308,8 +309,8 @@ fn first_due(facts: &[Facts], merges: &[Merge]) -> Option<Timestamp> {
 }
 
 /// Whether an unreadable row starts between two rows, or with one of them.
-fn divides(wall: Timestamp, a: &Known, b: &Known) -> bool {
-    (a.facts.key.start..=b.facts.key.start).contains(&wall)
+fn divides(unread: Timestamp, a: &Known, b: &Known) -> bool {
+    (a.facts.key.start..=b.facts.key.start).contains(&unread)
 }
 
 /// The time after all records of these rows.

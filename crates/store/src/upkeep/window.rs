@@ -197,9 +197,9 @@ pub async fn read(
         let place = (row.partition, row.clustering);
         torn_before = torn_before.max(replacement.map_or(Timestamp::MIN, |r| r.starts.end));
         window.merge = window.merge.max(replacement.map_or(0, |r| r.merge));
-        let (applied, is_wall) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
+        let (applied, is_undecodable) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
         let opened = Chunk::open(&chunk).map_err(|error| Box::from(error.to_string()));
-        let opened = if is_wall { Err("its records cannot be decoded".into()) } else { opened };
+        let opened = if is_undecodable { Err("its records cannot be decoded".into()) } else { opened };
         let known = opened.map(|chunk| facts(key, (replacement, overhang), chunk.header(), members, applied));
         let facts = known.as_ref().ok().copied();
         // Where a merge would have to end before it starts (`choice.rs`).
