@@ -28,7 +28,7 @@ pub enum Error {
     Dictionary { what: String },
     #[error("snappy block is damaged: {0}")]
     Snappy(String),
-    /// `bytes` is what the message claims or has.
+    /// `bytes` is the stated or actual size of the message.
     #[error("message of {bytes} bytes when decompressed, at most {max} are allowed")]
     MessageTooLong { bytes: usize, max: usize },
 }

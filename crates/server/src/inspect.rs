@@ -150,7 +150,7 @@ async fn one(
     Ok(Read { records, damages })
 }
 
-/// Whether this is the first series of those that share the chunk: what they have in common is counted with it.
+/// Whether this is the first of the series that share the chunk: their common bytes are counted with it.
 fn is_first(chunk: &ChunkInfo) -> bool {
     chunk.header.members.first().is_none_or(|first| first.member == chunk.member)
 }

@@ -1,5 +1,5 @@
-//! Damages: what an answer lacks because it cannot be read. Series, time and reason of each part up to a limit, and the
-//! number of further parts.
+//! Damages: the parts that an answer lacks because they are unreadable. Series, time and reason of each part up to a
+//! limit, and the number of further parts.
 //!
 //! An unreadable row never fails an answer by itself and is never omitted silently: the answer comes with its damages
 //! ([`Read`]). Callers that need all records get an error ([`Read::whole`]).
@@ -113,7 +113,7 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// From what a start found in the Series and Meta tables, the journals, and the back end's files.
+    /// From the damage that a start found in the Series and Meta tables, the journals, and the back end's files.
     pub fn new(
         nameless: BTreeSet<(Kind, SeriesId)>,
         deletions: Vec<Damaged>,

@@ -260,7 +260,7 @@ impl FaultyDisk {
         self.0.sync_skipped.store(skipped, Ordering::SeqCst);
     }
 
-    /// Cuts off what was appended and not synced in all files, as a power failure would.
+    /// Cuts off the unsynced bytes of all files, as a power failure would.
     pub fn lose_unsynced(&self) -> io::Result<()> {
         let synced = self.0.synced();
         for (path, bytes) in synced.iter().filter(|(path, bytes)| length(path) > **bytes) {

@@ -1,4 +1,4 @@
-//! Policies on a series' history: how long it is kept, at which resolution and precision, in what chunks.
+//! Policies on a series' history: retention, resolution, precision, and the size of chunks.
 //!
 //! Rules are tried in their order, separately for each sort; the first whose matchers accept the series counts. A
 //! series that no rule accepts is kept permanently, unchanged.

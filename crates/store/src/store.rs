@@ -137,7 +137,7 @@ impl Store {
     }
 
     async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>) -> Result<Appended> {
-        // Held until the answer comes, so that the batch is freed here and not on the one thread that writes.
+        // Held until the answer arrives, so that the batch is freed here and not on the one thread that writes.
         let held = batch.clone();
         let arrival = Arrival::check(batch, origin)?;
         let reservation = self.intake.reserve(&arrival)?;

@@ -67,7 +67,7 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: Value, decimals: u8) {
     }
 }
 
-/// Decodes what [`put_value`] wrote.
+/// Decodes the output of [`put_value`].
 pub(super) fn take_value(reader: &mut Reader<'_>, kind: ValueType, decimals: u8) -> Result<Value, Error> {
     if decimals == RAW {
         return Ok(from_word(u64::from_le_bytes(reader.array("value")?), kind));
@@ -114,7 +114,7 @@ pub(super) fn put_stats(out: &mut Vec<u8>, stats: &Stats, count: usize, decimals
     }
 }
 
-/// Decodes what [`put_stats`] wrote.
+/// Decodes the output of [`put_stats`].
 pub(super) fn take_stats(
     reader: &mut Reader<'_>,
     count: usize,

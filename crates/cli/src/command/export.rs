@@ -68,7 +68,7 @@ pub struct Export {
     /// Read this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Continue where records cannot be read, and report what is missing
+    /// Skip unreadable records and report them
     #[arg(long)]
     allow_damaged: bool,
     /// Print counts and checksums as JSON; needs --output
@@ -368,7 +368,7 @@ fn is_closed(written: &io::Result<()>) -> bool {
 /// Some records cannot be read.
 pub fn not_whole(why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("not all records can be read: {why}"))
-        .hint("--allow-damaged skips unreadable records and reports what is missing")
+        .hint("--allow-damaged skips unreadable records and reports them")
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

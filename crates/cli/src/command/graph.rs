@@ -64,7 +64,7 @@ pub enum Detail {
 /// [`Detail::Main`] shows a call if it takes at least one part in this many of its caller's time.
 const SHARE: u64 = 50;
 
-/// Each node with what it calls; the node that took the most time first.
+/// Each node with its callees; the node with the most time first.
 pub fn to_text(graph: &Value, detail: &Detail) -> String {
     let mut nodes: Vec<&Value> = ask::list(graph, "nodes").iter().collect();
     nodes.sort_by_key(|node| std::cmp::Reverse(ask::number(node, "total_ns")));

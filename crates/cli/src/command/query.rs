@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::terminal::plot::{Line, plot};
 use crate::terminal::table::{Align, Table};
 
-/// Steps of a range when none is given: about as many as a terminal can show.
+/// Default number of steps of a range: about as many as a terminal can show.
 const STEPS: i64 = 144;
 
 /// Evaluate a PromQL query, at one moment or over time

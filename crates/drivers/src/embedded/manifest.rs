@@ -18,7 +18,7 @@ pub const LOST: &str = "MANIFEST.lost";
 const VERSION: u32 = 1;
 const TITLE: &str = "tachograph manifest ";
 const CHECKSUM: &str = "crc32c ";
-/// Far above what segment numbers permit.
+/// Far above the length that segment numbers permit.
 const BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

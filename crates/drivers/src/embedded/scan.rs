@@ -72,9 +72,9 @@ impl Damage {
     }
 }
 
-/// Visits the rows of a file with so many acknowledged bytes. Behind them a damaged batch is torn if no sound batch follows,
-/// and all of it is skipped. A `put` ends with a sync, so a following batch proves that the first was on disk; so does the
-/// mark, a batch without rows.
+/// Visits the rows of a file with this many acknowledged bytes. Behind them a damaged batch is torn if no sound batch
+/// follows, and all of it is skipped. A `put` ends with a sync, so a following batch proves that the first was on disk;
+/// so does the mark, a batch without rows.
 pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
     scan_within(TRIED_BYTES_MAX, bytes, acknowledged, damage, each)
 }

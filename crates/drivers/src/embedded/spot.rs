@@ -128,7 +128,7 @@ impl Spot<'_> {
     }
 }
 
-/// Whether parts ascend, without a common byte, within so many bytes.
+/// Whether parts ascend, without a common byte, within this many bytes.
 fn are_within(parts: &[Range<usize>], bytes: usize) -> bool {
     let ordered = parts.iter().zip(parts.iter().skip(1)).all(|(a, b)| a.end <= b.start);
     ordered && parts.iter().all(|part| part.start <= part.end && part.end <= bytes)

@@ -30,8 +30,8 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/api/v1/admin/clock/confirm", post(confirm_clock))
 }
 
-/// Counts what a deletion with the same parameters would remove; changes nothing. With `kind` (`sample`, `entry`) only
-/// records of that kind are counted.
+/// Counts the records that a deletion with the same parameters would remove; changes nothing. With `kind` (`sample`,
+/// `entry`) only records of that kind are counted.
 async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
     counted(&app, &wanted(&app, &params).await?, only, damage::is_allowed(&params)?).await

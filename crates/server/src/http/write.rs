@@ -132,7 +132,7 @@ async fn in_turn<R: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
 
-/// Appends the batch; then reports what was refused.
+/// Appends the batch; then reports the refused records.
 async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>) -> Answer {
     let Decoded { batch, rejects, bytes, counts, turn: _turn } = decoded;
     let metrics = &app.metrics;

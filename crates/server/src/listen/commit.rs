@@ -96,8 +96,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Retries until the batch is on disk or refused. A storage failure ends the connection: the client keeps what is not
-    /// acknowledged.
+    /// Retries until the batch is on disk or refused. A storage failure ends the connection: the client keeps
+    /// unacknowledged frames.
     async fn append(
         &mut self,
         batch: Arc<Batch>,

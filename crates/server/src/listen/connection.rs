@@ -181,7 +181,7 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// Reports what is refused of a DATA frame, and queues the rest for the disk.
+    /// Reports the refused records of a DATA frame, and queues the others for the disk.
     async fn take(&mut self, body: &[u8]) -> Result<(), Stop> {
         let seq = Session::seq(body)?;
         // Neither the semaphore nor the committer ends before this side does.

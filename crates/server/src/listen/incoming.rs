@@ -101,7 +101,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Discards what the peer still sends after the last frame.
+    /// Discards the bytes that the peer still sends after the last frame.
     pub(super) async fn discard_rest(mut self) {
         let discard = async {
             let mut bytes = 0;

@@ -18,7 +18,7 @@ use crate::shutdown::Shutdown;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Serves until `shutdown`, then until every connection has acknowledged what is on disk and sent its last frame.
+/// Serves until `shutdown`, then until every connection has acknowledged the frames on disk and sent its last frame.
 pub async fn serve(listener: TcpListener, native: Native, connections_max: usize, mut shutdown: Shutdown) {
     let native = Arc::new(native);
     let room = Room::new(connections_max, 0);

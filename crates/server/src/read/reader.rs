@@ -199,7 +199,7 @@ impl Records {
     }
 }
 
-/// Counts and sums what the store holds of one series.
+/// Count and checksum of the records of one series in the store.
 pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Result<Tally> {
     let kind = series.kind;
     let mut reader = Reader::new(Arc::clone(store), vec![series], Some(kind), range);

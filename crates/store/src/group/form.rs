@@ -68,7 +68,7 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Whether a group of so many members ends before this series of the same times.
+/// Whether a group of this many members ends before this series of the same times.
 fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
     let apart = || by_rest(last, next.labels) != Ordering::Equal;
     let Print { count, regular, .. } = next.times;

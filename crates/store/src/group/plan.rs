@@ -44,7 +44,8 @@ pub struct Asked {
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub range: TimeRange,
-    /// The range to read: the requested range, extended by what may have been moved over its ends.
+    /// The range to read: the requested range, extended by the largest distance by which times may have been moved over
+    /// its ends.
     pub reach: TimeRange,
     pub windows: Option<Windows>,
 }
@@ -200,7 +201,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Decides for each series what is decoded.
+    /// Decides for each series which columns are decoded.
     fn choose(
         &mut self,
         candidates: Vec<Vec<Candidate>>,

@@ -19,7 +19,7 @@ use crate::driver::{
 use crate::random::Random;
 use crate::{Error, ErrorKind, Result};
 
-/// Frequency of each fault: once in so many calls on average, 0 for never.
+/// Frequency of each fault: once in this many calls on average, 0 for never.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub seed: u64,
@@ -66,7 +66,7 @@ pub struct Faulty<D> {
 /// Table, partition and clustering of a row.
 type Place = (Table, Vec<u8>, Vec<u8>);
 
-/// Unreadable rows, and what is left of each.
+/// Unreadable rows, and the readable rest of each.
 #[derive(Clone, Default)]
 struct DamagedRows(Arc<BTreeMap<Place, Wound>>);
 

@@ -55,7 +55,8 @@ impl Fresh {
         }
     }
 
-    /// Takes the partitions with at least so many fresh chunks; the caller gives back what it does not merge.
+    /// Takes the partitions with at least this many fresh chunks; the caller gives back the chunks that it does not
+    /// merge.
     pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
         let mut all = self.lock();
         let taken: Vec<(Key, Tail)> = all.extract_if(|_, tail| tail.chunks >= chunks).collect();

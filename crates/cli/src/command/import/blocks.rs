@@ -26,7 +26,7 @@ pub trait Blocks {
     }
 }
 
-/// A block, and the bytes of its rows (or what identifies them).
+/// A block, and the bytes of its rows (or values that identify them).
 pub struct Part {
     pub block: Block,
     pub text: Vec<u8>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tacho_ingest::time_text::{TimeFormat, Unit};
 use tacho_model::{Batch, Timestamp};
 
-/// 1990-01-01T00:00:00Z: imported measurements are hardly older, and users who import older ones know it.
+/// 1990-01-01T00:00:00Z: imported measurements are rarely older, and users with older ones recognise the warning.
 const EARLY_END: Timestamp = 631_152_000_000_000_000;
 
 /// The unit in which numeric times were read.

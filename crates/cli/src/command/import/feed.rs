@@ -181,7 +181,7 @@ struct Rejects<'a> {
 }
 
 impl<'a> Rejects<'a> {
-    /// Keeps what an earlier run wrote and appends to it.
+    /// Appends to the file of an earlier run.
     fn open(path: Option<&'a Path>, bytes: u64) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self { to: None, bytes: 0 }) };
         let failed = |e: std::io::Error| cannot_write(path, &e);

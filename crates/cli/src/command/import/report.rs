@@ -1,4 +1,4 @@
-//! The outcome of an import: what was sent, whether the store has it, and the exit code.
+//! The outcome of an import: the number of records sent, the result of the verification, and the exit code.
 
 use serde_json::{Value, json};
 use tacho_api::tally::Tally;

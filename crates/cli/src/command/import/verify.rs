@@ -1,7 +1,8 @@
-//! Compares the store with what was sent: number of records and checksum of each series.
+//! Compares the store with the records sent: number and checksum of each series.
 //!
-//! The store keeps one sample per series and time, the last one, and no records older than the retention. Where times of a
-//! series do not rise, or some are too old, the files are read a second time to compute what the store should hold.
+//! The store keeps one sample per series and time, the last one, and no records older than the retention. Where times
+//! of a series do not rise, or some are too old, the files are read a second time to compute the expected content of
+//! the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

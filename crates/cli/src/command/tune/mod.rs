@@ -44,7 +44,7 @@ pub struct Tune {
     /// Take the data from this data directory; no server may be using it
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Continue where records cannot be read
+    /// Skip unreadable records
     #[arg(long)]
     allow_damaged: bool,
     /// Series to sample: a PromQL selector; also the selector of the recommended section

@@ -18,7 +18,7 @@ use crate::terminal::progress;
 const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
 /// Codecs that decode fast.
 const QUICK: [&str; 5] = ["constant", "step", "varint", "integer", "dictionary"];
-/// The codec with the highest CPU cost, tried to show what it saves.
+/// The codec with the highest CPU cost, tried to show its savings.
 const DEAREST: &str = "pco";
 /// Size differences up to this share count as equal.
 const NOISE: f64 = 0.001;

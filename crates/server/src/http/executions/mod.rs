@@ -204,7 +204,7 @@ fn level(text: &str) -> Option<Level> {
     }
 }
 
-/// Whether the graph is wanted for Graphviz.
+/// Whether the graph is requested for Graphviz.
 fn format(text: &str) -> Option<bool> {
     match text {
         "json" => Some(false),

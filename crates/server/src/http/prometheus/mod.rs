@@ -1,7 +1,7 @@
 //! The query API of Prometheus, as Grafana and `promtool` use it: GET, and POST with a form.
 //!
-//! `fetch.rs` reads what a query needs, `tacho_query` computes, `answer.rs` serializes; `series.rs` handles queries of
-//! labels.
+//! `fetch.rs` reads the samples of a query, `tacho_query` computes, `answer.rs` serializes; `series.rs` handles queries
+//! of labels.
 
 mod answer;
 mod fetch;

@@ -63,8 +63,8 @@ pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, param
     select(&app, &params, list).await
 }
 
-/// Responds with what `list` returns for the series that any `match[]` selects, or for all series if there is none. Stops
-/// when the client disconnects. Compiles patterns and walks the index with a query permit.
+/// Responds with the result of `list` for the series that any `match[]` selects, or for all series if there is none.
+/// Stops when the client disconnects. Compiles patterns and walks the index with a query permit.
 async fn select(
     app: &App,
     params: &Params,

@@ -1,4 +1,4 @@
-//! Simulates a store on a driver with faults, full disks and crashes, and compares what it returns with a model.
+//! Simulates a store on a driver with faults, full disks and crashes, and compares its answers with a model.
 //!
 //! A seed decides everything except thread scheduling: batches of four senders, repetitions, flushes, merges, deletions,
 //! expired records, driver faults, a full journal disk, crashes at any driver call and with garbage behind the last record.
