@@ -33,7 +33,7 @@ use crate::{Fault, Process};
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
 /// Timeout for a JVM that has just started to handle SIGQUIT and to support agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);
-/// Its response in place of loading an agent before its modules are initialized.
+/// The JVM's response to a request to load an agent before its modules are initialized.
 const NOT_READY: &str = "java.lang.NullPointerException";
 const PAUSE: Duration = Duration::from_millis(20);
 /// Timeout for loading: the agent transforms all classes that it watches.

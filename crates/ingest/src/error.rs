@@ -15,7 +15,7 @@ pub enum Error {
     /// The position counts bytes of the message's body.
     #[error("malformed {message}: {flaw}")]
     Malformed { message: &'static str, flaw: Flaw },
-    /// Of a DATA frame.
+    /// The sequence number of a DATA frame.
     #[error(
         "frame {seq} is too far from {last}, the last one of the session: the next may be {most} at most"
     )]

@@ -44,7 +44,7 @@ const SERIES_ROWS: usize = 10_000;
 pub struct Flusher {
     pub driver: Arc<dyn Driver>,
     pub options: Arc<Options>,
-    /// Of the journal.
+    /// The directory of the journal.
     pub directory: PathBuf,
     pub id: u128,
     pub clock: Arc<TrustedClock>,

@@ -312,7 +312,7 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Its records are in the driver, but perhaps not all of its sessions.
+    /// Reads a flushed file: its records are in the driver, but perhaps not all of its sessions.
     fn flushed_file(&mut self, found: &Found) -> Result<()> {
         let contents = journal::read(&found.path, |arrival| {
             if let Some(origin) = arrival.origin {

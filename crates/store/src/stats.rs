@@ -7,7 +7,7 @@ use crate::upkeep::UpkeepStats;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     pub chunks: u64,
-    /// Of encoded chunks, without keys.
+    /// Bytes of encoded chunks, without keys.
     pub bytes: u64,
     /// Samples, entries, or completed calls.
     pub records: u64,

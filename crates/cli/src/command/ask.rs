@@ -13,7 +13,7 @@ use tacho_store::ErrorKind;
 use crate::client::{self, Client};
 use crate::failure::Failure;
 
-/// Which server.
+/// The server of a command.
 #[derive(clap::Args)]
 pub struct Server {
     /// The server to ask [env: TACHO_URL] [default: http://127.0.0.1:7070]

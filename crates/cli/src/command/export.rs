@@ -345,7 +345,7 @@ enum Out {
 /// The destination of the lines, and the totals of their records.
 struct Sink {
     format: Format,
-    /// Of the rows of a Parquet file.
+    /// The kind of the rows of a Parquet file.
     #[cfg(feature = "parquet")]
     kind: Kind,
     out: Out,

@@ -280,7 +280,7 @@ impl Inner {
 
 /// A row to be copied.
 enum Needed {
-    /// Its bytes.
+    /// The bytes of the row.
     Put(Vec<u8>),
     Delete(Rest),
 }

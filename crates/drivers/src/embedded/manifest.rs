@@ -62,7 +62,7 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     pub state: State,
-    /// Its length; for a growing one its least length.
+    /// The length of the file; for a growing one its least length.
     pub bytes: u64,
     /// CRC-32C of an ended file; `None` if an older version wrote it.
     pub crc: Option<u32>,

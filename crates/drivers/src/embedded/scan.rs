@@ -23,7 +23,7 @@ pub struct Scanned {
     pub length: u64,
     /// Bytes behind it without evidence that they were acknowledged.
     pub torn: u64,
-    /// They may have been acknowledged: a copy is kept.
+    /// Whether these bytes may have been acknowledged: then a copy is kept.
     pub doubtful: bool,
     /// A mark is the last item before them.
     pub marked: bool,
@@ -37,7 +37,7 @@ pub struct Scanned {
 pub struct Damage {
     pub header: bool,
     pub index: bool,
-    /// Its bytes do not match the checksum in the manifest.
+    /// Whether the bytes of the file do not match the checksum in the manifest.
     pub changed: bool,
     /// Bytes behind the end in the manifest.
     pub excess: u64,

@@ -119,7 +119,7 @@ struct Open {
     sorted: usize,
 }
 
-/// What went wrong, and in which column.
+/// An error, and its column.
 struct Fault {
     column: Option<usize>,
     reason: String,

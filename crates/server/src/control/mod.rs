@@ -30,7 +30,7 @@ use crate::metrics::registry::{Counter, Gauge};
 use agents::Agents;
 use rules::Rules;
 
-/// What is shared by the listener and the API.
+/// The state shared by the listener and the API.
 pub struct Control {
     table: Mutex<Table>,
     /// Held over a change, which may wait for the disk.

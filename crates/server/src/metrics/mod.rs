@@ -35,7 +35,7 @@ pub struct Metrics {
     pub http_request_seconds: Family<Histogram, 1>,
     /// PromQL queries in progress: reading or computing.
     pub queries_running: Family<Gauge, 0>,
-    /// Those whose client disconnected before the response.
+    /// Queries whose client disconnected before the response.
     pub queries_cancelled: Family<Counter, 0>,
     pub control: control::ControlFigures,
     store: store::StoreFigures,

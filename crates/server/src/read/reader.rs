@@ -89,7 +89,7 @@ pub struct Reader {
     todo: VecDeque<Selected>,
     /// The unread rest of the first of `todo`, once its read has begun.
     slices: Option<VecDeque<TimeRange>>,
-    /// Of the first of `todo`.
+    /// Bounds of the first series of `todo`.
     bounds: Bounds,
     any: bool,
     pub totals: Totals,

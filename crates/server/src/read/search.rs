@@ -101,7 +101,7 @@ pub async fn search(
 /// A running search.
 struct Search {
     found: Found,
-    /// Of the kept bodies.
+    /// Total bytes of the kept bodies.
     bytes: usize,
 }
 

@@ -22,7 +22,7 @@ use crate::upkeep::Mask;
 #[derive(Debug)]
 pub struct Stored {
     pub place: Place,
-    /// Of its times.
+    /// Overhang of the chunk's times.
     pub overhang: Overhang,
     /// The chunk, without its prefix in the row, or the parts of it that the question needs.
     pub chunk: Bytes,
@@ -53,7 +53,7 @@ pub struct Question {
 /// Samples of one series in one chunk or in memory.
 #[derive(Debug)]
 struct Candidate {
-    /// Of the whole chunk.
+    /// Time range of the whole chunk.
     range: TimeRange,
     /// Range in which later samples may be resent copies of those of the chunk.
     reach: TimeRange,
@@ -145,7 +145,7 @@ pub struct Done {
 pub struct Failed {
     /// Index of the stored chunk.
     pub row: usize,
-    /// Of the whole chunk.
+    /// Time range of the whole chunk.
     pub range: TimeRange,
     /// The slot of the part.
     pub slot: usize,

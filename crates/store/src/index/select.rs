@@ -381,7 +381,7 @@ impl Index {
         labels.map(|labels| (labels.id(), labels.clone())).collect()
     }
 
-    /// Those that any of the selectors accepts.
+    /// Series that any of the selectors accepts.
     pub fn any_of(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Option<Vec<SeriesNumber>> {
         let found = selectors.iter().flat_map(|matchers| self.find(kind, matchers));
         (!selectors.is_empty()).then(|| found.filter_map(|(id, _)| self.number(id)).collect())

@@ -55,7 +55,7 @@ impl Decoder {
         Self { version, series, families, operations, texts, missing_max: 0, lost: false }
     }
 
-    /// So many bytes of the file could not be read: their definitions are missing.
+    /// Notes that this many bytes of the file could not be read: their definitions are missing.
     pub const fn lost(&mut self, bytes: usize) {
         self.missing_max = self.missing_max.saturating_add(bytes);
         self.lost = true;

@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind, Result};
 /// A row of a partition that counts.
 pub struct Found {
     pub key: ChunkKey,
-    /// Of the times of its samples.
+    /// Overhang of the times of its samples.
     pub overhang: Overhang,
     /// Whole, or its parts; for a damaged row the rest of it. It has its own checksums.
     pub chunk: Bytes,
@@ -29,7 +29,7 @@ pub struct Found {
     pub whole: usize,
     /// The reason, if the row is damaged.
     pub damaged: Option<Box<str>>,
-    /// Of key and value.
+    /// Bytes of key and value.
     pub row_bytes: usize,
 }
 

@@ -43,7 +43,7 @@ impl TrustedClock {
         Self { wall, trusted: Trusted::new(bounds, latest) }
     }
 
-    /// What the wall clock says.
+    /// The time of the wall clock.
     pub fn wall(&self) -> Timestamp {
         self.wall.now()
     }

@@ -45,7 +45,7 @@ impl Facts {
     }
 }
 
-/// What the rules require for a row.
+/// The work that the rules require for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     #[default]

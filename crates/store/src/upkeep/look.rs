@@ -58,7 +58,7 @@ pub struct Seen {
     pub replacements: Vec<RowReplacement>,
     /// Where to continue after the replacements.
     pub rest: Option<Stretch>,
-    /// What is left for later merges.
+    /// The rest for later merges.
     pub tail: Option<Tail>,
     /// The partition has no rows.
     pub empty: bool,
@@ -234,7 +234,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     seen
 }
 
-/// What follows some rows.
+/// The end of some rows of the window.
 #[derive(Clone, Copy)]
 enum Behind {
     /// An unreadable row; rows before it end before this time.

@@ -120,7 +120,7 @@ impl Snapshots {
         self.mark(new, |mark| mark.born = Birth::Announced);
     }
 
-    /// They were not put, or were deleted.
+    /// Removes the marks of rows that were not put, or were deleted.
     pub fn withdraw(&self, new: &[Place]) {
         self.unmark(new, |_| None);
     }

@@ -43,7 +43,7 @@ impl Partition {
     }
 }
 
-/// Which rows to read.
+/// Selects the rows to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// Rows that start here or later; no earlier row reaches in.
@@ -136,7 +136,7 @@ impl Notes {
     }
 }
 
-/// What a window covers.
+/// The range and the limits of a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     pub partition: Partition,

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 pub enum Output {
     /// It contains the listen address: [`Child::address`] reads it.
     Addresses,
-    /// It goes where stderr goes.
+    /// It goes to the same place as stderr.
     Log,
 }
 

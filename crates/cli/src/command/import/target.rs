@@ -127,7 +127,7 @@ impl Target {
     }
 }
 
-/// Which records of a series are to be counted.
+/// The records of a series to count: a time range.
 pub struct Question {
     pub kind: Kind,
     pub labels: Arc<Labels>,

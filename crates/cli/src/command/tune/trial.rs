@@ -102,7 +102,8 @@ impl Trials {
         self.done[at].candidate == usual
     }
 
-    /// Of trials with the same bytes at the same size, the one with the fewest settings: their times differ only by noise.
+    /// Among trials with the same bytes at the same size, the one with the fewest settings: their times differ only by
+    /// noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {
