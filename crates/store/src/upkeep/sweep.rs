@@ -107,21 +107,21 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
     let from = |(kind, id): Place| Job::all(Partition { kind, id }, Mode::Tiered);
     let places: BTreeSet<Place> = meant.iter().flatten().copied().collect();
     let mut jobs: VecDeque<Job> = places.into_iter().map(from).collect();
-    let mut tended = JobResults::default();
+    let mut results = JobResults::default();
     while !jobs.is_empty() {
-        let (begun, before) = (Instant::now(), tended.report);
-        batch(upkeep, &mut jobs, 1, &mut tended).await;
+        let (begun, before) = (Instant::now(), results.report);
+        batch(upkeep, &mut jobs, 1, &mut results).await;
         if let Some(pace) = pace {
-            let after = tended.report;
+            let after = results.report;
             let bytes = after.bytes_read + after.bytes_written - before.bytes_read - before.bytes_written;
             tokio::time::sleep(pace.rest(bytes, after.busy - before.busy, begun.elapsed())).await;
         }
     }
-    if tended.failure.is_some() {
+    if results.failure.is_some() {
         return;
     }
     for (tombstone, meant) in tombstones.into_iter().zip(meant) {
-        if is_needed(upkeep, &tombstone, &meant, &tended).await {
+        if is_needed(upkeep, &tombstone, &meant, &results).await {
             tried.insert(tombstone.id);
         } else {
             remove(upkeep, &tombstone).await;
@@ -134,12 +134,12 @@ async fn is_needed(
     upkeep: &Upkeep,
     tombstone: &Tombstone,
     meant: &BTreeSet<Place>,
-    tended: &JobResults,
+    results: &JobResults,
 ) -> bool {
     let walled = |(partition, range): (&Partition, &TimeRange)| {
         meant.contains(&(partition.kind, partition.id)) && range.overlaps(&tombstone.range)
     };
-    if tended.walled.iter().any(walled) {
+    if results.walled.iter().any(walled) {
         return true;
     }
     for (kind, id) in upkeep.store.unreadable.nameless() {
