@@ -127,7 +127,7 @@ fn every_response_over_damage_names_series_and_range() {
     }
     let lost = server.get(&format!("/api/traces/{TRACE}"));
     assert_eq!(lost.status, 404);
-    assert!(lost.text().contains("in what can be read; stored calls of executions{"), "{}", lost.text());
+    assert!(lost.text().contains("in the readable records; stored calls of executions{"), "{}", lost.text());
     let whole = ask(&format!("/api/traces/{}?start=1700000200", TraceId(TRACE.0 + 1)));
     assert_eq!(warnings(&whole).len(), 1, "the damaged chunk may hold other parts of the trace");
     let inspected = ask("/api/inspect");

@@ -110,7 +110,7 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
         return away(move || written(answer::trace(&found), &unread)).await;
     }
     let missing = sentences(&unread);
-    let readable = if missing.is_empty() { "" } else { " in what can be read; " };
+    let readable = if missing.is_empty() { "" } else { " in the readable records; " };
     Err(ApiError::not_found(format!("trace {text} does not exist{readable}{}", missing.join("; "))))
 }
 
