@@ -1,4 +1,4 @@
-//! What an export says of its records: their number, their checksums, and how exact they are.
+//! Totals of an export: the number of its records, their checksums, and how exact they are.
 
 use tacho_chunk::{Aggregate, Aggregation};
 
@@ -9,14 +9,14 @@ use crate::units;
 /// Parameter that makes a request over all records continue where some cannot be read.
 pub const ALLOW_DAMAGED: &str = "allow_damaged";
 
-/// Largest difference between the stored and the recorded samples of a series. 0 without a lossy rule.
+/// Largest difference between the stored and the recorded samples of a series; 0 without a lossy rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
-    /// In the unit of the values; infinite where a share of an infinity is allowed.
+    /// In the unit of the values; infinite if the bound is relative and a value is infinite.
     #[serde(with = "float")]
     pub value: f64,
     pub time_ns: u64,
-    /// Values that stand for all that were recorded in a step of time.
+    /// How values are aggregated: each represents all values of a time step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinned: Option<Thinned>,
 }
@@ -34,20 +34,20 @@ impl Bounds {
     }
 }
 
-/// What was read so far.
+/// Totals of the records read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Totals {
     /// With at least one record.
     pub series: u64,
-    /// Of these, those that are not exact.
+    /// Number of these series with inexact values or times.
     pub lossy: u64,
-    /// The widest of all series.
+    /// The largest of all series.
     pub bounds: Bounds,
     pub samples: Tally,
     pub entries: Tally,
 }
 
-/// What each value is of all that were recorded in its step: their average, most often.
+/// The aggregate of all values of a step, mostly the average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Thinned {
     #[serde(with = "name")]
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_told_as_a_person_says_it() {
+    fn thinned_values_are_described_in_words() {
         for (how, step, said) in [
             (Aggregate::Avg, 3_600_000_000_000, "averages of 1 h"),
             (Aggregate::Max, 300_000_000_000, "maxima of 5 min"),

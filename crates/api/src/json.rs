@@ -1,4 +1,5 @@
-//! JSON as Prometheus writes it: numbers as text, times as seconds with milliseconds; and numbers for which JSON has no form.
+//! JSON in the notation of Prometheus: numbers as text, times as seconds with milliseconds; and numbers that JSON
+//! cannot express.
 
 use serde_json::{Value, json};
 use tacho_model::Timestamp;
@@ -19,7 +20,7 @@ pub fn number(v: f64) -> String {
     }
 }
 
-/// Nanoseconds as seconds, rounded down to whole milliseconds as Prometheus gives them.
+/// Nanoseconds as seconds, rounded down to whole milliseconds as in Prometheus.
 pub fn seconds(at: Timestamp) -> Value {
     let ms = at.div_euclid(1_000_000);
     if ms % 1_000 == 0 { json!(ms / 1_000) } else { json!(milliseconds_as_seconds(ms)) }
@@ -30,13 +31,13 @@ fn milliseconds_as_seconds(ms: i64) -> f64 {
     ms as f64 / 1e3
 }
 
-/// A member's value as a person writes it: texts without quotes.
+/// A member's value as text: strings without quotes.
 pub fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A member that is a float: a number, or, where JSON has none for it, one of the texts `NaN`, `+Inf` and `-Inf`. `null`, as
-/// older versions wrote all of these, is read as an infinity: something that is not known to have a bound.
+/// A member that is a float: a number, or one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote all three
+/// as `null`, which is read as an infinity: the value of an unknown bound.
 pub mod float {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
     use serde_json::{Value, json};
@@ -45,7 +46,7 @@ pub mod float {
         if v.is_finite() { json!(v) } else { json!(super::number(v)) }
     }
 
-    /// The inverse of [`value`]; `None` of what is no float.
+    /// The inverse of [`value`]; `None` if the member is not a float.
     pub fn read(value: &Value) -> Option<f64> {
         match value {
             Value::Number(number) => number.as_f64(),
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_come_back_whatever_they_are() {
+    fn all_floats_round_trip() {
         #[derive(serde::Serialize, serde::Deserialize)]
         struct Member(#[serde(with = "float")] f64);
         for (v, text) in [

@@ -1,4 +1,4 @@
-//! What the server and its clients share: shapes of JSON, parameters, times, amounts as text.
+//! Shared by the server and its clients: JSON structures, parameters, times, amounts as text.
 //!
 //! No HTTP, no command line: `crates/server` and `crates/cli` use it.
 

@@ -1,16 +1,16 @@
-//! What of a text may reach a terminal? Names come from programs and machines that may mean no good: an escape sequence in one
-//! would clear the screen, and a line break would pretend to be a line of ours.
+//! Escapes texts before they are printed to a terminal. Names come from other programs and machines, which may be
+//! hostile: an escape sequence could clear the screen, and a line break could imitate a line of this program.
 
-/// The text on one line: what a terminal would not show but obey stands escaped in it, as `\n` and `\u{1b}`.
+/// The text on one line: characters that a terminal would interpret are escaped, such as `\n` and `\u{1b}`.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_obeyed(c) { out.extend(c.escape_default()) } else { out.push(c) }
+        if is_interpreted(c) { out.extend(c.escape_default()) } else { out.push(c) }
     }
     out
 }
 
-/// As [`printable`], of a text that may have lines and tabs.
+/// As [`printable`], but line breaks and tabs are kept.
 pub fn printable_lines(text: &str) -> String {
     let kept = |part: &str| {
         let cells: Vec<String> = part.split('\t').map(printable).collect();
@@ -20,8 +20,8 @@ pub fn printable_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Control characters, what separates lines, and what changes the direction of what follows (Unicode Standard Annex 9, 2).
-fn is_obeyed(c: char) -> bool {
+/// Control characters, line separators, and characters that change the direction of text (Unicode Standard Annex 9, 2).
+fn is_interpreted(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown() {
+    fn control_characters_are_escaped() {
         for (text, line, lines) in [
             ("shop größe 漢 🚀", "shop größe 漢 🚀", "shop größe 漢 🚀"),
             ("\u{1b}[2Jclear", "\\u{1b}[2Jclear", "\\u{1b}[2Jclear"),

@@ -1,12 +1,12 @@
-//! Which series did a store refuse, and why? Its reasons are texts: `series a{id="x"}: limit of 3 series is reached`.
+//! Summarises the series that a store refused. Its reasons are texts: `series a{id="x"}: limit of 3 series is reached`.
 
-/// Characters of a series that a message shows.
+/// Limit on the characters of a series in a message.
 const SERIES_CHARS_MAX: usize = 200;
 
-/// What a reason begins with (`tacho_store`, index/admission.rs).
+/// The beginnings of reasons (`tacho_store`, index/admission.rs).
 const REASONS: [&str; 2] = [": limit of ", ": label \""];
 
-/// The series, and the reason without what is of this series only; no series where the text is another one.
+/// The series, and the reason without details of this series. No series if the text has another form.
 pub fn parts(text: &str) -> (&str, &str) {
     // `label "id" has 4 values, at most 4 are allowed (new: "x")`
     let why = text.rsplit_once(" (new: ").map_or(text, |(why, _)| why);
@@ -17,7 +17,7 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// As much of a series as a message has room for.
+/// A series, cut to the limit of a message.
 pub fn cut(series: &str) -> String {
     match series.char_indices().nth(SERIES_CHARS_MAX) {
         Some((end, _)) => format!("{}...", series.get(..end).unwrap_or(series)),
@@ -26,7 +26,7 @@ pub fn cut(series: &str) -> String {
 }
 
 /// Each reason once, with its series before it.
-pub fn told<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub fn summaries<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut out: Vec<(&str, Vec<String>)> = Vec::new();
     for (series, why) in texts.map(parts) {
         let place = match out.iter().position(|(known, _)| *known == why) {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_told_once_with_its_series() {
+    fn each_reason_is_listed_once_with_its_series() {
         let long = format!("a{{x=\"{}\"}}", "y".repeat(300));
         for (texts, expect) in [
             (
@@ -78,7 +78,7 @@ mod tests {
                 vec![format!("series {}...: limit of 3 series is reached", long.get(..200).unwrap())],
             ),
         ] {
-            assert_eq!(told(texts.iter().map(String::as_str)), expect);
+            assert_eq!(summaries(texts.iter().map(String::as_str)), expect);
         }
     }
 }

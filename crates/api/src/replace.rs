@@ -4,12 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The file may still be the old one after the machine has lost its power.
+/// The file may still be the old one after a power failure.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, OpenOptions::new(), |_| Ok(()))
 }
 
-/// As [`replace`], with options for the new file, and `settle` before it takes the place of the old one.
+/// As [`replace`], with options for the new file; `settle` runs before it replaces the old one.
 pub fn replace_with(
     path: &Path,
     bytes: &[u8],

@@ -1,8 +1,8 @@
-//! How mistakes in settings are described, by the server and by the command line.
+//! Messages about errors in settings, for the server and the command line.
 
 use std::ops::Range;
 
-/// What is expected where a setting is a number. Bytes have no unit either.
+/// The expected form of a numeric setting. Bytes have no unit either.
 pub const WHOLE_NUMBER: &str = "a whole number from 0 without a unit";
 
 /// A mistake in the TOML `text` in one line: its line number, that line, and `message`. `span` is in bytes of `text`.

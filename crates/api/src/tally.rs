@@ -1,8 +1,8 @@
-//! How many records are these, and are they the same as those?
+//! Counts and checksums of records, to compare two sets of records.
 //!
-//! The checksum is the sum, modulo 2^64, of the XXH3-64 of each record with its series, time and value: whatever the
-//! order in which records are met, equal sets have equal sums. A sum of good hashes is not proof against an adversary;
-//! it is one against loss, doubling and rounding.
+//! The checksum is the sum, modulo 2^64, of the XXH3-64 of each record with its series, time and value: independent of
+//! the order of records, so equal sets have equal sums. The sum detects loss, duplicates and rounding, but not
+//! manipulation by an adversary.
 
 use serde::{Deserialize, Serialize};
 use tacho_model::{Body, Entry, Sample, SeriesId, Timestamp, Value};
@@ -16,24 +16,24 @@ pub struct Tally {
     pub sum: u64,
 }
 
-/// What a store holds of a series, and from when on it would.
+/// The records of a series in a store, and the start of its retention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     #[serde(flatten)]
     pub tally: Tally,
-    /// `None`: whatever its time.
+    /// `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
 }
 
-/// How long records are kept, ns, and the time before which they have had theirs.
+/// Retention, ns, and the time before which records are expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
     pub keep_ns: u64,
     pub before: Timestamp,
 }
 
-/// What a hash begins with.
+/// Prefix of the hashed bytes.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Form {
@@ -64,14 +64,14 @@ impl Tally {
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
-    /// What was added after `before`.
+    /// The records added after `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self { count: self.count - before.count, sum: self.sum.wrapping_sub(before.sum) }
     }
 }
 
-/// What one entry adds to the sum.
+/// The hash of one entry.
 pub fn entry_hash(id: SeriesId, entry: &Entry) -> u64 {
     let form = match entry.body {
         Body::Text(_) => Form::Text,
@@ -81,7 +81,7 @@ pub fn entry_hash(id: SeriesId, entry: &Entry) -> u64 {
     xxh3_64_with_seed(entry.body.as_bytes(), place)
 }
 
-/// What one sample adds to the sum.
+/// The hash of one sample.
 pub fn sample_hash(id: SeriesId, sample: &Sample) -> u64 {
     let (form, bits) = match sample.value {
         Value::F64(value) => (Form::F64, value.to_bits()),
@@ -99,7 +99,7 @@ fn head(id: SeriesId, form: Form, at: Timestamp, bits: u64) -> [u8; 33] {
     out
 }
 
-/// JSON has no 64-bit integers that everybody reads.
+/// As text: not all JSON parsers read 64-bit integers exactly.
 mod hexadecimal {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_does_not_matter_and_everything_else_does() {
+    fn the_checksum_depends_on_everything_but_the_order() {
         let id = SeriesId(7);
         let sample = |at, value| Sample { at, value };
         let tally = |list: &[Sample]| {

@@ -1,4 +1,4 @@
-//! How does a person read this number? Three significant digits and a unit.
+//! Amounts as text: three significant digits and a unit.
 
 /// `412 ns`, `3.07 µs`, `12.3 ms`, `1.20 s`, `3 min 5 s`.
 pub fn duration(ns: u64) -> String {
@@ -12,7 +12,7 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// As rules are written: `30 d`, `12 h`; what is neither as a duration.
+/// In the notation of rules: `30 d`, `12 h`; other durations as by [`duration`].
 pub fn days(ns: u64) -> String {
     const HOUR_NS: u64 = 3_600_000_000_000;
     match ns {

@@ -12,7 +12,7 @@ pub enum Fault {
     NoProcess { pid: u32 },
     #[error("process {pid} ({}) belongs to user {uid}", printable(.name))]
     Foreign { pid: u32, name: String, uid: u32 },
-    #[error("this user may not look into process {pid} ({})", printable(.name))]
+    #[error("this user may not inspect process {pid} ({})", printable(.name))]
     Closed { pid: u32, name: String },
     #[error("process {pid} ({}) is not a Java program", printable(.name))]
     NoJvm { pid: u32, name: String },
@@ -20,7 +20,7 @@ pub enum Fault {
     OpenJ9 { pid: u32, name: String },
     #[error("process {pid} has the agent already")]
     HasAgent { pid: u32 },
-    #[error("process {pid} takes no agents: it was started with -XX:+DisableAttachMechanism")]
+    #[error("process {pid} accepts no agents: it was started with -XX:+DisableAttachMechanism")]
     Disabled { pid: u32 },
     #[error("process {pid} runs on Java {}, the agent needs {JAVA_LEAST} or later", printable(.version))]
     TooOld { pid: u32, version: String },
@@ -36,7 +36,7 @@ pub enum Fault {
         "the /tmp of process {pid} is a symbolic link in its own mount namespace, which tacho does not follow"
     )]
     LinkedTmp { pid: u32 },
-    #[error("process {pid} does not listen to signals (SIGQUIT): it is starting or ending")]
+    #[error("process {pid} does not handle SIGQUIT: it is starting or ending")]
     NotReady { pid: u32 },
     #[error("process {pid} did not answer within {seconds} s")]
     NoAnswer { pid: u32, seconds: u64 },
@@ -46,8 +46,8 @@ pub enum Fault {
     NotItsOwn { pid: u32, path: PathBuf },
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io { doing: &'static str, path: PathBuf, source: std::io::Error },
-    /// What the JVM says, on one line.
-    #[error("process {pid} does not take the agent: {said}")]
+    /// The message of the JVM, on one line.
+    #[error("process {pid} rejects the agent: {said}")]
     NotTaken { pid: u32, said: String },
 }
 
@@ -56,7 +56,7 @@ impl Fault {
     pub fn brief(&self) -> &'static str {
         match self {
             Self::Foreign { .. } => "another user's",
-            Self::Closed { .. } => "closed to this user",
+            Self::Closed { .. } => "not accessible to this user",
             Self::OpenJ9 { .. } => "OpenJ9",
             Self::HasAgent { .. } => "has the agent",
             Self::Disabled { .. } => "attaching is disabled",
@@ -67,12 +67,12 @@ impl Fault {
             Self::Busy { .. } => "is being attached to",
             Self::NotReady { .. } | Self::NoAnswer { .. } | Self::Refused { .. } => "does not answer",
             Self::LinkedTmp { .. } | Self::NotItsOwn { .. } | Self::Io { .. } | Self::NotTaken { .. } => {
-                "does not take it"
+                "rejects the agent"
             }
         }
     }
 
-    /// What to do about it.
+    /// The hint for the user.
     pub fn hint(&self) -> Option<String> {
         let with_javaagent = "start the program with -javaagent:tachograph-agent.jar instead";
         let hint = match self {

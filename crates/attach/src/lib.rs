@@ -45,11 +45,11 @@ impl Jvm {
     pub fn find(pid: u32) -> Result<Self, Fault> {
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid })?;
         let name = title(&process);
-        if !process.is_open_to_us() {
+        if !process.is_accessible() {
             return Err(Fault::Foreign { pid, name, uid: process.uid });
         }
         match process.machine() {
-            Some(Machine::HotSpot { tells }) => Ok(Self::of(process, tells)),
+            Some(Machine::HotSpot { has_perf_data }) => Ok(Self::of(process, has_perf_data)),
             Some(Machine::OpenJ9) => Err(Fault::OpenJ9 { pid, name }),
             Some(Machine::None) => Err(Fault::NoJvm { pid, name }),
             None => Err(Fault::Closed { pid, name }),
@@ -70,10 +70,11 @@ impl Jvm {
         found.filter(is_listed).collect()
     }
 
-    /// `tells`: it has a performance data file.
-    fn of(process: Process, tells: bool) -> Self {
-        let told = tells.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
-        let PerfData { command, version, takes_agents } = told.unwrap_or_default();
+    /// `has_perf_data`: whether it has a performance data file.
+    fn of(process: Process, has_perf_data: bool) -> Self {
+        let perf_data =
+            has_perf_data.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
+        let PerfData { command, version, takes_agents } = perf_data.unwrap_or_default();
         let version = version.or_else(|| process.java_version());
         let arguments = process.arguments();
         let is_disabled = match takes_agents {
@@ -108,7 +109,7 @@ impl Jvm {
         self.process.has_thread(AGENT_THREAD)
     }
 
-    /// The first word of the command, without the folder.
+    /// The first word of the command, without the directory.
     pub fn main(&self) -> &str {
         main(&self.command)
     }
@@ -141,12 +142,12 @@ fn has_option(option: &str, arguments: &[String], variable: impl Fn(&str) -> Opt
     arguments[..end].iter().any(|word| word == option) || OPTIONS_VARIABLES.iter().any(in_variable)
 }
 
-/// Main class or jar, and what follows, of a command line.
+/// Main class or jar, and its arguments, of a command line.
 fn program(arguments: &[String]) -> Option<String> {
     Some(arguments.get(program_at(arguments)?..)?.join(" "))
 }
 
-/// Where the program is on a command line; at its end where `-jar` has nothing behind it.
+/// Position of the main class or jar on a command line; the end if nothing follows `-jar`.
 fn program_at(arguments: &[String]) -> Option<usize> {
     const WITH_VALUE: [&str; 13] = [
         "-cp",

@@ -33,7 +33,7 @@ use crate::{Fault, Process};
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
 /// Timeout for a JVM that has just started to handle SIGQUIT and to support agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);
-/// Its response in place of loading an agent before its modules are initialized.
+/// The JVM's response to a request to load an agent before its modules are initialized.
 const NOT_READY: &str = "java.lang.NullPointerException";
 const PAUSE: Duration = Duration::from_millis(20);
 /// Timeout for loading: the agent transforms all classes that it watches.
@@ -75,7 +75,7 @@ fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), F
     if answer.is_empty() {
         return Err(Fault::Refused { pid: process.pid });
     }
-    judge(&answer).map_err(|said| Fault::NotTaken { pid: process.pid, said })
+    check_response(&answer).map_err(|said| Fault::NotTaken { pid: process.pid, said })
 }
 
 fn ask(stream: &mut UnixStream, request: &[u8]) -> io::Result<String> {
@@ -88,7 +88,7 @@ fn ask(stream: &mut UnixStream, request: &[u8]) -> io::Result<String> {
 }
 
 /// The first line is the status of the command, the rest its output; on success `return code:` and that of the agent.
-fn judge(answer: &str) -> Result<(), String> {
+fn check_response(answer: &str) -> Result<(), String> {
     let (code, said) = answer.split_once('\n').unwrap_or((answer, ""));
     let said = said.trim();
     let agent = said.lines().last().and_then(|line| line.strip_prefix("return code:")).map(str::trim);
@@ -277,7 +277,7 @@ mod tests {
             ("-1\nreturn code: 0\n".to_owned(), Some("return code: 0")),
             (format!("-1\n{long}"), Some(cut.as_str())),
         ] {
-            assert_eq!(judge(&answer).err().as_deref(), expect, "{answer:?}");
+            assert_eq!(check_response(&answer).err().as_deref(), expect, "{answer:?}");
         }
     }
 

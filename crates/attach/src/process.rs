@@ -14,7 +14,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const SIGQUIT: u32 = 3;
 /// Position of the field in /proc/PID/stat after the name, which is the second field.
 const STARTED_AT: usize = 22 - 3;
-/// Folders between `libjvm.so` and the home of its JDK, at most: Java 8 has `jre/lib/amd64/server`.
+/// Limit on the directories between `libjvm.so` and the home of its JDK: Java 8 has `jre/lib/amd64/server`.
 const HOME_DEPTH_MAX: usize = 5;
 
 /// A process, as it was when it was found.
@@ -34,12 +34,12 @@ pub struct Process {
     pub is_stopped: bool,
 }
 
-/// What a process runs on.
+/// The kind of JVM of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Machine {
-    /// `tells`: it keeps a file for [`super::perf_data`].
+    /// `has_perf_data`: it has a performance data file ([`super::perf_data`]).
     HotSpot {
-        tells: bool,
+        has_perf_data: bool,
     },
     OpenJ9,
     None,
@@ -95,7 +95,7 @@ impl Process {
         Path::new("/proc").join(self.pid.to_string()).join(name)
     }
 
-    /// A path of the process' own view of the file system, seen from here.
+    /// The path here of a path in the process's mount namespace.
     pub fn seen(&self, path: &Path) -> PathBuf {
         self.file("root").join(path.strip_prefix("/").unwrap_or(path))
     }
@@ -103,21 +103,22 @@ impl Process {
     /// Its /tmp, where HotSpot keeps its files, independent of environment variables.
     ///
     /// # Errors
-    /// When it is a link in another file system: followed from here, it would lead into ours.
+    /// If it is a link in another mount namespace: followed from here, it would lead into the namespace of this
+    /// program.
     pub fn tmp(&self) -> Result<PathBuf, Fault> {
-        self.tmp_at(self.seen(Path::new("/tmp")), self.has_our_root())
+        self.tmp_at(self.seen(Path::new("/tmp")), self.shares_root())
     }
 
-    fn tmp_at(&self, seen: PathBuf, has_our_root: bool) -> Result<PathBuf, Fault> {
+    fn tmp_at(&self, seen: PathBuf, shares_root: bool) -> Result<PathBuf, Fault> {
         match fs::symlink_metadata(&seen) {
-            Ok(file) if file.is_symlink() && !has_our_root => Err(Fault::LinkedTmp { pid: self.pid }),
+            Ok(file) if file.is_symlink() && !shares_root => Err(Fault::LinkedTmp { pid: self.pid }),
             Ok(_) if seen.is_dir() => Ok(seen),
             // The root of a process with more rights than ours is not readable.
             _ => Ok("/tmp".into()),
         }
     }
 
-    fn has_our_root(&self) -> bool {
+    fn shares_root(&self) -> bool {
         is_same_file(Path::new("/"), &self.seen(Path::new("/")))
     }
 
@@ -130,7 +131,7 @@ impl Process {
     }
 
     /// Whether this user has full access to it.
-    pub fn is_open_to_us(&self) -> bool {
+    pub fn is_accessible(&self) -> bool {
         let us = rustix::process::geteuid();
         us.is_root() || us.as_raw() == self.uid
     }
@@ -210,12 +211,12 @@ fn machine(maps: &str) -> Machine {
     let has = |file: &str| maps.contains(file);
     match () {
         () if has("/libj9vm") => Machine::OpenJ9,
-        () if has("/libjvm.so") => Machine::HotSpot { tells: has("/hsperfdata_") },
+        () if has("/libjvm.so") => Machine::HotSpot { has_perf_data: has("/hsperfdata_") },
         () => Machine::None,
     }
 }
 
-/// Where the JVM itself is, from /proc/PID/maps.
+/// The path of the JVM's library, from /proc/PID/maps.
 fn library(maps: &str) -> Option<&Path> {
     let line = maps.lines().find(|line| line.ends_with("/libjvm.so"))?;
     Some(Path::new(&line[line.find('/')?..]))
@@ -266,7 +267,7 @@ mod tests {
         SigIgn:\t0000000000000000\nSigCgt:\t2000000181005ccf\n";
 
     #[test]
-    fn a_status_says_who_it_is() {
+    fn user_and_ids_are_read_from_the_status() {
         let parse = |status: &str| Process::parse(status, 9);
         let (handles_sigquit, is_stopped) = (true, false);
         let expect =
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_began_when_its_stat_says() {
+    fn the_start_time_is_read_from_stat() {
         let fields =
             "S 1 1 1 0 -1 4194304 98 0 0 0 0 0 0 0 20 0 1 0 8372113 3182592 187 18446744073709551615";
         for name in ["java", "a b", "x) S 1 1 (y", ""] {
@@ -317,14 +318,14 @@ mod tests {
         let (folder, link) = (directory.path().join("tmp"), directory.path().join("link"));
         fs::create_dir(&folder).unwrap();
         std::os::unix::fs::symlink(&folder, &link).unwrap();
-        for (seen, has_our_root, expect) in [
+        for (seen, shares_root, expect) in [
             (&folder, true, Some(folder.as_path())),
             (&folder, false, Some(&folder)),
             (&link, true, Some(&link)),
             (&link, false, None),
             (&directory.path().join("gone"), false, Some(Path::new("/tmp"))),
         ] {
-            let found = this.tmp_at(seen.clone(), has_our_root);
+            let found = this.tmp_at(seen.clone(), shares_root);
             let is_linked = matches!(found, Err(Fault::LinkedTmp { .. }));
             assert_eq!((found.ok().as_deref(), is_linked), (expect, expect.is_none()), "{}", seen.display());
         }
@@ -350,27 +351,30 @@ mod tests {
     }
 
     #[test]
-    fn this_process_shows_itself() {
+    fn the_facts_of_this_process_are_found() {
         let this = Process::find(std::process::id()).expect("it is there");
         assert_eq!(this.pid, std::process::id());
-        assert!(this.is_open_to_us() && this.shares_network());
+        assert!(this.is_accessible() && this.shares_network());
         assert_eq!(this.machine(), Some(Machine::None));
         assert_eq!(this.variable("PATH"), std::env::var("PATH").ok());
         assert_eq!(this.arguments(), std::env::args().collect::<Vec<_>>());
         assert!(this.has_thread(&this.name()) && !this.has_thread("no such thread"));
         assert!(Process::all().contains(&this.pid));
         assert_eq!(Process::find(u32::MAX), None);
-        assert!(this.has_our_root());
+        assert!(this.shares_root());
         assert_eq!(this.tmp().unwrap(), this.seen(Path::new("/tmp")));
     }
 
     #[test]
-    fn a_jvm_is_known_by_its_library() {
+    fn a_jvm_is_recognised_by_its_library() {
         let line = |file: &str| format!("7f00-7f01 r-xp 00000000 fe:00 12 {file}\n");
         for (files, expect) in [
             (&["/usr/lib/libc.so.6"][..], Machine::None),
-            (&["/opt/jdk/lib/server/libjvm.so"], Machine::HotSpot { tells: false }),
-            (&["/opt/jdk/lib/server/libjvm.so", "/tmp/hsperfdata_a/7"], Machine::HotSpot { tells: true }),
+            (&["/opt/jdk/lib/server/libjvm.so"], Machine::HotSpot { has_perf_data: false }),
+            (
+                &["/opt/jdk/lib/server/libjvm.so", "/tmp/hsperfdata_a/7"],
+                Machine::HotSpot { has_perf_data: true },
+            ),
             (&["/opt/j9/lib/j9vm/libjvm.so", "/opt/j9/lib/default/libj9vm29.so"], Machine::OpenJ9),
         ] {
             let maps: String = files.iter().map(|file| line(file)).collect();
@@ -378,7 +382,7 @@ mod tests {
         }
     }
     #[test]
-    fn a_jdk_says_its_version() {
+    fn the_version_is_read_from_the_release_file() {
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().join("a jdk");
         fs::create_dir_all(home.join("lib/server")).unwrap();

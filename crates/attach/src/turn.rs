@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Turn(#[expect(dead_code, reason = "the lock is held as long as the file is open")] OwnedFd);
 
 impl Turn {
-    /// Waits for the present holder. What was read about the process before may have changed by then.
+    /// Waits for the present holder. Facts read about the process before may have changed in the meantime.
     ///
     /// # Errors
     /// When the process does not exist, or the present holder does not finish in time.

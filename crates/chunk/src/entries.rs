@@ -43,7 +43,7 @@ const fn form(body: &Body) -> u64 {
     }
 }
 
-/// Decodes what [`encode_entries`] wrote.
+/// Decodes the output of [`encode_entries`].
 pub(crate) fn decode(header: &Header, mut columns: Columns<'_>) -> Result<Vec<Entry>, Error> {
     let at = columns.i64(Role::At, header.count)?;
     let forms = columns.u64(Role::Form, header.count)?;

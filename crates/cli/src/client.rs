@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Timeout of a request: longer than the server's own limit.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
-/// One server; every request has a connection of its own, but for those of a [`Connection`].
+/// One server. Every request has its own connection, except those of a [`Connection`].
 pub struct Client {
     /// `HOST:PORT`.
     authority: String,
@@ -68,7 +68,7 @@ impl Client {
     async fn send(&self, method: Method, path: &str) -> Result<String, Failure> {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path)).await {
             Ok(Ok((status, text))) if status.is_success() => Ok(text),
-            Ok(Ok((status, text))) => Err(asked_wrongly(status, refused(status, &text))),
+            Ok(Ok((status, text))) => Err(with_usage_code(status, refused(status, &text))),
             Ok(Err(failure)) => Err(failure),
             Err(_) => {
                 Err(Failure::new(format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.authority)))
@@ -110,7 +110,7 @@ impl Client {
         let response = connection.request(Method::GET, path, Bytes::new()).await?;
         let status = response.status();
         if !status.is_success() {
-            return Err(asked_wrongly(status, refused(status, &connection.text(response).await?)));
+            return Err(with_usage_code(status, refused(status, &connection.text(response).await?)));
         }
         Ok(Stream { authority: self.authority.clone(), body: response.into_body(), _connection: connection })
     }
@@ -128,7 +128,7 @@ impl Stream {
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|e| {
-                Failure::new(format!("{} ended its answer early: {e}", self.authority))
+                Failure::new(format!("{} ended its response early: {e}", self.authority))
                     .hint("its log says why")
             })?;
             if let Ok(data) = frame.into_data() {
@@ -195,8 +195,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// 400 means that an argument of the command is wrong, as a selector that cannot be parsed.
-fn asked_wrongly(status: StatusCode, failure: Failure) -> Failure {
+/// 400 means that an argument of the command is wrong, such as a selector that cannot be parsed.
+fn with_usage_code(status: StatusCode, failure: Failure) -> Failure {
     if status == StatusCode::BAD_REQUEST { failure.into_usage() } else { failure }
 }
 
@@ -209,7 +209,7 @@ fn refused(status: StatusCode, body: &str) -> Failure {
     }
 }
 
-/// `path?name=value&...` of the parameters that are there, percent-encoded (RFC 3986).
+/// `path?name=value&...` of the given parameters, percent-encoded (RFC 3986).
 pub fn path<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
     let mut out = path.to_owned();
     for (name, value) in params {

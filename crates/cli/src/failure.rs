@@ -1,18 +1,18 @@
-//! How a command fails: one line that says what, one that says what to do, and a code for scripts.
+//! How a command fails: one line with the error, one with a hint, and an exit code for scripts.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use tacho_api::printable::printable_lines;
 
-/// Exit codes, in the manner of `grep` and `curl`: 0 done, 1 failed, 2 used wrongly, 3 done but for a part.
+/// Exit codes, in the manner of `grep` and `curl`: 0 done, 1 failed, 2 wrong arguments, 3 partly done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// It was tried and did not work.
+    /// The command was tried and failed.
     Failed = 1,
-    /// It was not tried: settings or arguments are wrong. Also what clap exits with.
+    /// The command was not tried: settings or arguments are wrong. Also the exit code of clap.
     Usage = 2,
-    /// It is done, but for records that were broken or refused.
+    /// The command is done, except for broken or refused records.
     Partly = 3,
 }
 
@@ -47,7 +47,7 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// What went wrong, without what to do.
+    /// The error without the hint.
     pub fn message(&self) -> &str {
         &self.message
     }

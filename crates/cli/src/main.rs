@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 
 use command::Cli;
 
-// First: the others write with its macros.
+// First, because the other modules use its macros.
 #[macro_use]
 mod terminal;
 
@@ -18,7 +18,7 @@ mod failure;
 mod signal;
 mod svg;
 
-/// The C library's keeps what a peak took (docs/adr/0009-allocator.md).
+/// The allocator of the C library does not return the memory of a peak (docs/adr/0009-allocator.md).
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -26,7 +26,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let ended = match Cli::try_parse() {
         Ok(cli) => command::run(cli),
-        // Help and the version, asked for or not.
+        // Help and version, whether requested or printed because of an error.
         Err(said) if !said.use_stderr() => said.exit(),
         Err(said) if said.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => said.exit(),
         Err(mistake) => Err(command::mistake(&mistake)),

@@ -1,6 +1,6 @@
 //! A scatter plot as SVG 1.1: two logarithmic axes, points in series, a line through the best of them.
 //!
-//! Written by hand: no styles but attributes, so that any viewer and any page shows it alike.
+//! Written by hand: attributes only and no styles, so that all viewers and pages show the same.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ pub struct Series<'a> {
 pub struct Point {
     pub x: f64,
     pub y: f64,
-    /// Said when the pointer rests on it.
+    /// The tooltip.
     pub title: String,
 }
 
@@ -24,7 +24,7 @@ pub struct Scatter<'a> {
     pub series: Vec<Series<'a>>,
     /// Points of the line, in its order.
     pub line: Vec<(f64, f64)>,
-    /// The point with a ring around it, and what is said beside it.
+    /// The point with a ring around it, and its label.
     pub chosen: Option<((f64, f64), &'a str)>,
 }
 

@@ -113,7 +113,7 @@ fn a_failed_attach_reports_the_reason() {
     let Some(java) = Java::new() else { return };
     let disabled = "-XX:+DisableAttachMechanism";
     let takes_none =
-        "takes no agents: it was started with -XX:+DisableAttachMechanism\nhint: start the program with";
+        "accepts no agents: it was started with -XX:+DisableAttachMechanism\nhint: start the program with";
     let tools = |options| ("JAVA_TOOL_OPTIONS", options);
     let (options, none) = ("-XX:-UsePerfData -XX:+DisableAttachMechanism", ("NO_SUCH", ""));
     for (version, options, variable, settings, expect) in [
@@ -125,7 +125,7 @@ fn a_failed_attach_reports_the_reason() {
             &["-XX:-EnableDynamicAgentLoading"],
             none,
             "samplers=false",
-            "does not take the agent: Dynamic agent loading is not enabled.",
+            "rejects the agent: Dynamic agent loading is not enabled.",
         ),
         (
             25,
@@ -146,7 +146,7 @@ fn a_failed_attach_reports_the_reason() {
     let mut program = java.start(17, &[], &[]);
     program.stop();
     let (code, _, stderr) = attach(&java, &program.pid(), &[]);
-    program.go_on();
+    program.resume();
     let said = format!("error: process {0} is stopped (SIGSTOP)\nhint: `kill -CONT {0}`", program.pid());
     assert!(code == Some(1) && stderr.starts_with(&said), "{stderr}");
     program.check();
@@ -213,7 +213,7 @@ fn root_attaches_to_programs_of_other_users() {
     let (code, stdout, stderr) = run(&args);
     if std::fs::read(format!("/proc/{}/maps", theirs.pid())).is_err() {
         let said = format!(
-            "error: this user may not look into process {} (late.Loop)\nhint: root needs the capability CAP_SYS_PTRACE\n",
+            "error: this user may not inspect process {} (late.Loop)\nhint: root needs the capability CAP_SYS_PTRACE\n",
             theirs.pid()
         );
         assert_eq!((code, stdout.as_str(), stderr), (Some(1), "", said));

@@ -69,7 +69,7 @@ fn a_full_body_budget_refuses_requests_until_it_is_released() {
     }
     // As many as fit, except for some refused while they grew concurrently; then small ones take the rest.
     let mut held: Vec<TcpStream> = (0..BODIES).map(|_| stalled(at, BODY_BYTES - 1)).collect();
-    wait_for("the room to be taken", || {
+    wait_for("the budget to be used up", || {
         held.push(stalled(at, 1));
         (ask("line").status == 503).then_some(())
     });

@@ -151,7 +151,7 @@ fn a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
-fn empty_results_say_what_was_asked() {
+fn empty_results_name_the_searched_range() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let url = server.url();
@@ -217,8 +217,7 @@ fn deletions_report_what_they_remove() {
     assert_eq!((code, stderr.matches("error:").count(), stderr.lines().count()), (Some(2), 1, 1), "{stderr}");
     let merge = || run(&["merge", "--server", &server.url()]);
     assert_eq!(merge().0, Some(0));
-    let nothing =
-        "nothing to do: no small chunks are left to merge, and what was deleted takes no space any more\n";
+    let nothing = "nothing to do: there are no small chunks, and no deleted records that take space\n";
     assert_eq!(merge(), (Some(0), nothing.to_owned(), String::new()));
 }
 
@@ -362,7 +361,7 @@ fn the_environment_names_the_server() {
     assert!(stderr.starts_with("error: cannot reach a server at 127.0.0.1:1"), "{stderr}");
     let (code, _, stderr) = with("", &["inspect"]);
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("hint: give DIR, or a server with --server or TACHO_URL"), "{stderr}");
+    assert!(stderr.contains("hint: name DIR, or a server with --server or TACHO_URL"), "{stderr}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn an_untrusted_clock_is_reported_and_can_be_confirmed() {
     let doubted = || {
         let metrics = server.get("/metrics").text();
         let line = metrics.lines().find(|line| line.starts_with("tacho_clock_doubted ")).map(str::to_owned);
-        line.expect("it is told")
+        line.expect("it is reported")
     };
     let samples = || {
         assert_eq!(server.post("/api/v1/admin/tsdb/clean_tombstones", &[], b"").status, 204);
@@ -69,7 +69,7 @@ fn an_untrusted_clock_is_reported_and_can_be_confirmed() {
     let by = confirmed(server.post(CONFIRM, &[], b"").json());
     assert!((99 * DAY_S..102 * DAY_S).contains(&by), "{by}");
     assert_eq!((ahead(), doubted().as_str()), (0, "tacho_clock_doubted 0"));
-    assert_eq!(samples(), 0, "its time is over");
+    assert_eq!(samples(), 0, "it is expired");
     assert_eq!(confirmed(server.post(CONFIRM, &[], b"").json()), 0, "there is nothing to confirm");
     drop(server);
     // The confirmation survives a restart.

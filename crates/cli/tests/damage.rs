@@ -106,7 +106,7 @@ fn every_response_over_damage_names_series_and_range() {
         assert_eq!(said.len(), 1, "{said:?}");
         let begin = "stored samples of m{host=\"b\"} between 2023-11-14T22:13:20Z and 2023-11-14T22:23:20Z";
         assert!(said[0].starts_with(begin) && said[0].contains(SAYS), "{said:?}");
-        assert_eq!(answer["data"]["result"].as_array().unwrap().len(), 2, "what is left is there");
+        assert_eq!(answer["data"]["result"].as_array().unwrap().len(), 2, "the other samples are returned");
         let elsewhere = format!("/api/v1/query_range?query=m%7Bhost%3D%22a%22%7D&step=60&{SPAN}");
         assert_eq!(ask(&elsewhere)["warnings"], Value::Null);
         assert_eq!(warnings(&ask("/api/v1/query?query=m&time=1700000030")).len(), 1);
@@ -127,9 +127,9 @@ fn every_response_over_damage_names_series_and_range() {
     }
     let lost = server.get(&format!("/api/traces/{TRACE}"));
     assert_eq!(lost.status, 404);
-    assert!(lost.text().contains("in what can be read; stored calls of executions{"), "{}", lost.text());
+    assert!(lost.text().contains("in the readable records; stored calls of executions{"), "{}", lost.text());
     let whole = ask(&format!("/api/traces/{}?start=1700000200", TraceId(TRACE.0 + 1)));
-    assert_eq!(warnings(&whole).len(), 1, "the damaged chunk may hold more of it");
+    assert_eq!(warnings(&whole).len(), 1, "the damaged chunk may hold other parts of the trace");
     let inspected = ask("/api/inspect");
     assert_eq!(warnings(&inspected).len(), 3, "{inspected}");
     assert_eq!(counted(&server, "tacho_chunks_unreadable_total"), 3, "once a row");
@@ -172,7 +172,7 @@ fn reading_everything_fails_or_returns_what_is_readable() {
     assert!(stderr.contains("warning: stored samples of m{host=\"b\"}"), "{stderr}");
     let later = ["--match", "log", "--start", "1700000300", "--format", "csv", "--server", &url];
     let (code, _, stderr) = run(&[&["export", "--only", "entries"], &later[..]].concat());
-    assert_eq!(code, Some(1), "without its header nobody knows where the chunk ends: {stderr}");
+    assert_eq!(code, Some(1), "the end of a chunk without a header is unknown: {stderr}");
 
     for (path, body) in [
         (format!("/api/v1/admin/count?{SELECT_M}"), json!(null)),

@@ -180,7 +180,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         stream.set_nonblocking(false).unwrap();
         waits
     };
-    assert!(asking.iter().any(is_waiting), "it was answered before the last of them");
+    assert!(asking.iter().any(is_waiting), "it was answered before the last of the other requests");
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
     }
@@ -258,7 +258,7 @@ fn silent_and_stalled_connections_do_not_block_others() {
         .flat_map(|at| (0..MOST + 8).map(move |_| sent(at, "")))
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "an idle one has made room");
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "an idle one was closed for it");
     let mut agent = sent(server.records, "");
     let mut hello = Vec::new();
     let pairs = vec![("service".to_owned(), "shop".to_owned())];
@@ -272,7 +272,7 @@ fn silent_and_stalled_connections_do_not_block_others() {
     let stalled = format!("POST /write HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n", server.http);
     let mut held = Vec::new();
     wait_for("a server whose connections are all busy", || {
-        // One whose head was not read yet may have been evicted for another.
+        // A connection whose head was not read yet may have been evicted for another one.
         held.extend((0..MOST / 4).map(|_| sent(server.http, &stalled)));
         (server.get("/api/v1/query?query=1").status == 503).then_some(())
     });

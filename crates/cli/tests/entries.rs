@@ -113,7 +113,7 @@ fn the_command_prints_lines_tables_and_plots() {
 }
 
 #[test]
-fn cardinality_says_which_label_costs_what() {
+fn cardinality_shows_the_cost_of_each_label() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_with(&dir.path().join("data"), &["--selfwatch-seconds", "0"]);
     let lines: Vec<String> = (0..50).map(|n| format!("requests,path=/{n},host=a value=1 1")).collect();

@@ -209,7 +209,11 @@ fn errors_name_the_parameter() {
     fails("/api/graph?format=png", 400, "\"format\"");
     fails("/api/traces/xyz", 400, "\"xyz\" is not 32 hexadecimal digits");
     fails("/api/traces/00000000000000000000000000000000", 400, "32 hexadecimal digits");
-    fails("/api/traces/00000000000000000000000000000009", 404, "there is no trace");
+    fails(
+        "/api/traces/00000000000000000000000000000009",
+        404,
+        "trace 00000000000000000000000000000009 does not exist",
+    );
 }
 
 /// Checks what a command prints about the two requests.
@@ -291,7 +295,7 @@ fn everything(directory: &Path, found: &mut BTreeMap<PathBuf, (SystemTime, Vec<u
 }
 
 #[test]
-fn commands_that_read_a_directory_change_nothing_in_it() {
+fn commands_that_read_a_directory_do_not_change_it() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let dir = data.path().to_str().unwrap();
@@ -357,7 +361,7 @@ fn storage_damage_is_in_status_and_metrics() {
     std::fs::write(data.path().join("chunks/MANIFEST"), "").unwrap();
     let (_, table, _) = support::run(&["inspect", data.path().to_str().unwrap()]);
     assert!(
-        table.starts_with("MANIFEST: damaged, everything else in it is read\n00000001.segment: damaged"),
+        table.starts_with("MANIFEST: damaged, its other parts are read\n00000001.segment: damaged"),
         "{table}"
     );
     let server = Server::start(data.path());

@@ -21,7 +21,7 @@ const SEED: u64 = 7;
 const ATTACK: Duration = Duration::from_secs(6);
 /// Concurrent connections that send slowly.
 const DRIPPING: usize = 40;
-/// Resident memory of an attacked server, debug build: 16 large frames of 4 MiB, as many decoded, and room.
+/// Resident memory of an attacked server, debug build: 16 large frames of 4 MiB, as many decoded ones, and a margin.
 const RESIDENT_BYTES_MAX: u64 = 400 << 20;
 
 type Attack = fn(&Target, &mut Random);
@@ -34,7 +34,7 @@ const ATTACKS: [(&str, Attack); 9] = [
     ("right checksums over nonsense", nonsense),
     ("dictionary floods", dictionary_flood),
     ("http garbage", http_garbage),
-    ("http bodies that never come", http_never),
+    ("http bodies that never arrive", http_never),
     ("snappy bombs", snappy_bomb),
     ("lines of garbage", garbage_lines),
 ];
@@ -83,7 +83,7 @@ fn a_good_client_loses_nothing_among_hostile_ones() {
     assert_eq!(server.stop().code(), Some(0));
 }
 
-/// Sends frame after frame as an agent should; returns the number acknowledged, which is all.
+/// Sends frame after frame like a correct agent; returns the number of frames, all of which were acknowledged.
 fn send_until(at: SocketAddr, over: &AtomicBool) -> u64 {
     let mut agent = Agent::open(at, 1);
     let mut seq = 0;
@@ -254,7 +254,7 @@ fn a_directory_in_use_is_refused_by_name() {
     let (status, log) = Server::try_start(data.path(), &[]).err().expect("a second server does not start");
     assert_ne!(status.code(), Some(0));
     assert!(log.contains(data.path().to_str().unwrap()) && log.contains("process"), "{log}");
-    assert_eq!(first.get("/healthz").status, 200, "the first one does not mind");
+    assert_eq!(first.get("/healthz").status, 200, "the first one continues");
 }
 
 /// The limit on file sizes simulates a full disk: it needs no privileges and can be lifted while the server runs.
@@ -270,8 +270,8 @@ fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     let (acked, last) = send_until_refused(&mut agent);
     assert!(matches!(last, Some(ServerFrame::Error { code: 8, .. })), "{last:?}");
     assert!(acked > 100, "{acked} frames fit");
-    assert_eq!(count("heap", &server), acked * content::SAMPLES, "what was acknowledged can be read");
-    // Longer than a file may be: no room that is left behind the last frame is enough.
+    assert_eq!(count("heap", &server), acked * content::SAMPLES, "acknowledged frames can be read");
+    // Longer than a file may be: it cannot fit behind the last frame.
     let line = format!("line text=\"{}\" {}", "x".repeat(600_000), content::BASE);
     let refused = server.post("/write", &[], line.as_bytes());
     assert!(matches!(refused.status, 500 | 503 | 507), "{}: {}", refused.status, refused.text());
@@ -279,7 +279,7 @@ fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     let pid = server.pid().to_string();
     let lifted = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]).status().unwrap();
     assert!(lifted.success(), "prlimit");
-    let mut agent = support::wait_for("room on the disk", || {
+    let mut agent = support::wait_for("space on the disk", || {
         let mut agent = Agent::open(server.records, 3);
         assert_eq!(agent.welcome.acked, acked);
         agent.send_frames([acked + 1]);
@@ -292,7 +292,7 @@ fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     assert_eq!(count("heap", &server), (acked + 50) * content::SAMPLES);
 }
 
-/// Sends until the server ends it: the last frame acknowledged, and the server's last word.
+/// Sends until the server ends the connection; returns the last acknowledged frame and the server's last frame.
 fn send_until_refused(agent: &mut Agent) -> (u64, Option<ServerFrame>) {
     let mut acked = 0;
     for seq in 1.. {

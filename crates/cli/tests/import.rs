@@ -35,7 +35,7 @@ fn chronix_files_with_broken_rows() {
         [file, "--name-fields", "host,process,-", "--time-zone", "Europe/Berlin", "--rejects", &rejects];
     let (code, outcome, stderr) = place.import(&args);
     assert_eq!(code, Some(3), "{stderr}");
-    assert!(stderr.contains("error: 2 broken rows are left out"), "{stderr}");
+    assert!(stderr.contains("error: 2 broken rows are skipped"), "{stderr}");
     assert!(stderr.contains("as %d.%m.%Y %H:%M:%S%.f in Europe/Berlin; numbers like 1,234.5"), "{stderr}");
     assert!(stderr.contains("row 4, column \"Date\": \"yesterday\" is not a time like"), "{stderr}");
     let broken = "row 5, column \"java.lang:type=Memory/used\": \"1,23\" is not a number";
@@ -142,23 +142,23 @@ fn records_omitted_from_an_export_are_reported() {
         (
             &["--format", "csv"][..],
             "10 samples and 0 entries of 3 series",
-            "warning: 4 entries are left out: a file of",
+            "warning: 4 entries are omitted: a file of",
         ),
         (&["--format", "csv", "--only", "samples"], "10 samples and 0 entries of 3 series", ""),
         (
             &["--format", "csv", "--only", "entries"],
             "0 samples and 3 entries of 1 series",
-            "warning: 1 record does not fit the format and is left out",
+            "warning: 1 record does not fit the format and is omitted",
         ),
         (
             &["--format", "csv", "--end", "1970-01-01T00:00:00.001Z"],
             "2 samples and 0 entries",
-            "warning: 2 entries are left out",
+            "warning: 2 entries are omitted",
         ),
         (
             &["--format", "line"],
             "3 samples and 3 entries of 4 series",
-            "warning: 8 records do not fit the format and are left out",
+            "warning: 8 records do not fit the format and are omitted",
         ),
         (&[], both, ""),
     ] {
@@ -222,7 +222,7 @@ fn repeated_times_are_distinguished_from_loss() {
     let file = place.file("b.csv", b"t,b\n4,1\n6,2\n");
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
     assert_eq!((code, &outcome["verified"]["good"]), (Some(1), &false.into()));
-    assert!(stderr.contains("error: the store does not hold the records that were sent"), "{stderr}");
+    assert!(stderr.contains("error: the records in the store differ from those sent"), "{stderr}");
 }
 
 /// Rows of two series, one of them texts, each row with another time.
@@ -249,7 +249,7 @@ fn interrupt(url: &str, file: &Path, signal: &str) {
     wait_for("an import under way", || Path::new(&checkpoint).exists().then_some(()));
     Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     let status = child.wait().unwrap();
-    assert!(!status.success(), "it was to be broken off, and came to its end");
+    assert!(!status.success(), "it was not interrupted, but completed");
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(signal == "-KILL" || said.contains("hint: the same command resumes there"), "{said}");

@@ -102,7 +102,7 @@ const ODD_FILES: [Case<'_>; 15] = [
         b"time,cpu,state\n1700000000,2,ok\n1700000001,3,ok\n",
         &[],
         3,
-        "left out: column \"state\" holds no numbers: its 2 texts are left out",
+        "column \"state\" holds no numbers: its 2 texts are skipped",
         2,
     ),
     (
@@ -110,7 +110,7 @@ const ODD_FILES: [Case<'_>; 15] = [
         b"time,cpu,state\n1700000000,2,ok\n1700000001,3,ok\n",
         &["--again"],
         3,
-        "error: 2 texts are left out, of a column without numbers",
+        "error: 2 texts are skipped, of a column without numbers",
         2,
     ),
     (

@@ -85,7 +85,7 @@ fn downsampled_values_are_never_taken_for_recorded_ones() {
     let (dir, server) = server(rules, |n| format!("{}", if n % 60 == 30 { 126.5 } else { 100.5 }));
     let path = format!("/api/v1/query_range?query=max_over_time(m[2h])&step=3600&stats=true&{SPAN}");
     let answer = server.get(&path).json();
-    let said = "older samples of these series are averages of 1 h, and not what was recorded";
+    let said = "older samples of these series are averages of 1 h, not the recorded values";
     assert_eq!(answer["infos"], json!([format!("PromQL info: {said}")]), "{answer}");
     assert_eq!(answer["data"]["stats"]["thinned"], json!({ "how": "avg", "step_ns": 3_600_000_000_000u64 }));
     let instant = server.get("/api/v1/query?query=max_over_time(m[1d])&time=1700013600").json();

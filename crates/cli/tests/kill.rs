@@ -1,4 +1,5 @@
-//! Acknowledged means on disk: the real server is killed at random moments, and nothing acknowledged is missing or twice.
+//! Acknowledged means on disk: the real server is killed at random moments, and every acknowledged record exists
+//! exactly once.
 //!
 //! At the same time the server merges all adjacent chunks, deletes on request, and lets a series expire.
 
@@ -25,7 +26,7 @@ use tacho_store::random::Random;
 use tacho_store::{Options, Store};
 
 const SEED: u64 = 14;
-/// Servers killed while they serve, at least and at most, and while they start.
+/// Number of servers killed while they serve, at least and at most, and while they start.
 const KILLS: u32 = 50;
 const KILLS_MAX: u32 = 500;
 const KILLS_AT_START: u32 = 10;
@@ -33,10 +34,10 @@ const KILLS_AT_START: u32 = 10;
 const WINDOW: usize = 48;
 /// Acknowledged frames that are sent again after each reconnect.
 const REPEATED: u64 = 3;
-/// Between two bursts: keeps the amount of data small, not the server idle.
+/// Pause between two bursts: limits the amount of data without leaving the server idle.
 const BREATH: Duration = Duration::from_millis(2);
 
-/// An agent that sends frame after frame, and after a reconnect what was not acknowledged.
+/// An agent that sends frame after frame, and after a reconnect all unacknowledged frames.
 struct Sender {
     session: u128,
     /// Number of the next new frame.
@@ -51,20 +52,20 @@ impl Sender {
         Self { session, next: 1, acked: 0, waiting: VecDeque::new(), reconnects_with_resend: 0 }
     }
 
-    /// Sends until the server is gone, or, where `stop_at` is given, until that many frames are acknowledged.
+    /// Sends until the server has ended or, with `stop_at`, until that many frames are acknowledged.
     fn run(&mut self, at: SocketAddr, stop_at: Option<u64>) {
         let Ok(mut agent) = Agent::connect(at, &agent::hello(self.session)) else { return };
         let acked = agent.welcome.acked;
         assert!(
             acked >= self.acked,
-            "session {}: {} was acknowledged, {acked} is known",
+            "session {}: {} was acknowledged, the server knows {acked}",
             self.session,
             self.acked
         );
         self.acknowledge(acked);
         agent.send(&agent::dictionary(self.session));
         self.reconnects_with_resend += u32::from(!self.waiting.is_empty());
-        // More than necessary: the last known frames are repetitions.
+        // The last known frames are sent again on purpose.
         agent.send_frames(acked.saturating_sub(REPEATED) + 1..=acked);
         agent.send_frames(self.waiting.iter().copied());
         loop {
@@ -145,7 +146,7 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
     check_store(data.path(), &senders, &writer, &deleter);
 }
 
-/// Everything is merged as soon as there are two of it; the server's own series are gone after a second.
+/// Any two adjacent chunks are merged; the server's own series expire after a second.
 const CONFIG: &str = r#"
 merge_rows = 2
 merge_cpu_percent = 100
@@ -160,7 +161,7 @@ match = '{__name__=~".+"}'
 values = 256
 "#;
 
-/// Whether everything that a kill could harm has run often enough.
+/// Whether each operation that a kill could harm has run often enough.
 fn has_done_enough(merges: u64, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) -> bool {
     let resends: u32 = senders.iter().map(|sender| sender.reconnects_with_resend).sum();
     merges >= u64::from(KILLS)
@@ -169,7 +170,7 @@ fn has_done_enough(merges: u64, senders: &[Sender], writer: &HttpWriter, deleter
         && deleter.deleted.len() >= 20
 }
 
-/// How many merges this life of the server has seen so far.
+/// Number of merges since this start of the server.
 fn merges_of(server: &Server) -> u64 {
     let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
     let line = metrics.lines().find(|line| line.starts_with("tacho_merges_total "));
@@ -304,7 +305,7 @@ fn expected_calls(sender: &Sender) -> impl Iterator<Item = Call> {
     })
 }
 
-/// HTTP writers do not send again: what was answered with 204 is there, what was not may be; nothing is there twice.
+/// HTTP writers do not send again: records answered with 204 exist, others may exist; none exists twice.
 async fn check_http(store: &Store, writer: &HttpWriter) {
     for series in &writer.series {
         let id = find(store, Kind::Sample, series.name, None);
@@ -318,14 +319,14 @@ async fn check_http(store: &Store, writer: &HttpWriter) {
     }
 }
 
-/// What was acknowledged and not deleted is there once; what was deleted is not.
+/// Acknowledged records that were not deleted exist once; deleted records do not exist.
 async fn check_deleted(store: &Store, deleter: &Deleter) {
     let id = find(store, Kind::Sample, Deleter::NAME, None);
     let got: Vec<i64> = store.samples(id, TimeRange::ALL).await.unwrap().iter().map(|s| s.at).collect();
     let lost: Vec<_> = deleter.kept.iter().filter(|at| got.binary_search(at).is_err()).collect();
     assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
     let back: Vec<_> = deleter.deleted.iter().filter(|at| got.binary_search(at).is_ok()).collect();
-    assert!(back.is_empty(), "deleted and there again: {back:?}");
+    assert!(back.is_empty(), "deleted, but still there: {back:?}");
     let known = |at: &&i64| deleter.kept.contains(at) || deleter.open.contains(at);
     let strange: Vec<_> = got.iter().filter(|at| !known(at)).collect();
     assert!(strange.is_empty(), "never sent: {strange:?}");

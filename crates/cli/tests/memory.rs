@@ -1,5 +1,5 @@
-//! Bodies of a few kilobytes that expand to gigabytes, sent to a server limited to 4 GB: it stays up, refuses by name what is
-//! too much, keeps the good records, and its memory stays small, also after a restart.
+//! Bodies of a few kilobytes that expand to gigabytes, sent to a server limited to 4 GB: it stays up, names the refused
+//! records, keeps the good ones, and its memory stays small, also after a restart.
 
 mod support;
 
@@ -29,7 +29,8 @@ fn start(data: &Path, flags: &[&str]) -> Server {
 }
 
 fn resident_bytes(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server lives");
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server still runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
@@ -68,11 +69,11 @@ fn a_line_whose_fields_repeat_long_tags_does_not_crash_the_server() {
     assert_eq!(answer.status, 400);
     let said = answer.text();
     assert!(
-        said.contains("1 refused, the rest is kept: line 2, column") && said.contains("at most 65536"),
+        said.contains("1 refused, the others are kept: line 2, column") && said.contains("at most 65536"),
         "{said}"
     );
     assert_eq!((count(&server, "good"), count(&server, "{__name__=~%22wide.*%22}")), (2, 0));
-    // Within what one series may have: labels of 1.8 GB.
+    // Within the limits of one series: labels of 1.8 GB.
     let body = format!("{}good,host=c value=1\n", line("long", 60, 1_000, 30_000));
     let said = post_gzip(&server, &body).text();
     assert!(said.contains("labels of the new series of this line exceed 8388608 bytes"), "{said}");
@@ -91,7 +92,7 @@ fn labels_shared_by_fields_are_stored_once_and_after_a_restart_too() {
     assert_eq!(post_gzip(&server, &body).status, 204);
     let check = |server: &Server, when: &str| {
         assert_eq!(count(server, "{__name__=~%22m.*%22}&limit=1"), 1);
-        // Written out they are too much for one answer.
+        // Written out they exceed the limit of one response.
         for path in ["/api/v1/series?match[]=", "/api/v1/query?time=1700000000&query="] {
             let answer = server.get(&format!("{path}{{__name__=~%22m.*%22}}"));
             assert_eq!(answer.status, 422, "{when}: {path}");
@@ -147,7 +148,7 @@ fn the_index_stays_within_its_memory_limit() {
         server.log().contains("index_bytes_max = 2000000").then_some(())
     });
     assert!(server.stop().success());
-    // With less it opens what there is, says so, and takes nothing new.
+    // With a lower limit it opens with all existing series, logs a warning, and refuses new ones.
     let server = start(data.path(), &["--index-bytes-max", "1000000"]);
     support::wait_for("the notice in the log", || {
         server.log().contains("raise index_bytes_max").then_some(())
@@ -160,7 +161,7 @@ fn the_index_stays_within_its_memory_limit() {
 fn several_such_bodies_at_once_are_decoded_one_after_the_other() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // New series with names of 4 kB: what one body may take, in each of them.
+    // New series with names of 4 kB: each body uses its whole budget.
     let bodies: Vec<String> =
         (0..12).map(|n| line(&format!("b{n}{}", "m".repeat(4_000)), 0, 0, 12_000)).collect();
     let answers: Vec<Response> = std::thread::scope(|scope| {

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use support::{Server, run};
 
-/// Samples of all types, texts and bytes, with labels that are called as columns are.
+/// Samples of all types, texts and bytes, with labels named like columns.
 const EVERYTHING: &str = concat!(
     r#"{"metric":{"__name__":"a","time":"x","value":"ö,\n"},"values":[1,null,"Infinity",-0,0.1],"#,
     r#""nan":{"1":"7ff0000000000002"},"timestamps":[1,2,3,4,5]}"#,
@@ -59,7 +59,7 @@ fn parquet_round_trips() {
     let (exported, _) = ok(&[&["export", "--data", &path("other")], &all[..]].concat());
     assert_eq!(sorted(&exported), sorted(EVERYTHING));
 
-    // Saying that they are texts changes nothing.
+    // The option for texts changes nothing.
     ok(&["import", &files[1], "--text", "--data", &path("texts")]);
     let (exported, _) = ok(&[&["export", "--data", &path("texts")], &all[..]].concat());
     let entries: Vec<&str> = EVERYTHING.lines().filter(|line| line.contains("\"entries\"")).collect();
@@ -78,7 +78,7 @@ fn parquet_round_trips() {
 }
 
 #[test]
-fn parquet_files_of_others_are_read_and_their_broken_rows_kept() {
+fn parquet_files_of_other_programs_are_read_and_their_broken_rows_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/parquet");
@@ -97,7 +97,7 @@ fn parquet_files_of_others_are_read_and_their_broken_rows_kept() {
     assert!(stderr.contains("row 5, column \"time\" of row group 1: time is null"), "{stderr}");
     let kept = std::fs::read_to_string(&rejects).unwrap();
     assert_eq!(kept, "{\"time\":null,\"__name__\":\"cpu\",\"host\":\"a\",\"value\":9}\n");
-    // Fixed, it is a file of JSON lines.
+    // Once corrected, it is a file of JSON lines.
     std::fs::write(&rejects, kept.replace("null", "1767225602")).unwrap();
     ok(&["import", &rejects, "--data", &data]);
     let (_, stderr) = ok(&["import", &path("wide.parquet"), "--data", &data, "--dry-run"]);

@@ -1,4 +1,5 @@
-//! Switching probes at run time through the API and the command line of a real server: bounds, mistakes, SIGKILL.
+//! Switching probes at run time through the API and the command line of a real server: limits, argument errors,
+//! SIGKILL.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -94,10 +95,10 @@ fn a_kept_rule_survives_sigkill_and_another_does_not() {
     };
     assert_eq!(shown(&rules(&server)), expect);
     let since = |rules: &[Value]| rules[0]["since"].clone();
-    assert_eq!(since(&rules(&server)), kept["rule"]["since"], "and it is as old as it was");
+    assert_eq!(since(&rules(&server)), kept["rule"]["since"], "and its time of creation is unchanged");
     let mut agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
     let patterns: Vec<String> = agent.probes().rules.into_iter().map(|rule| rule.pattern).collect();
-    assert_eq!(patterns, ["com.größe..*", "b.*"], "who connects gets them");
+    assert_eq!(patterns, ["com.größe..*", "b.*"], "a new agent gets them");
     assert_eq!(remove(&server, "all=1").json()["data"]["removed"], 2);
     assert_eq!(agent.probes().rules, []);
     server.kill();
@@ -174,7 +175,7 @@ fn mistakes_name_parameter_and_value() {
     fails(server.get("/api/v1/agents?rule=7"), 404, "no rule has the id 7");
     fails(server.get("/api/v1/agents?rule=-7"), 400, "\"rule\": \"-7\" is not the id of a rule");
     fails(server.get("/api/v1/agents?limit=x"), 400, "\"limit\": \"x\" is not a whole number");
-    fails(server.request("PUT", "/api/v1/probes", &[], b""), 405, "PUT is not understood");
+    fails(server.request("PUT", "/api/v1/probes", &[], b""), 405, "PUT is not allowed");
     let foreign = [("Origin", "https://evil.example")];
     fails(server.post("/api/v1/probes?state=off&pattern=a", &foreign, b""), 403, "may not use this server");
     assert_eq!(rules(&server), [json!(null); 0]);
@@ -259,7 +260,7 @@ fn long_answers_of_many_agents_are_shown_without_their_lists() {
     let lists: usize = shown.iter().map(|agent| agent["probes"]["rules"].as_array().unwrap().len()).sum();
     assert_eq!((shown.len(), lists), (20, (20 - cut) * PROBE_RULES_MAX));
     assert!((3..10).contains(&cut), "{cut} of {count} are past 8 MiB");
-    assert!(shown.iter().all(|agent| agent["probes"]["on"] == 7), "the counts are there all the same");
+    assert!(shown.iter().all(|agent| agent["probes"]["on"] == 7), "the counts are still present");
     let one = agents(&server, "rule=1000");
     assert!(one.iter().all(|agent| agent["probes"]["rules"].as_array().unwrap().len() == 1));
     drop(connected);
@@ -308,7 +309,7 @@ fn reports_of_agents_are_shown_and_limited() {
     agent.bye();
     assert_eq!(agent.receive(), None);
     let left =
-        wait_for("it to leave", || agents(&server, "").into_iter().find(|agent| agent["state"] == "left"));
+        wait_for("its disconnect", || agents(&server, "").into_iter().find(|agent| agent["state"] == "left"));
     assert_eq!(left["probes"]["on"], 3);
 }
 
@@ -326,7 +327,7 @@ fn commands_switch_wait_and_warn() {
     };
     ends(&["agents"], 0, "", "no agent is connected, and none was within the last hour\n");
     ends(&["probes"], 0, "", "no rules: agents follow their own settings\n");
-    let first = "rule 1: off early.* for all agents, until the server ends\n";
+    let first = "rule 1: off early.* for all agents, until the server stops\n";
     let odd = "error: pattern \"early.Bird.fly(int)\": methods are named without their parameters, \"early.Bird.fly\"\n";
     ends(&["probes", "off", "early.Bird.fly(int)"], 2, "", odd);
     ends(&["probes", "on", "early."], 2, "", "error: pattern \"early.\": a dot is out of place\n");
@@ -350,7 +351,7 @@ fn commands_switch_wait_and_warn() {
     ends(&["probes", "clear", "--all"], 0, "removed 2 rules\n", "");
     let (code, _, stderr) = tacho(&["probes", "aggregate", "*"]);
     assert_eq!(code, 0);
-    assert_eq!(stderr, "warning: * fits everything in shop on h1: 100 methods\n");
+    assert_eq!(stderr, "warning: * matches everything in shop on h1: 100 methods\n");
     let (code, stdout, stderr) = tacho(&["probes", "off", "odd.pattern", "--json"]);
     let id = serde_json::from_str::<Value>(&stdout).unwrap()["rule"]["id"].to_string();
     let fault = "error: 1 of 1 agent cannot follow it: shop on h1: no such pattern\n";
@@ -405,7 +406,7 @@ fn mistakes_on_the_command_line_have_a_hint() {
     }
 }
 
-/// A command that watches, and what it writes line by line; killed when dropped.
+/// A command with --watch, and its output line by line; killed when dropped.
 struct Watch {
     child: Child,
     lists: Receiver<String>,
@@ -430,7 +431,7 @@ impl Drop for Watch {
     }
 }
 
-/// The lines of `output` as they come: a read of it would have no limit.
+/// The lines of `output` as they arrive: a direct read could block without a limit.
 fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -442,7 +443,7 @@ fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
 #[test]
 fn watching_continues_after_a_server_restart() {
     let data = tempfile::tempdir().unwrap();
-    // No other test is on this address: nobody else takes the port while there is no server.
+    // No other test is on this address: so no other process takes the port while the server is down.
     let server = Server::start_at("127.0.0.7:0".parse().unwrap(), data.path());
     let (http, url) = (server.http, server.url());
     let watch = Watch::start(&url);
@@ -459,17 +460,17 @@ fn watching_continues_after_a_server_restart() {
     assert_eq!(back, "connected again");
     let _agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
     let sees_it = |line: &String| line.contains("\"service\":\"shop\"");
-    wait_for("a list of what is there by now", || watch.lists.try_iter().find(sees_it));
+    wait_for("a list of the present agents", || watch.lists.try_iter().find(sees_it));
     drop((watch, server));
 
     let mut watch = Watch::start(&url);
-    let status = wait_for("the end: nobody was there from the start", || watch.child.try_wait().unwrap());
+    let status = wait_for("the end: no server responded from the start", || watch.child.try_wait().unwrap());
     let told: Vec<String> = watch.told.iter().collect();
     assert_eq!((status.code(), watch.lists.iter().count()), (Some(1), 0), "{told:?}");
 }
 
 #[test]
-fn watching_ends_when_nobody_reads() {
+fn watching_ends_when_stdout_is_closed() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     let _agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();

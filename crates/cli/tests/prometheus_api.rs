@@ -104,14 +104,14 @@ fn labels_and_series_are_sorted_and_limited() {
 }
 
 #[test]
-fn selectors_of_one_question_are_bounded() {
+fn selectors_of_one_request_are_limited() {
     let (_data, server) = server();
     let ask = |count| server.get(&format!("/api/v1/labels?{}", vec!["match[]=temperature"; count].join("&")));
     assert_eq!(ok(&ask(64)), json!(["__name__", "room"]));
     let answer = ask(65);
     let body = answer.json();
     assert_eq!((answer.status, &body["errorType"]), (422, &json!("execution")), "{body}");
-    assert_eq!(body["error"], "65 parameters \"match[]\" are over 64: ask in parts");
+    assert_eq!(body["error"], "65 parameters \"match[]\" are over 64: send several requests");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn answers_are_compressed_on_request() {
 }
 
 #[test]
-fn stats_say_what_was_read() {
+fn stats_count_the_data_read() {
     let (_data, server) = server();
     assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     let ask = |more: &str| ok(&server.get(&format!("/api/v1/query?time=1700000060{more}")));
@@ -178,7 +178,7 @@ fn stats_say_what_was_read() {
 }
 
 #[test]
-fn functions_of_ranges_that_answer_with_ranges() {
+fn functions_that_return_range_vectors() {
     let (_data, server) = server();
     let data =
         ok(&server.get("/api/v1/query?time=1700000060&query=derivative(http_requests{code='200'}[2m])"));

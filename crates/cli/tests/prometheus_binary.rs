@@ -1,6 +1,6 @@
-//! A real Prometheus scrapes the server and writes what it scraped back into it.
+//! A real Prometheus scrapes the server and writes the scraped samples back into it.
 //!
-//! Wants Debian's package `prometheus`; with `TACHO_TEST_QUICK=1` the test says that it is missing and passes.
+//! Needs Debian's package `prometheus`; with `TACHO_TEST_QUICK=1` the test reports that it is missing and passes.
 
 mod support;
 
@@ -19,7 +19,7 @@ impl Drop for Prometheus {
 }
 
 #[test]
-fn prometheus_writes_what_it_scrapes() {
+fn prometheus_writes_back_scraped_samples() {
     if Command::new("prometheus")
         .arg("--version")
         .stdout(Stdio::null())

@@ -31,7 +31,7 @@ fn order(fields: &[(FieldType, &str, &str)]) -> RecordType {
     RecordType { name: "shop_order_placed".into(), fields: fields.iter().map(field).collect() }
 }
 
-/// The first form of the type, and a later one, which the next version of the application has.
+/// The first form of the type, and the form in the next version of the application.
 fn forms() -> [RecordType; 2] {
     use FieldType::{F64, I64, Text};
     let first = [(Text, "customer", ""), (I64, "items", ""), (F64, "total", "EUR")];
@@ -52,7 +52,7 @@ fn put(frame: &mut DataFrame, dt: i64, call: Option<CallRef>, values: &[FieldVal
     frame.declared(&DeclaredRecord { record_type: ORDER, series: SERIES, at, call, values });
 }
 
-/// Time after [`content::BASE`] and body of each entry that a question finds, the oldest first.
+/// Time after [`content::BASE`] and body of each entry found by a query, the oldest first.
 fn ask(server: &Server, question: &str) -> Vec<(i64, String)> {
     let path = format!("/api/v1/entries?start=1699999999&end=1700000002&order=oldest&{question}");
     let answer = server.get(&path);
@@ -94,7 +94,7 @@ fn a_declared_record_is_an_entry_with_members_and_its_trace() {
     let [ServerFrame::Reject(reject)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!((reject.record, reject.reason.as_str()), (3, "combination of flags 64 is unknown"));
 
-    // The next version of the application declares another form: both are there.
+    // The next version of the application declares another form: both are listed.
     agent.send(&declare(&forms()[1]));
     let mut frame = DataFrame::new(2, content::BASE);
     put(&mut frame, 3, None, &[FieldValue::Text("ada"), FieldValue::F64(950.0)]);
@@ -149,7 +149,7 @@ fn types_are_listed(server: &Server) {
     assert_eq!(none["types"], json!([]));
 }
 
-/// The units of each form of the type, the newest form last; and since when it is known.
+/// The units of each form of the type, the newest form last; and the time of its first definition.
 fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
     let data = server.get("/api/v1/records").json()["data"]["types"].take();
     let units = |form: &Value| {
@@ -175,7 +175,7 @@ fn serve(data: &Path) -> Server {
 }
 
 #[test]
-fn what_was_declared_before_an_acknowledgement_survives_sigkill() {
+fn declared_types_survive_sigkill_after_an_acknowledgement() {
     let data = tempfile::tempdir().unwrap();
     let [first, later] = forms();
     let (euro, cent) = (["", "", "EUR"].as_slice(), ["", "ct"].as_slice());
@@ -190,7 +190,7 @@ fn what_was_declared_before_an_acknowledgement_survives_sigkill() {
         (vec![&later, &first], vec![cent, euro]),
     ] {
         let server = serve(data.path());
-        assert_eq!(listed(&server), since, "as it was before the server was killed");
+        assert_eq!(listed(&server), since, "unchanged after the server was killed");
         for form in forms {
             session += 1;
             write(&server, session, form);
@@ -198,14 +198,17 @@ fn what_was_declared_before_an_acknowledgement_survives_sigkill() {
         let now = listed(&server);
         let units: Vec<&[String]> = now.iter().map(|form| form.0.as_slice()).collect();
         assert_eq!(units, expect);
-        assert!(since.iter().all(|form| now.contains(form)), "{since:?} is as old as it was: {now:?}");
+        assert!(
+            since.iter().all(|form| now.contains(form)),
+            "the time of the first definition is unchanged: {since:?}, {now:?}"
+        );
         since = now;
         server.kill();
     }
 }
 
 #[test]
-fn a_server_starts_without_types_that_it_cannot_read_and_goes_on_where_it_cannot_write() {
+fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
     let data = tempfile::tempdir().unwrap();
     let [first, later] = forms();
     let path = data.path().join("record_types.json");
@@ -230,11 +233,15 @@ fn a_server_starts_without_types_that_it_cannot_read_and_goes_on_where_it_cannot
     write(&server, 3, &later);
     let known = listed(&server);
     server.kill();
-    assert_eq!(listed(&serve(data.path())), known, "written when it went again, though nothing was new");
+    assert_eq!(
+        listed(&serve(data.path())),
+        known,
+        "written as soon as that was possible, although no type was new"
+    );
 }
 
 #[test]
-fn a_damaged_definition_ends_the_connection_and_a_wrong_one_its_records_only() {
+fn a_damaged_definition_ends_the_connection_an_invalid_one_refuses_its_records() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_with(&dir.path().join("data"), &["--selfwatch-seconds", "0"]);
     let mut agent = Agent::open(server.records, 7);
@@ -246,7 +253,7 @@ fn a_damaged_definition_ends_the_connection_and_a_wrong_one_its_records_only() {
     let told = agent.wait_ack(1);
     let reason = "record type \"shop_order_placed\": a field may not be named \"trace_id\"";
     assert!(matches!(&told[..], [ServerFrame::Reject(reject)] if reject.reason == reason), "{told:?}");
-    // A definition of 200 fields, and nothing of them there.
+    // A definition with 200 fields, all of which are missing.
     let mut frame = Vec::new();
     ClientFrame::Dict(&[4, 1, 1, b't', 200, 1]).encode(&mut frame);
     agent.send(&frame);

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use support::Server;
 
 #[test]
-fn a_server_that_says_where_it_listens_can_be_stopped() {
+fn a_server_that_printed_its_addresses_can_be_stopped() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
     let caught = u64::from_str_radix(caught, 16).unwrap();
     for (name, number) in [("SIGINT", 2), ("SIGTERM", 15)] {
-        assert_ne!(caught & 1 << (number - 1), 0, "{name} would end it at once: {caught:x}");
+        assert_ne!(caught & 1 << (number - 1), 0, "{name} would end it immediately: {caught:x}");
     }
     assert!(server.stop().success());
 }
@@ -186,7 +186,7 @@ fn the_page_is_embedded_and_cached() {
 }
 
 #[test]
-fn the_log_says_what_is_refused_and_what_stays_exact() {
+fn refused_series_and_exact_counters_are_logged() {
     let says = |flags: &[&str], rules: &str, lines: &str, expect: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("tacho.toml");
@@ -198,7 +198,7 @@ fn the_log_says_what_is_refused_and_what_stays_exact() {
         let server = if rules.is_empty() {
             server
         } else {
-            // Series are looked at when the server starts.
+            // The series are checked when the server starts.
             assert!(server.stop().success());
             Server::start_with(&dir.path().join("data"), &flags)
         };
@@ -234,7 +234,7 @@ fn the_log_says_what_is_refused_and_what_stays_exact() {
         ),
         "a_total value=1\nb_total value=1",
         &[
-            "rates over counters that are thinned out so are wrong",
+            "rates over counters downsampled by this rule are wrong",
             "2 of [[downsampling]]",
             "counters=1",
             "a_total",
@@ -260,13 +260,13 @@ fn a_server_continues_when_its_log_is_not_read() {
 fn a_busy_server_returns_503_and_answers_health_checks() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--requests-max", "1"]);
-    // A query of minutes takes the only place.
+    // A query that takes minutes holds the only permit.
     let mut slow = std::net::TcpStream::connect(server.http).unwrap();
     let path =
         "/api/v1/query_range?query=quantile_over_time(0.5,vector(1)[900000s:1s])&start=0&end=10999&step=1";
     let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     std::io::Write::write_all(&mut slow, head.as_bytes()).unwrap();
-    support::wait_for("the place to be taken", || {
+    support::wait_for("the permit to be taken", || {
         server.get("/metrics").text().contains("\ntacho_queries_running 1\n").then_some(())
     });
     let busy = server.get("/api/status");
@@ -274,7 +274,9 @@ fn a_busy_server_returns_503_and_answers_health_checks() {
     assert!(busy.header("retry-after").is_some());
     assert_eq!(server.get("/healthz").status, 200);
     drop(slow);
-    support::wait_for("the place to be free", || (server.get("/api/status").status == 200).then_some(()));
+    support::wait_for("the permit to be released", || {
+        (server.get("/api/status").status == 200).then_some(())
+    });
 }
 
 #[test]

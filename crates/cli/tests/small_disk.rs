@@ -1,5 +1,5 @@
-//! A file system of a few MB that fills up under a real server: new records are refused early, deletion and expiry make room, and
-//! nothing that was acknowledged is lost.
+//! A file system of a few MB that fills up under a real server: new records are refused early, deletion and expiry free
+//! space, and no acknowledged record is lost.
 
 mod support;
 
@@ -136,7 +136,7 @@ fn is_ready(server: &Server) -> bool {
     ready.status == 200
 }
 
-/// How many entries there are of each part.
+/// Number of entries of each part.
 fn check(server: &Server, expect: &BTreeMap<&str, u64>) {
     for (part, batches) in expect {
         let counted = server.get(&format!("/api/v1/admin/count?match[]={part}"));
@@ -162,7 +162,7 @@ fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
     assert!(old.end > 20, "{old:?}");
     assert!(!is_ready(&server));
     let free = disk.free_bytes();
-    assert!(free >= RESERVE_BYTES / 2, "refused early: {free} bytes are left");
+    assert!(free >= RESERVE_BYTES / 2, "refused early: {free} bytes are free");
     check(&server, &BTreeMap::from([("old", old.end)]));
     server.kill();
 
@@ -172,7 +172,7 @@ fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
     let delete = "/api/v1/admin/tsdb/delete_series?match[]=old";
     assert_eq!(server.post(delete, &[], b"").status, 204);
     assert_eq!(server.post("/api/v1/admin/tsdb/clean_tombstones", &[], b"").status, 204);
-    wait_for("room after a deletion", || is_ready(&server).then_some(()));
+    wait_for("space after a deletion", || is_ready(&server).then_some(()));
     let kept = server.post("/write?precision=s", &[], &lines("kept", 0, today));
     assert_eq!(kept.status, 204, "{}", kept.text());
     let aged = fill(&server, "aged", 0, aged);
@@ -189,7 +189,7 @@ fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
     assert!(!is_ready(&server));
     assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     assert_eq!(server.post("/api/v1/admin/tsdb/clean_tombstones", &[], b"").status, 204);
-    wait_for("room after expiry", || is_ready(&server).then_some(()));
+    wait_for("space after expiry", || is_ready(&server).then_some(()));
     let more = server.post("/write?precision=s", &[], &lines("kept", 1, today));
     assert_eq!(more.status, 204, "{}", more.text());
     let expect = BTreeMap::from([("old", 0), ("kept", 2), ("aged", 0)]);

@@ -52,7 +52,7 @@ fn a_file_is_measured_plotted_and_gives_a_section() {
         (&6.into(), &9000.into(), &1.into())
     );
     let best = recommended(&report);
-    assert_eq!(best["lossless"], true, "nothing is given up in chunks");
+    assert_eq!(best["lossless"], true, "chunks are lossless");
     assert!(best["bytes_per_value"].as_f64().unwrap() < 4.0, "{best}");
     let lossy = report["trials"].as_array().unwrap().iter().find(|trial| trial["lossless"] == false);
     if let Some(lossy) = lossy {
@@ -68,10 +68,7 @@ fn a_file_is_measured_plotted_and_gives_a_section() {
     std::fs::write(&toml, "[[chunks]]\nmatch = '{host=\"a\"}'\nvalues = 128\n").unwrap();
     std::fs::write(&mix, "sum(wave)\nnobody\n").unwrap();
     let (_, stderr) = tune(&[&file, "--write", &toml, "--queries", &mix]);
-    assert!(
-        stderr.contains("a [[chunks]] rule that stands before this one decides for 3 of 6 series"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("an earlier [[chunks]] rule applies to 3 of 6 series"), "{stderr}");
     assert!(stderr.contains("warning: nobody: none of the sampled series"), "{stderr}");
     let drawing = std::fs::read_to_string(&svg).unwrap();
     let trials = report["trials"].as_array().unwrap().len();
@@ -114,7 +111,7 @@ fn unusable_data_is_reported() {
     fails(&[file, "--match", "{host=\"z\"}"], "there are no samples to try settings on");
     let few = dir.path().join("few.csv");
     std::fs::write(&few, "time,value\n1700000000,1\n1700000010,2\n").unwrap();
-    fails(&[few.to_str().unwrap()], "2 values are too few to choose settings by: 1,000 are wanted at least");
+    fails(&[few.to_str().unwrap()], "2 values are too few to choose settings: at least 1,000 are needed");
     let wrong = dir.path().join("tacho.toml");
     std::fs::write(&wrong, "dta = 1\n").unwrap();
     fails(&[file, "--write", wrong.to_str().unwrap()], "unknown field `dta`");

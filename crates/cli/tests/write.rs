@@ -1,4 +1,4 @@
-//! Writes over HTTP: what is kept, what is refused, and the responses.
+//! Writes over HTTP: kept and refused records, and the responses.
 
 mod support;
 
@@ -50,7 +50,7 @@ fn remote_write_is_kept_over_a_restart() {
 }
 
 #[test]
-fn refusals_name_what_and_why() {
+fn refusals_name_the_record_and_the_reason() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--body-bytes-max", "1000"]);
     let fails = |path: &str, headers: &[(&str, &str)], body: &[u8], status: u16, part: &str| {

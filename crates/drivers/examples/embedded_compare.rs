@@ -183,7 +183,7 @@ async fn verify(url: &str, acknowledged: u64) -> Result<(), Failure> {
         let rows: Vec<Scanned> = stream.try_collect().await?;
         let rows = rows.into_iter().collect::<Result<Vec<Row>, _>>()?;
         for (at, found) in rows.iter().enumerate() {
-            assert_eq!(*found, row(at as u64 * SERIES + series), "row is what was written");
+            assert_eq!(*found, row(at as u64 * SERIES + series), "row equals the written one");
         }
         found += rows.len() as u64;
     }

@@ -44,7 +44,7 @@ pub async fn open_read_only(url: &str) -> Result<Arc<dyn Driver>> {
         Some(("embedded", rest)) => {
             Ok(Arc::new(embedded::Embedded::open_read_only(directory(url, rest)?).await?))
         }
-        _ => Err(Error::invalid(format!("{url:?} cannot be opened to be read only"))),
+        _ => Err(Error::invalid(format!("{url:?} cannot be opened read-only"))),
     }
 }
 

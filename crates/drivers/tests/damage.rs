@@ -277,7 +277,7 @@ async fn a_compaction_that_does_not_fit_leaves_the_reserve_to_deletes() {
     let meta = |key| Row { table: Table::Meta, ..row(key, b"what the store remembers") };
     driver.put(vec![meta(1)]).await.unwrap();
     let reserve = bench.directory.path().join("RESERVE");
-    assert!(reserve.exists(), "given up for rows that do not fit");
+    assert!(reserve.exists(), "released for rows that do not fit");
     driver.put(vec![row(1_000, &noise(1, 10_000))]).await.unwrap_err();
     bench.disk.set_space(0);
     // The rest of it: none of it is needed.
@@ -288,7 +288,7 @@ async fn a_compaction_that_does_not_fit_leaves_the_reserve_to_deletes() {
 }
 
 #[tokio::test]
-async fn a_missing_file_is_noticed() {
+async fn a_missing_file_is_detected() {
     let bench = Bench::new();
     filled(&bench, 20).await;
     let file = bench.segments()[0].clone();
@@ -311,11 +311,11 @@ async fn a_missing_file_is_noticed() {
     drop(driver);
     assert!(!file.exists(), "its number is not used again");
     std::fs::remove_file(&bench.segments()[0]).unwrap();
-    assert!(bench.try_open().await.is_err(), "what is missing later is noticed");
+    assert!(bench.try_open().await.is_err(), "files missing later are detected");
 }
 
 #[tokio::test]
-async fn a_part_of_a_directory_is_no_directory_of_an_older_version() {
+async fn an_incomplete_directory_is_not_taken_for_an_older_version() {
     let bench = Bench::new();
     filled(&bench, 20).await;
     let copy = Bench::new();
@@ -402,7 +402,7 @@ async fn a_segment_whose_deletes_are_damaged_since_the_start_is_kept() {
     driver.put(vec![row(50, b"replaced"), row(51, b"replaced")]).await.unwrap();
     driver.settle().await.unwrap();
     assert_eq!(keys(&driver).await, (1..10).chain([50, 51]).collect::<Vec<_>>());
-    assert!(second.exists(), "removed with a delete that nobody has read");
+    assert!(second.exists(), "removed together with an unread delete");
     let Health { damaged, damaged_places, .. } = driver.health();
     assert_eq!((damaged, damaged_places), (vec!["00000002.segment".to_owned()], 1));
 }
@@ -499,10 +499,10 @@ async fn space_can_be_freed_on_a_full_disk() {
     for _ in 0..3 {
         driver.settle().await.unwrap();
     }
-    assert!(bench.bytes() < before * 3 / 4, "{} of {before} bytes are left", bench.bytes());
+    assert!(bench.bytes() < before * 3 / 4, "{} of {before} bytes remain", bench.bytes());
     driver.delete((70..100).map(gone).collect()).await.unwrap();
     driver.settle().await.unwrap();
-    assert!(bench.bytes() < before / 2, "{} of {before} bytes are left", bench.bytes());
+    assert!(bench.bytes() < before / 2, "{} of {before} bytes remain", bench.bytes());
     // Rows fit again, and the next full disk finds a reserve.
     driver.put(vec![row(300, &noise(300, 10_000))]).await.unwrap();
     drop(driver);

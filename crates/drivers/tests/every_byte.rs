@@ -119,17 +119,17 @@ async fn a_flipped_bit_loses_only_its_row() {
             assert!(found.iter().all(|(key, value)| expect.get(key) == Some(value)), "{place}: {found:?}");
             // The head of a batch is not read if the index has all.
             let is_read = hit.is_empty() && !is_idle(whole, at);
-            assert!(driver.health() != Health::default() || !is_read, "{place}: nothing is told");
+            assert!(driver.health() != Health::default() || !is_read, "{place}: no damage is reported");
             assert!(
                 driver.health() != Health::default() || hit.is_empty() || hit == [3] || lost == hit,
                 "{place}"
             );
-            // A mark at the very end proves nothing any more: it is cut off as torn.
+            // A damaged mark at the very end proves nothing: it is cut off as a torn end.
             if let Some(left) = kept(path).map(|path| std::fs::read(path).unwrap())
                 && path.extension().is_some_and(|e| e == "segment")
             {
                 let least = damaged.len() - if at + MARK_BYTES >= damaged.len() { MARK_BYTES } else { 0 };
-                assert!(left.len() >= least && left[..least] == damaged[..least], "{place}: bytes are gone");
+                assert!(left.len() >= least && left[..least] == damaged[..least], "{place}: bytes are lost");
             } else {
                 assert!(path.exists(), "{place}: removed");
             }
@@ -145,8 +145,8 @@ async fn a_flipped_bit_loses_only_its_row() {
 /// The visible rows after each step.
 type History = Vec<Vec<(u32, Bytes)>>;
 
-/// Puts, replaces, deletes, and frees space, until something fails. The last two states are the acknowledged one, and the
-/// requested one.
+/// Puts, replaces, deletes, and frees space until an operation fails. The last two states are the acknowledged one and
+/// the requested one.
 async fn work(driver: &Embedded, history: &mut History, steps: Range<u32>) -> bool {
     let mut model: BTreeMap<u32, Bytes> = history.last().cloned().unwrap_or_default().into_iter().collect();
     for step in steps {
@@ -296,7 +296,7 @@ async fn a_manifest_with_both_copies_missing_is_rebuilt() {
 }
 
 #[tokio::test]
-async fn an_unreadable_file_is_set_aside_and_reported() {
+async fn an_unreadable_file_is_quarantined_and_reported() {
     let bench = Bench::quick();
     fill(&bench).await;
     let path = bench.directory.path().join("00000001.segment");

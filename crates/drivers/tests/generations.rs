@@ -79,6 +79,6 @@ async fn a_flipped_bit_at_the_end_of_the_growing_segment_keeps_the_last_generati
         let chunks = store.chunks(Kind::Sample, labels().id()).await.unwrap();
         let mut generations: Vec<u64> = chunks.iter().map(|chunk| chunk.generation).collect();
         generations.dedup();
-        assert_eq!(generations.len(), 3, "{back} before the end: a number was given again: {generations:?}");
+        assert_eq!(generations.len(), 3, "{back} before the end: a number was used twice: {generations:?}");
     }
 }

@@ -93,7 +93,7 @@ async fn directories_with_and_without_a_manifest_are_read() {
 }
 
 #[tokio::test]
-async fn today_the_same_bytes_are_written() {
+async fn the_golden_bytes_are_still_written() {
     let directory = tempfile::tempdir().unwrap();
     let driver = Embedded::open_with(directory.path(), Arc::new(RealDisk), 300).await.unwrap();
     let put = |key: u8, value: String| Row { value: value.into(), ..row(Table::Chunks, &[key], b"") };

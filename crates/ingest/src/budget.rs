@@ -1,11 +1,11 @@
 //! Memory budget for the records of one body.
 //!
 //! A body of a few kilobytes can expand to records of gigabytes: each field repeats all tags of its line, an id of a
-//! dictionary refers to a long text. So each decoder reserves memory before it allocates, and refuses what exceeds the
-//! budget:
+//! dictionary refers to a long text. So each decoder reserves memory before it allocates, and refuses records that
+//! exceed the budget:
 //!
 //! ```text
-//!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the unpacked body
+//!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the decompressed body
 //! ```
 //! in addition to the body itself; growing allocations count twice while they are moved. `tests/peak.rs` searches for
 //! bodies that exceed it. The step after is `server/src/decoding.rs`, which limits the sum over all bodies that are
@@ -54,7 +54,7 @@ impl Budget {
         }
     }
 
-    /// Takes the part of `bytes` that exceeds the share of so many bytes of the body.
+    /// Takes the part of `bytes` that exceeds the share of this many bytes of the body.
     pub const fn take_beyond(&mut self, bytes: usize, body_bytes: usize) -> Result<(), Full> {
         self.take(bytes.saturating_sub(body_bytes.saturating_mul(PLAIN_PER_BYTE)))
     }

@@ -15,7 +15,7 @@ pub enum Error {
     /// The position counts bytes of the message's body.
     #[error("malformed {message}: {flaw}")]
     Malformed { message: &'static str, flaw: Flaw },
-    /// Of a DATA frame.
+    /// The sequence number of a DATA frame.
     #[error(
         "frame {seq} is too far from {last}, the last one of the session: the next may be {most} at most"
     )]
@@ -28,7 +28,7 @@ pub enum Error {
     Dictionary { what: String },
     #[error("snappy block is damaged: {0}")]
     Snappy(String),
-    /// `bytes` is what the message claims or has.
+    /// `bytes` is the stated or actual size of the message.
     #[error("message of {bytes} bytes when decompressed, at most {max} are allowed")]
     MessageTooLong { bytes: usize, max: usize },
 }

@@ -5,7 +5,7 @@
 /// A varint has at most ten bytes; the tenth holds one bit.
 const VARINT_BYTES_MAX: u32 = 10;
 
-/// What is wrong, and at which byte of the body.
+/// An error in a body, and its byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
 pub struct Flaw {

@@ -28,7 +28,7 @@ pub trait Rows: Send {
         true
     }
 
-    /// What is missing at the end of a file: it may be truncated.
+    /// The item missing at the end of a file, which may be truncated.
     fn lacks(&self) -> Option<String> {
         None
     }

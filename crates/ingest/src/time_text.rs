@@ -142,7 +142,7 @@ impl TimeReader {
 
     /// The time at which a local clock shows this many nanoseconds since 1970.
     #[cfg(feature = "parquet")]
-    pub(crate) fn on_the_wall(&mut self, ns: i128) -> Result<Timestamp, String> {
+    pub(crate) fn utc_of_local(&mut self, ns: i128) -> Result<Timestamp, String> {
         let text = format!("{ns} ns");
         let local = jiff::Timestamp::from_nanosecond(ns).map_err(|_| outside(&text))?;
         self.local(TimeZone::UTC.to_datetime(local), &text)

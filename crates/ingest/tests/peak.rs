@@ -159,7 +159,7 @@ fn rows_of(head: String, mut row: impl FnMut(&mut String, usize)) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Distinct names with values of so many bytes, and the text before, between and after each.
+/// Distinct names with values of this many bytes, and the text before, between and after each.
 fn pairs(
     out: &mut String,
     names: std::ops::Range<usize>,

@@ -85,7 +85,7 @@ async fn a_number_of_requests_is_kept_exactly_on_kept_connections() {
 }
 
 #[tokio::test]
-async fn failures_stand_apart_by_cause() {
+async fn failures_are_counted_by_cause() {
     let (report, _) = load("1 GET /ok\n1 GET /missing\n1 GET /hangup", Stop::Requests(300)).await;
     let failures = report.failures();
     assert_eq!(report.succeeded() + failures.total(), 300);
@@ -117,7 +117,7 @@ async fn time_or_the_caller_ends_the_run() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_an_error_that_names_the_address() {
+async fn an_unreachable_server_is_an_error_that_names_the_address() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
     let error = run(settings(free.clone(), "1 GET /", Stop::Requests(1)), Arc::default()).await.unwrap_err();
     assert!(matches!(error, Error::Connect { .. }) && error.to_string().contains(&free), "{error}");

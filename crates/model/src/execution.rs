@@ -1,8 +1,8 @@
 //! Executions: calls, collected into segments of a trace.
 //!
-//! A *segment* is what one thread did for one trace, from the enter event of its outermost call to the exit of that call.
-//! Long segments are cut into parts; a later part lists the calls that it *carries*. The order of events is the call tree
-//! (its shape); the differences between events are its times:
+//! A *segment* has the events of one thread for one trace, from the enter event of its outermost call to the exit of
+//! that call. Long segments are cut into parts; a later part lists the calls that it *carries*. The order of events is
+//! the call tree (its shape); the differences between events are its times:
 //!
 //! ```text
 //!   a() ─┬─ b()            events   enter a, enter b, exit, enter c, exit failed, exit
@@ -106,7 +106,7 @@ impl OperationKind {
     }
 }
 
-/// A method, a route, a statement: what a call executes.
+/// The target of a call: a method, a route, a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Operation {
     pub kind: OperationKind,
@@ -166,7 +166,7 @@ pub struct Attribute {
     pub value: AttributeValue,
 }
 
-/// One part of what one thread did for one trace.
+/// One part of the events of one thread for one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub trace: TraceId,

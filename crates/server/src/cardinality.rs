@@ -1,4 +1,5 @@
-//! Which label costs what? The JSON of `/api/v1/status/cardinality`, and of `tacho cardinality` over a data directory.
+//! What does each label cost? The JSON of `/api/v1/status/cardinality`, and of `tacho cardinality` over a data
+//! directory.
 
 use serde_json::{Value, json};
 use tacho_model::Kind;

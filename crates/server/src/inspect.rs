@@ -57,16 +57,16 @@ pub struct Report {
     pub kinds: BTreeMap<&'static str, KindReport>,
     /// The largest first; those without a chunk are only counted.
     pub series: Vec<SeriesReport>,
-    /// What of the files below is damaged.
+    /// Damage of the driver's files.
     pub damage: Damage,
     /// Bytes of the journal: records that are kept but not in chunks yet.
     pub journal_bytes: u64,
-    /// What cannot be read, and is not in the figures.
+    /// Unreadable records, which the figures do not include.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What is known of the files of the driver.
+/// Known damage of the files of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// Damaged files that stay in use.
@@ -150,7 +150,7 @@ async fn one(
     Ok(Read { records, damages })
 }
 
-/// Whether this is the first series of those that share the chunk: what they have in common is counted with it.
+/// Whether this is the first of the series that share the chunk: their common bytes are counted with it.
 fn is_first(chunk: &ChunkInfo) -> bool {
     chunk.header.members.first().is_none_or(|first| first.member == chunk.member)
 }

@@ -71,7 +71,7 @@ impl Refused {
         tracing::warn!(
             refused = new,
             limit,
-            "new series are refused, `tacho cardinality` says where they come from"
+            "new series are refused, `tacho cardinality` shows their labels"
         );
     }
 }
@@ -94,7 +94,7 @@ fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
         [] if stats.index_bytes + stats.index_bytes / NEARLY >= options.index_bytes_max => {
             format!("index_bytes_max = {}", options.index_bytes_max)
         }
-        [] => "there is room again".to_owned(),
+        [] => "below the limit again".to_owned(),
         names => format!("label_values_max = {} of label {}", options.label_values_max, names.join(", ")),
     }
 }
@@ -119,14 +119,14 @@ impl Rules {
                 store,
                 rule_name,
                 &rule.matchers,
-                "values of counters stay exact, whatever the rule gives up",
+                "values of counters stay exact, whatever loss the rule permits",
             );
         }
         let is_count = |how| matches!(how, Aggregate::Last | Aggregate::Max);
         let thinned = policies.downsampling.iter().enumerate();
         for (at, rule) in thinned.filter(|(_, rule)| !is_count(rule.then.to.how)) {
             let rule_name = format!("{} of [[downsampling]]", at + 1);
-            let message = "rates over counters that are thinned out so are wrong: a rule before it with keep = \"last\" is right";
+            let message = "rates over counters downsampled by this rule are wrong: put a rule with keep = \"last\" before it";
             self.tell(store, rule_name, &rule.matchers, message);
         }
     }

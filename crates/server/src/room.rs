@@ -32,7 +32,7 @@ struct State {
     busy: AtomicUsize,
     /// The tick since which it is idle; changed under the table's lock.
     idle_since: Mutex<u64>,
-    sent_away: Notify,
+    evicted: Notify,
 }
 
 /// The place of one connection; released when dropped.
@@ -85,7 +85,7 @@ impl Room {
             is_reserve,
             busy: AtomicUsize::new(0),
             idle_since: Mutex::new(number),
-            sent_away: Notify::new(),
+            evicted: Notify::new(),
         });
         table.open.insert(number, state.clone());
         table.reserve += usize::from(is_reserve);
@@ -123,7 +123,7 @@ impl Table {
         if let Some(state) = self.open.remove(&longest) {
             self.reserve -= usize::from(state.is_reserve);
             // The notification is stored if the connection does not wait for it yet.
-            state.sent_away.notify_one();
+            state.evicted.notify_one();
         }
         true
     }
@@ -141,8 +141,8 @@ impl Seat {
     }
 
     /// Resolves when the seat is evicted.
-    pub async fn sent_away(&self) {
-        self.state.sent_away.notified().await;
+    pub async fn evicted(&self) {
+        self.state.evicted.notified().await;
     }
 }
 
@@ -182,13 +182,13 @@ mod tests {
         let (second, _) = enter(&room).unwrap();
         drop(first.begin());
         let (third, evicted) = enter(&room).unwrap();
-        assert!(evicted && second.sent_away().now_or_never().is_some(), "the first was busy later");
-        assert!(first.sent_away().now_or_never().is_none());
+        assert!(evicted && second.evicted().now_or_never().is_some(), "the first was busy later");
+        assert!(first.evicted().now_or_never().is_none());
         let (_one, _other) = (first.begin(), third.begin());
         let (reserve, evicted) = enter(&room).unwrap();
         assert!(reserve.is_reserve() && !evicted && !third.is_reserve());
         let (newer, evicted) = enter(&room).unwrap();
-        assert!(newer.is_reserve() && evicted && reserve.sent_away().now_or_never().is_some());
+        assert!(newer.is_reserve() && evicted && reserve.evicted().now_or_never().is_some());
         let _asks = newer.begin();
         assert!(enter(&room).is_none(), "all are busy");
         drop((first, second, third, reserve));

@@ -30,7 +30,7 @@ pub async fn run(
             _ = ticks.tick() => {}
         }
         metrics.read_store(&store);
-        // A full store shows in its own metrics; the next interval retries.
+        // The metrics themselves report a full store; the next interval retries.
         if let Err(error) = store.append(batch(&metrics, clock.now()), None).await {
             tracing::debug!(%error, "own metrics not stored");
         }

@@ -1,7 +1,7 @@
 //! Starts and stops the server.
 //!
-//! Order matters: the store first (it recovers and locks the directory), then the listeners, then the line that says
-//! where they are; at the end listeners first, then the store.
+//! Order matters: the store first (it recovers and locks the directory), then the listeners, then the line with their
+//! addresses. Shutdown stops the listeners first, then the store.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum ServeError {
     Open { data: PathBuf, source: tacho_store::Error },
     #[error(transparent)]
     Rules(#[from] Unusable),
-    #[error("not all records could be written to the store, the journal keeps them: {0}")]
+    #[error("not all records could be flushed; the journal keeps them: {0}")]
     Close(tacho_store::Error),
     #[error("cannot watch for signals: {0}")]
     Signal(std::io::Error),

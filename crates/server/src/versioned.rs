@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use tacho_api::replace::replace_with;
 use tacho_store::disk;
 
-/// Far above what is ever written: a longer file is not one of ours.
+/// Far above any file that the server writes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Read first: a later version may have other members.
+/// Read before the other members, which may differ in a later version.
 #[derive(Deserialize)]
 struct Version {
     version: u32,

@@ -1,4 +1,4 @@
-//! Rules for probes over real sockets: who is told what, when, and what becomes of the answers.
+//! Rules for probes over real sockets: which agent gets which rules and when, and the handling of its responses.
 
 #[path = "support/agent.rs"]
 mod agent;
@@ -20,7 +20,7 @@ use tacho_server::shutdown::{self, Trigger};
 use tacho_store::{MemoryDriver, Options, Store};
 use tokio::runtime::Runtime;
 
-/// A listener with rules of its own.
+/// A listener with its own rules.
 struct Running {
     runtime: Runtime,
     at: SocketAddr,
@@ -68,30 +68,30 @@ impl Running {
         agents.map(|(a, standing)| (a.identity.service.clone(), standing, a.is_connected())).collect()
     }
 
-    /// Answers are taken by the connection's own task.
+    /// The connection's own task handles responses.
     fn wait_until(&self, what: &str, ready: impl Fn() -> bool) {
         let begun = Instant::now();
         while !ready() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "timeout while waiting for {what}");
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
 
 /// State and pattern of each rule of the next list, and its revision.
-fn told(agent: &mut Agent) -> (u64, Vec<(ProbeState, String)>) {
+fn next_rules(agent: &mut Agent) -> (u64, Vec<(ProbeState, String)>) {
     let probes = agent.probes();
     (probes.revision, probes.rules.into_iter().map(|rule| (rule.state, rule.pattern)).collect())
 }
 
 #[test]
-fn each_agent_is_told_its_rules_after_the_greeting_and_at_changes() {
+fn each_agent_gets_its_rules_after_the_greeting_and_after_changes() {
     let server = start();
     let mut shop = server.agent(1, "shop", "a");
     let mut cart = server.agent(2, "cart", "");
     let mut deaf = Agent::connect(server.at, &hello(3)).unwrap();
-    assert_eq!(told(&mut shop).1, [], "also an empty list");
-    assert_eq!(told(&mut cart).1, []);
+    assert_eq!(next_rules(&mut shop).1, [], "also an empty list");
+    assert_eq!(next_rules(&mut cart).1, []);
 
     let all = server.add("", ProbeState::Off, "com.shop..*");
     assert_eq!((all.rule.id, all.agents, all.deaf), (1, 2, 1));
@@ -99,23 +99,23 @@ fn each_agent_is_told_its_rules_after_the_greeting_and_at_changes() {
     assert_eq!((own.rule.id, own.agents, own.deaf), (2, 1, 1));
     let first = (ProbeState::Off, "com.shop..*".to_owned());
     let second = (ProbeState::Aggregate, "com.shop.Board.größe".to_owned());
-    assert_eq!(told(&mut cart).1, std::slice::from_ref(&first));
+    assert_eq!(next_rules(&mut cart).1, std::slice::from_ref(&first));
     let newest = loop {
-        let (revision, rules) = told(&mut shop);
+        let (revision, rules) = next_rules(&mut shop);
         if rules.len() == 2 {
             assert_eq!(rules, [first.clone(), second.clone()]);
             break revision;
         }
     };
     server.remove(1);
-    let (revision, rules) = told(&mut shop);
+    let (revision, rules) = next_rules(&mut shop);
     assert!(revision > newest);
     assert_eq!(rules, std::slice::from_ref(&second));
-    assert_eq!(told(&mut cart).1, []);
+    assert_eq!(next_rules(&mut cart).1, []);
 
     let mut again = server.agent(1, "shop", "a");
-    assert_eq!(told(&mut again).1, [second], "and after each greeting");
-    // Who does not ask hears nothing.
+    assert_eq!(next_rules(&mut again).1, [second], "and after each greeting");
+    // An agent without support for rules gets none.
     deaf.ping(Ping::default());
     assert!(matches!(deaf.receive(), Some(ServerFrame::Pong(_))));
     assert_eq!(server.metrics.control.sent.with(["cart"]).get(), 3);
@@ -125,14 +125,14 @@ fn each_agent_is_told_its_rules_after_the_greeting_and_at_changes() {
 fn answers_are_kept_until_the_rules_change() {
     let server = start();
     let mut agent = server.agent(1, "shop", "a");
-    let (revision, _) = told(&mut agent);
+    let (revision, _) = next_rules(&mut agent);
     let standing = |standing, connected| vec![("shop".to_owned(), standing, connected)];
     assert_eq!(server.standings(), standing(Standing::Waiting, true));
     agent.probed(Probed { revision, on: 7, ..Probed::default() });
     server.wait_until("the answer", || server.standings() == standing(Standing::Follows, true));
 
     server.add("", ProbeState::Off, "a.*");
-    let (revision, _) = told(&mut agent);
+    let (revision, _) = next_rules(&mut agent);
     assert_eq!(server.standings(), standing(Standing::Waiting, true));
     agent.probed(Probed { revision: revision - 1, on: 7, ..Probed::default() });
     server.wait_until("the count", || server.metrics.control.answers.with(["stale"]).get() == 1);
@@ -152,7 +152,7 @@ fn answers_are_kept_until_the_rules_change() {
     assert_eq!(server.metrics.control.agents.with(["shop"]).get(), 1);
     agent.bye();
     assert_eq!(agent.receive(), None);
-    server.wait_until("it to leave", || server.standings() == standing(Standing::Follows, false));
+    server.wait_until("its disconnect", || server.standings() == standing(Standing::Follows, false));
     assert_eq!(server.metrics.control.agents.with(["shop"]).get(), 0);
 }
 
@@ -160,7 +160,7 @@ fn answers_are_kept_until_the_rules_change() {
 fn an_answer_over_its_limits_ends_the_connection() {
     let server = start();
     let mut agent = server.agent(1, "shop", "");
-    let (revision, _) = told(&mut agent);
+    let (revision, _) = next_rules(&mut agent);
     let outcome = RuleOutcome { rule: 0, matched: 0, fault: String::new() };
     agent.probed(Probed { revision, rules: vec![outcome; PROBE_RULES_MAX + 1], ..Probed::default() });
     let Some(ServerFrame::Error { code, message }) = agent.receive() else { panic!("an error") };
@@ -169,7 +169,7 @@ fn an_answer_over_its_limits_ends_the_connection() {
 }
 
 #[test]
-fn an_agent_that_does_not_read_holds_up_nobody_and_gets_the_newest_list() {
+fn an_agent_that_does_not_read_delays_no_other_and_gets_the_newest_list() {
     let server = start();
     let pattern = |nth: usize| format!("{nth:0>PROBE_PATTERN_BYTES_MAX$}");
     for nth in 0..PROBE_RULES_MAX - 1 {
@@ -177,20 +177,20 @@ fn an_agent_that_does_not_read_holds_up_nobody_and_gets_the_newest_list() {
     }
     let mut slow = server.agent(1, "slow", "");
     let mut quick = server.agent(2, "quick", "");
-    assert_eq!(told(&mut quick).1.len(), PROBE_RULES_MAX - 1);
+    assert_eq!(next_rules(&mut quick).1.len(), PROBE_RULES_MAX - 1);
     let changes = 100;
     for _ in 0..changes / 2 {
         let id = server.add("", ProbeState::On, "last.*").rule.id;
-        assert_eq!(told(&mut quick).1.last().unwrap().1, "last.*");
+        assert_eq!(next_rules(&mut quick).1.last().unwrap().1, "last.*");
         server.remove(id);
-        assert_eq!(told(&mut quick).1.len(), PROBE_RULES_MAX - 1);
+        assert_eq!(next_rules(&mut quick).1.len(), PROBE_RULES_MAX - 1);
     }
     let newest = server.add("", ProbeState::On, "newest.*").rule;
-    let (revision, _) = told(&mut quick);
-    // A megabyte each: what the sockets hold has been sent, and no more.
+    let (revision, _) = next_rules(&mut quick);
+    // A megabyte each: as much as the socket buffers hold was sent, and no more.
     let mut lists = 1;
     let last = loop {
-        let (revision_then, rules) = told(&mut slow);
+        let (revision_then, rules) = next_rules(&mut slow);
         if revision_then == revision {
             break rules;
         }

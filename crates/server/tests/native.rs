@@ -25,7 +25,7 @@ use tacho_store::{MemoryDriver, Options, Store};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// A listener over a store of its own, with the switches of its faults.
+/// A listener with its own store, whose faults can be switched.
 struct Running {
     runtime: Runtime,
     at: SocketAddr,
@@ -94,7 +94,7 @@ fn expect_error(frame: Option<ServerFrame>, code: ErrorCode, text: &str) {
 }
 
 #[test]
-fn what_is_acknowledged_can_be_read_and_is_counted() {
+fn acknowledged_records_can_be_read_and_are_counted() {
     let server = start();
     let mut agent = Agent::open(server.at, 1);
     assert_eq!((agent.welcome.version, agent.welcome.acked), (VERSION, 0));
@@ -121,13 +121,13 @@ fn frames_sent_again_are_acknowledged_and_not_stored_twice() {
     assert_eq!(agent.welcome.acked, 5);
     agent.send_frames([3, 4, 5, 6, 9, 8, 10]);
     assert_eq!(agent.wait_ack(10), []);
-    assert_eq!(server.samples(), samples((1..=6).chain([9, 10])), "8 came behind 9");
+    assert_eq!(server.samples(), samples((1..=6).chain([9, 10])), "8 arrived after 9");
     assert_eq!(server.received()[0], 8 * content::SAMPLES);
     assert_eq!(Agent::open(server.at, 3).welcome.acked, 0, "another session has its own numbers");
 }
 
 #[test]
-fn a_number_out_of_all_proportion_silences_nobody() {
+fn a_far_too_large_frame_number_blocks_no_session() {
     let server = start();
     let mut agent = Agent::open(server.at, 2);
     agent.send_frames(1..=5);
@@ -145,7 +145,7 @@ fn a_number_out_of_all_proportion_silences_nobody() {
 }
 
 #[test]
-fn a_session_that_follows_from_a_secret_is_only_for_who_has_it() {
+fn a_session_derived_from_a_secret_needs_that_secret() {
     let server = start();
     let own = Secret([7; 16]);
     let session = own.session();
@@ -155,10 +155,11 @@ fn a_session_that_follows_from_a_secret_is_only_for_who_has_it() {
     agent.send_frames(1..=5);
     agent.wait_ack(5);
     for secret in [None, Some(Secret([8; 16]))] {
-        let refused = Agent::connect(server.at, &with(secret)).err().expect("it is not the owner");
+        let refused =
+            Agent::connect(server.at, &with(secret)).err().expect("the client does not own the session");
         expect_error(refused, ErrorCode::Session, "not that of the secret");
     }
-    // The owner was not disturbed, and comes back.
+    // The owner is not affected, and reconnects.
     agent.send_frames([6, 7]);
     assert_eq!(agent.wait_ack(7), []);
     let agent = Agent::connect(server.at, &with(Some(own))).expect("server greets");
@@ -180,12 +181,15 @@ fn a_second_connection_of_a_session_ends_the_first() {
     };
     expect_error(last, ErrorCode::Superseded, "connected again");
     assert_eq!(first.receive(), None);
-    assert!(second.welcome.acked >= acked, "the newer one knows all that the older one has on disk");
+    assert!(
+        second.welcome.acked >= acked,
+        "the newer connection knows all frames that the older one has on disk"
+    );
     assert_eq!(server.samples(), samples(1..=second.welcome.acked));
 }
 
 #[test]
-fn a_bad_record_takes_no_good_one_with_it() {
+fn a_bad_record_does_not_affect_good_ones() {
     let server = start();
     let mut agent = Agent::open(server.at, 5);
     let mut frame = DataFrame::new(1, 0);
@@ -205,7 +209,7 @@ fn a_bad_record_takes_no_good_one_with_it() {
 }
 
 #[test]
-fn a_full_store_tells_to_wait_and_goes_on() {
+fn a_full_store_sends_wait_and_continues() {
     let server = start_with(
         64,
         Options {
@@ -232,10 +236,10 @@ fn a_full_store_tells_to_wait_and_goes_on() {
 }
 
 #[test]
-fn of_frames_that_go_to_disk_together_only_the_refused_are_missing() {
+fn of_frames_committed_together_only_refused_ones_are_missing() {
     let server = start_with(64, Options { series_max: 3, ..Options::default() });
     let mut agent = Agent::open(server.at, 11);
-    // The three series that there is room for are known before a group can hold them and the fourth.
+    // The three series within the limit are known before a group can contain them and the fourth.
     agent.send_frames(1..=1);
     assert_eq!(agent.wait_ack(1), []);
     agent.send_frames(2..=20);
@@ -251,7 +255,7 @@ fn of_frames_that_go_to_disk_together_only_the_refused_are_missing() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_nothing_acknowledged_is_lost() {
+fn a_full_disk_is_reported_and_nothing_acknowledged_is_lost() {
     let server = start();
     let mut agent = Agent::open(server.at, 7);
     agent.send(&content::frame(1));
@@ -269,7 +273,7 @@ fn a_full_disk_is_told_and_nothing_acknowledged_is_lost() {
 }
 
 #[test]
-fn strangers_and_damage_get_an_error_with_its_code() {
+fn other_protocols_and_damaged_frames_get_an_error_with_a_code() {
     let server = start();
     let say = |bytes: &[u8]| {
         let mut raw = Raw::connect(server.at).unwrap();
@@ -304,7 +308,7 @@ fn strangers_and_damage_get_an_error_with_its_code() {
 }
 
 #[test]
-fn shutdown_acknowledges_what_came_and_says_so() {
+fn shutdown_acknowledges_received_frames_and_sends_the_reason() {
     let server = start();
     let mut agent = Agent::open(server.at, 9);
     agent.send(&content::frame(1));
@@ -317,10 +321,10 @@ fn shutdown_acknowledges_what_came_and_says_so() {
 }
 
 #[test]
-fn peers_that_are_silent_or_drip_are_cut_off() {
+fn silent_and_slow_peers_are_cut_off() {
     let short = Duration::from_millis(300);
     let usual = Patience::default();
-    // Only one of the limits is short at a time: a busy machine takes its time for the others.
+    // Only one of the timeouts is short at a time: a busy machine may be slow in the other phases.
     let expect_end = |patience: Patience, usual: Duration, last: fn(SocketAddr) -> Option<ServerFrame>| {
         let server = start_patient(64, Options::default(), patience);
         let begun = std::time::Instant::now();
@@ -342,7 +346,7 @@ fn peers_that_are_silent_or_drip_are_cut_off() {
     });
 }
 
-/// Sends byte by byte of a frame that would take days, until the server is gone.
+/// Sends a frame byte by byte, which would take days, until the server closes the connection.
 fn drip(mut sender: TcpStream) {
     let mut bytes = content::frame(1);
     bytes[..4].copy_from_slice(&FRAME_BODY_BYTES_MAX.to_le_bytes());
@@ -376,7 +380,7 @@ fn connections_are_bounded() {
     drop(held);
     let begun = std::time::Instant::now();
     while Agent::connect(server.at, &hello(3)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "room comes back");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the place is free again");
     }
 }
 

@@ -1,7 +1,8 @@
-//! Is what a request takes bounded by its bytes, for the worst request that can be found, at each door of the HTTP server?
+//! Is the memory of a request bounded by its bytes, for the worst request that can be found, at each entry point of the
+//! HTTP server?
 //!
-//! The bodies of records are `ingest/tests/peak.rs`'; here are gzip, query strings, forms, PromQL, selectors, deletions, and
-//! JSON. The server runs in this process, so that its memory is counted. One test, alone in its process.
+//! Bodies of records are tested by `ingest/tests/peak.rs`; here are gzip, query strings, forms, PromQL, selectors,
+//! deletions, and JSON. The server runs in this process, so that its memory is counted. One test, alone in its process.
 
 #[path = "../../ingest/tests/support/climb.rs"]
 mod climb;
@@ -19,16 +20,16 @@ use flate2::write::GzEncoder;
 use inside::Inside;
 use tacho_store::MemoryDriver;
 
-/// Shapes that the climber tries for each door.
+/// Shapes that the search tries for each entry point.
 const TRIES: usize = 6;
-/// Memory of any request: buffers of its connection, and what is made once.
+/// Memory of any request: buffers of its connection, and caches that are filled once.
 const MIN_BYTES: usize = 8 << 20;
-/// What a byte of a request without records may take: of its body, of what is taken apart of it, and of its parsed form.
+/// Memory per byte of a request without records: of its body, of its decoded parts, and of its parsed form.
 const PER_BYTE: usize = 24;
 /// Largest body of a form or of JSON, and of a request's head.
 const FORM_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = 60_000;
-/// Largest body of records, unpacked: as set for this server, for inflating takes long in a debug build.
+/// Largest body of records, decompressed: set low for this server, because decompression is slow in a debug build.
 const BODY_BYTES: usize = 2 << 20;
 
 struct Door {
@@ -156,7 +157,7 @@ const DOORS: &[Door] = &[
             headers: "Content-Encoding: gzip\r\n",
             body: packed(shape),
         },
-        // A byte may stand for a thousand: what is bounded is what they stand for. The buffer doubles as it fills.
+        // A byte may expand to a thousand: the limit applies to the expanded bytes. The buffer doubles as it fills.
         bound: |_| MIN_BYTES + 4 * BODY_BYTES,
         // Bytes of a member, members, broken end.
         worst: &[
@@ -174,7 +175,7 @@ const DOORS: &[Door] = &[
 fn no_request_takes_more_memory_than_its_bytes_allow() {
     no_door_is_forgotten();
     let server = Inside::start(Arc::new(MemoryDriver::new()), BODY_BYTES);
-    // What is made once is there.
+    // Caches that are filled once are full.
     send(
         server.http,
         &Request { method: "GET", path: "/api/v1/query?query=up".into(), headers: "", body: vec![] },
@@ -192,7 +193,7 @@ fn no_request_takes_more_memory_than_its_bytes_allow() {
     }
 }
 
-/// Every route that is there is a door that is tried, one of records, or one that takes nothing.
+/// Every route is tested here, or takes records, or has no input.
 fn no_door_is_forgotten() {
     const OF_RECORDS: &[&str] = &["/api/v1/write"];
     const TAKE_NOTHING: &[&str] = &[
@@ -229,7 +230,7 @@ fn no_door_is_forgotten() {
                 let route = route.split('"').next().unwrap();
                 assert!(
                     known(route),
-                    "{route} of {} takes a request whose memory nobody looks at",
+                    "the memory of requests to {route} of {} is not tested",
                     path.display()
                 );
                 routes += 1;
@@ -247,8 +248,8 @@ fn send(at: SocketAddr, request: &Request) {
         "{method} {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
         body.len()
     );
-    stream.write_all(head.as_bytes()).expect("a head is taken");
-    // One that is refused by its length is not taken.
+    stream.write_all(head.as_bytes()).expect("a head is accepted");
+    // A body refused because of its length is not read.
     let _ = stream.write_all(body);
     let mut status = [0; 12];
     stream.read_exact(&mut status).expect("an answer");
@@ -274,7 +275,7 @@ fn repeated(what: &str, between: &str, times: usize, bytes: usize) -> String {
     out
 }
 
-/// Parameters of at most so many bytes, with characters escaped that have to be.
+/// Parameters of at most this many bytes, percent-encoded.
 fn parameters(shape: &Shape, bytes: usize) -> String {
     let [form, of_one, count, texts, ..] = *shape;
     let of_one = of_one.min(bytes);

@@ -1,7 +1,7 @@
 //! Rate of merges, and write amplification. `cargo run --release -p tacho-store --example merge_speed`
 //!
-//! 100 hosts with 10 series each, a sample every ten seconds for a day, flushed every half hour, in memory: first merged by
-//! levels as in the background, without rests, then all at once.
+//! 100 hosts with 10 series each, a sample every ten seconds for a day, flushed every half hour, in memory: first
+//! merged by levels as in the background, without pauses, then all in one merge.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

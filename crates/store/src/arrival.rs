@@ -15,7 +15,7 @@ use tacho_model::{
 use crate::index::{Admission, Bounds, Index, Refusal};
 use crate::{Error, Result};
 
-/// Identifies a batch of a sender: a number that was taken once is not taken again.
+/// Identifies a batch of a sender: each number is accepted once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Random number that the sender draws when its process starts.

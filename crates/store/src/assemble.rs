@@ -1,4 +1,5 @@
-//! Builds the parts of a store from what `recover.rs` read: each part gets the state that it uses (`shared.rs`).
+//! Builds the parts of a store from the recovered state (`recover.rs`): each part gets the state that it uses
+//! (`shared.rs`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

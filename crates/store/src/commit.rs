@@ -168,7 +168,7 @@ impl Committer {
             return Ok(());
         }
         let store = &self.store;
-        // Rests of a refused batch in a broken file must be gone before the sender's next batch is taken.
+        // Remains of a refused batch in a broken file must be cut off before the sender's next batch is accepted.
         if let Some((path, length)) = &self.broken {
             match store.options.disk.cut(path, *length) {
                 // The flusher has cut, flushed and removed it.
@@ -358,7 +358,7 @@ pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
 
 fn answer(append: Append, result: Result<Appended>) {
     drop(append.reservation);
-    // The caller may have gone; its batch is kept or refused regardless.
+    // The caller may have stopped waiting; its batch is kept or refused regardless.
     let _ = append.reply.send(result);
 }
 

@@ -1,5 +1,5 @@
-//! Damages: what an answer lacks because it cannot be read. Series, time and reason of each part up to a limit, and the
-//! number of further parts.
+//! Damages: the parts that an answer lacks because they are unreadable. Series, time and reason of each part up to a
+//! limit, and the number of further parts.
 //!
 //! An unreadable row never fails an answer by itself and is never omitted silently: the answer comes with its damages
 //! ([`Read`]). Callers that need all records get an error ([`Read::whole`]).
@@ -113,14 +113,14 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// From what a start found in the Series and Meta tables, the journals, and the back end's files.
+    /// From the damage that a start found in the Series and Meta tables, the journals, and the back end's files.
     pub fn new(
         nameless: BTreeSet<(Kind, SeriesId)>,
         deletions: Vec<Damaged>,
         journals: Vec<Arc<str>>,
         health: &Health,
     ) -> Self {
-        let deletion = |damaged: Damaged| format!("what a deletion hid may be seen again: {damaged}").into();
+        let deletion = |damaged: Damaged| format!("deleted records may reappear: {damaged}").into();
         let mut everywhere: Vec<Arc<str>> = deletions.into_iter().map(deletion).chain(journals).collect();
         let Health { damaged_places, damaged_bytes, places_in, set_aside, .. } = health;
         if *damaged_places > 0 {
@@ -131,8 +131,8 @@ impl Unreadable {
             let names = set_aside.join(", ");
             everywhere.push(
                 format!(
-                    "set aside, for nothing in it can be read: {names} (take it out of quarantine/ and start again to go on \
-                     without it)"
+                    "quarantined because nothing in it can be read: {names} (to continue without it, remove it from \
+                     quarantine/ and restart)"
                 )
                 .into(),
             );
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_with_damaged_rows_are_said_to_lack_any() {
+    fn damaged_rows_are_reported_only_for_files_that_have_them() {
         let health = Health {
             damaged: ["MANIFEST", "00000001.segment", "00000002.segment"].map(str::to_owned).to_vec(),
             damaged_places: 1,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_bounded_and_the_rest_is_counted() {
+    fn listed_damages_are_limited_and_the_others_counted() {
         let mut damages = Damages::default();
         assert!(damages.check().is_ok());
         damages.add(damage("a"));

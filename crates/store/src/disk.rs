@@ -156,7 +156,7 @@ impl Space {
             return Ok(());
         }
         let message = format!(
-            "{free} bytes are free on the disk, {} are reserved so that deletion works: delete history, or make room",
+            "{free} bytes are free on the disk, {} are reserved so that deletion works: delete old records or free disk space",
             self.reserve_bytes
         );
         Err(Error::new(ErrorKind::StorageFull, message).with("path", self.path.display()))
@@ -260,7 +260,7 @@ impl FaultyDisk {
         self.0.sync_skipped.store(skipped, Ordering::SeqCst);
     }
 
-    /// Cuts off what was appended and not synced in all files, as a power failure would.
+    /// Cuts off the unsynced bytes of all files, as a power failure would.
     pub fn lose_unsynced(&self) -> io::Result<()> {
         let synced = self.0.synced();
         for (path, bytes) in synced.iter().filter(|(path, bytes)| length(path) > **bytes) {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_directories_are_their_owners_alone() {
+    fn only_the_owner_can_access_files_and_directories() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("a/b");
         make_directory(&directory).unwrap();

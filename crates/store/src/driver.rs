@@ -1,4 +1,4 @@
-//! The narrow waist: what a back end must be able to do.
+//! The narrow waist: the operations of a back end.
 //!
 //! A driver keeps rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a partition. It
 //! never sees a label or a sample. Whatever a back end lacks is implemented above this trait.
@@ -169,7 +169,7 @@ pub struct Capabilities {
     pub put_rows_hint: usize,
 }
 
-/// An existing row that cannot be read: its key is known, its value is not what was put.
+/// An existing row that cannot be read: its key is known, its value differs from the one put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     pub table: Table,

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_where_and_why() {
+    fn an_error_names_operation_place_and_cause() {
         let cause = io::Error::from(io::ErrorKind::StorageFull);
         let error = Error::io("write journal", Path::new("/d/1"), cause).with("offset", 7);
         assert_eq!(error.to_string(), "cannot write journal (path /d/1, offset 7): no storage space");

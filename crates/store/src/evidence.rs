@@ -1,7 +1,8 @@
 //! Finds all generation numbers ever used, and checks that all required files and facts exist.
 //!
-//! A number used twice would mask or overwrite existing data. So the next number is above all numbers seen anywhere, whatever
-//! a single row says. A missing file or fact is reported before anything is changed, with a way to open the store without it.
+//! A number used twice would mask or overwrite existing data. So the next number is above all numbers seen anywhere,
+//! whatever a single row says. A missing file or fact is reported before anything is changed; the error says how to
+//! open the store without it.
 //!
 //! Path after a crash: `recover.rs` calls this first, then reads the journal.
 
@@ -93,7 +94,7 @@ impl Files {
         let path = self.directory.join(name);
         let accepted = path.exists();
         if accepted {
-            tracing::warn!(path = %path.display(), "store is opened without what is missing, as this file says");
+            tracing::warn!(path = %path.display(), "store is opened without its missing parts, as this file permits");
         }
         accepted
     }
@@ -136,8 +137,8 @@ impl Files {
         for generation in chunks.range(flushed.saturating_add(1)..) {
             if !self.lengths.contains_key(generation) && !self.is_accepted(&lost_name(*generation)) {
                 let what = format!(
-                    "chunks of generation {generation} are there, but neither its journal nor the fact that it is complete \
-                     (generation {flushed} is the last that is)"
+                    "chunks of generation {generation} exist, but its journal is missing and it is not marked as complete \
+                     (last complete generation: {flushed})"
                 );
                 return Err(self.missing(&what, &lost_name(*generation)));
             }
@@ -170,9 +171,9 @@ impl Files {
             return Ok(id);
         }
         let what = if emptied {
-            "journals of a store are there, but nothing of what it had flushed before"
+            "journals exist, but the data flushed before them is missing"
         } else {
-            "identity of the store is missing beside its data"
+            "store has data, but no identity"
         };
         Err(self.missing(what, IDENTITY_LOST))
     }

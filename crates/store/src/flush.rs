@@ -4,8 +4,8 @@
 //!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> put "journals"
 //!     -> drop from memory -> delete journal
 //! ```
-//! After a crash between any two steps all steps are repeated: keys depend on the records only. A failed step is retried with
-//! growing waits, without end.
+//! After a crash between any two steps all steps are repeated: keys depend on the records only. A failed step is
+//! retried with exponential backoff, without a limit on attempts.
 //!
 //! Path of one record: before, `seal/` encoded its chunk; after, `Driver::put` has it, and `read/` finds it there.
 
@@ -44,7 +44,7 @@ const SERIES_ROWS: usize = 10_000;
 pub struct Flusher {
     pub driver: Arc<dyn Driver>,
     pub options: Arc<Options>,
-    /// Of the journal.
+    /// The directory of the journal.
     pub directory: PathBuf,
     pub id: u128,
     pub clock: Arc<TrustedClock>,
@@ -65,32 +65,32 @@ pub struct Flusher {
 pub async fn run(flusher: Arc<Flusher>) {
     let _ended = Ended(flusher.clone());
     let mut sealed: watch::Receiver<u64> = flusher.signals.sealed.subscribe();
-    let mut told = 0;
+    let mut known = 0;
     loop {
         sealed.borrow_and_update();
         while let Some(generation) = oldest_sealed(&flusher) {
-            told = flush(&flusher, &generation).await;
+            known = flush(&flusher, &generation).await;
         }
         tokio::select! {
             changed = sealed.changed() => if changed.is_err() { return },
-            () = flusher.signals.started.notified() => told = tell_journals(&flusher, told).await,
+            () = flusher.signals.started.notified() => known = store_journal_list(&flusher, known).await,
         }
     }
 }
 
-/// Writes to the driver which journals must exist, if there is one after `told`. Nothing waits for it; after a failure the
-/// end of the next flush writes it. Returns the last journal that the driver knows.
-async fn tell_journals(flusher: &Flusher, told: u64) -> u64 {
+/// Stores the list of required journals in the driver, if a journal after `known` exists. No caller waits for it; after
+/// a failure the end of the next flush stores it. Returns the last journal on the stored list.
+async fn store_journal_list(flusher: &Flusher, known: u64) -> u64 {
     let flushed = flusher.progress.borrow().flushed;
     let journals = journals(flusher, flushed);
-    if journals.last() <= told {
-        return told;
+    if journals.last() <= known {
+        return known;
     }
     match flusher.driver.put(vec![journals.row(), clock_row(flusher.clock.latest())]).await {
         Ok(()) => journals.last(),
         Err(error) => {
-            tracing::warn!(%error, "driver was not told of a new journal");
-            told
+            tracing::warn!(%error, "cannot store the list of required journals");
+            known
         }
     }
 }
@@ -120,7 +120,7 @@ fn oldest_sealed(flusher: &Flusher) -> Option<Arc<Generation>> {
 
 /// Returns the last generation that the driver knows.
 async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
-    insist(flusher, || cut_journal(flusher, generation)).await;
+    retry_until_done(flusher, || cut_journal(flusher, generation)).await;
     put_series(flusher, generation).await;
     put_groups(flusher, generation).await;
     let added = put_chunks(flusher, generation).await;
@@ -252,12 +252,12 @@ async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
 
 async fn put(flusher: &Flusher, rows: Vec<Row>) {
     if !rows.is_empty() {
-        insist(flusher, || flusher.driver.put(rows.clone())).await;
+        retry_until_done(flusher, || flusher.driver.put(rows.clone())).await;
     }
 }
 
 /// Retries until it succeeds. Every failure is counted, logged, and reported to callers that wait for a flush.
-async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
+async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
     let options = &flusher.options;
     let mut backoff = Backoff::new(options.flush_wait_first, options.flush_wait_max, flusher.id as u64);
     while let Err(error) = step().await {
@@ -272,7 +272,7 @@ async fn insist<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: imp
     }
 }
 
-/// A recovery must read exactly the flushed records: no rest of a failed write.
+/// A recovery must read exactly the flushed records, and no remains of a failed write.
 async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
     if !journal.cut {

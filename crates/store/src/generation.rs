@@ -19,7 +19,7 @@ const SERIES_BYTES: usize = 160;
 /// Memory of one remembered session, bytes.
 const SESSION_BYTES: usize = 64;
 
-/// A journal file, and what the flush of its generation has to do with it.
+/// A journal file, and its state for the flush of its generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalFile {
     pub path: PathBuf,

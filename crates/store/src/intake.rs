@@ -62,6 +62,6 @@ impl Intake {
         self.counters.batches_full.add(1);
         let (used, max) = (self.budget.used(), self.budget.max());
         let kind = ErrorKind::Full { retry_after: self.options.retry_after };
-        Error::new(kind, format!("{used} of {max} bytes for open records are taken"))
+        Error::new(kind, format!("{used} of {max} bytes for open records are in use"))
     }
 }

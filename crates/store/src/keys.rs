@@ -26,7 +26,7 @@ pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
 pub enum Span {
     /// At most [`CHUNK_SPAN_MAX_NS`].
     Short = 0,
-    /// Longer; only executions, and few of them.
+    /// Longer than that: only a few chunks of executions.
     Long = 1,
     /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]; only samples and entries, written by merges only.
     Wide = 2,
@@ -251,7 +251,7 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
 pub enum StoreFact {
     Identity {
         id: u128,
-        /// Of an older version: to be rewritten before anything else is.
+        /// Written by an older version: to be rewritten first.
         old: bool,
     },
     Flushed(u64),

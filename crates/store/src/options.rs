@@ -13,7 +13,7 @@ use crate::upkeep::ClockBounds;
 pub struct Options {
     /// A generation is sealed when its memtable takes this much memory, bytes.
     pub seal_bytes: usize,
-    /// A generation is sealed when its journal takes this many bytes: a start after a crash has to read them.
+    /// A generation is sealed when its journal reaches this many bytes: a start after a crash reads all of them.
     pub journal_bytes: u64,
     /// Samples of one series in one chunk; 1 to 65,536.
     pub chunk_values: usize,
@@ -30,7 +30,8 @@ pub struct Options {
     /// Limit on the memory of the index of all series with their labels, bytes, estimated. A new series above it is refused
     /// as above `series_max`. Series in the driver are loaded even above it.
     pub index_bytes_max: usize,
-    /// Limit on distinct label names: far above any schema, far below names generated from values.
+    /// Limit on distinct label names: more than any schema has, fewer than a client generates that puts values into
+    /// names.
     pub label_names_max: usize,
     /// Limit on distinct values of one label: detects a request id in a label before it takes the memory.
     pub label_values_max: usize,
@@ -48,14 +49,15 @@ pub struct Options {
     /// Space kept free on that disk, bytes, in addition to the space for flushing the journal's records: new records are
     /// refused before it is used; deletion, expiry and sealing go on. 0: until the disk is full.
     pub disk_reserve_bytes: u64,
-    /// How far the clock may be ahead of the expected time before history is no longer deleted by it; `None`: always trusted.
+    /// How far the clock may be ahead of the expected time before it is no longer used to delete history; `None`:
+    /// always trusted.
     pub clock_bounds: Option<ClockBounds>,
     /// Rules on retention, resolution and precision.
     pub policies: Arc<Policies>,
     /// Whether background compaction runs.
     pub merge_in_background: bool,
-    /// Adjacent chunks of similar size that are worth a merge: a record is rewritten once for each power of it between a
-    /// flush and a full chunk.
+    /// Number of adjacent chunks of similar size that are merged: a record is rewritten once for each power of this
+    /// number between the size of a flush and that of a full chunk.
     pub merge_rows: usize,
     /// Limit on the values that one merge decodes, about: 8 bytes each, as much again for its output, and for the rows it
     /// chooses from.

@@ -1,7 +1,7 @@
-//! Policies on a series' history: how long it is kept, at which resolution and precision, in what chunks.
+//! Policies on a series' history: retention, resolution, precision, and the size of chunks.
 //!
-//! Rules are tried in their order, separately for each sort; the first whose matchers accept the series counts. A series that
-//! no rule accepts is kept for ever, unchanged.
+//! Rules are tried in their order, separately for each sort; the first whose matchers accept the series counts. A
+//! series that no rule accepts is kept permanently, unchanged.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl ChunkSettings {
 /// The settings of one series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Policy {
-    /// `None`: for ever.
+    /// `None`: permanently.
     pub keep: Option<u64>,
     pub downsampling: Option<Downsampling>,
     pub semantic: Option<Semantic>,
@@ -90,7 +90,7 @@ impl Policies {
         }
     }
 
-    /// Retention of its records, ns; `None`: for ever.
+    /// Retention of its records, ns; `None`: permanent.
     pub fn keep(&self, labels: &Labels) -> Option<u64> {
         first(&self.retention, labels).copied()
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_accepts_counts_each_sort_for_itself() {
+    fn the_first_matching_rule_of_each_sort_applies() {
         let chunks =
             ChunkSettings { values: Some(100), compression: Compression::Zstd, ..ChunkSettings::default() };
         let policies = Policies {

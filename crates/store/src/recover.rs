@@ -65,10 +65,10 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     };
     let live = facts.journals.as_ref().map_or(&[][..], |journals| &journals.live);
     files.check(flushed, live, &keys.generations)?;
-    // New data must have a number of its own, above those that older deletions mask.
+    // New data needs a new number, above all that older deletions mask.
     let seen = keys.generations.last().copied().into_iter().chain(live.iter().map(|older| older.generation));
     let highest = seen.chain([files.highest, flushed, tombstones.through()]).fold(0, u64::max);
-    let exhausted = || Error::corrupt(format!("generation {highest} is the last number that there is"));
+    let exhausted = || Error::corrupt(format!("generation {highest} is the highest possible number"));
     let next = highest.checked_add(1).ok_or_else(exhausted)?;
     let mut recovery = Recovery {
         directory,
@@ -80,7 +80,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         replayed: Sessions::default(),
         generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
-        // Later starts find here what this start sets aside.
+        // Later starts find the files here that this start quarantines.
         lacks: journal::lost_in(directory),
     };
     for found in &files.journals {
@@ -95,13 +95,13 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     counters.journals_quarantined.add(journal::quarantined(directory));
     let last_sequence = facts.last_sequence().max(keys.last_sequence);
     if facts.stored.is_none() && !keys.generations.is_empty() {
-        tracing::error!("counts of what is stored are missing, they begin again at 0");
+        tracing::error!("statistics of the stored records are missing: they restart at 0");
     }
     let stored = facts.stored.unwrap_or_default();
     if facts.clock.is_none() && !is_empty {
         // Chunks do not say it: the newest may be much older, or of a sender whose clock is ahead.
         tracing::warn!(
-            "store does not say when its clock was believed last, it is of an older version: the clock is believed"
+            "store of an older version, without the time when its clock was last trusted: the clock is trusted"
         );
     }
     let unreadable = Unreadable::new(nameless, deletions, lacks, &driver.health());
@@ -172,7 +172,7 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
-        // Without it a batch of the session may be taken twice: no reason to refuse all.
+        // Without it a batch of the session may be stored twice: no reason to refuse to start.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         let (id, session) = decode_session(&row)?;
         last_session = last_session.max(session.generation);
@@ -227,7 +227,7 @@ async fn load_index(driver: &dyn Driver) -> Result<(Index, BTreeSet<(Kind, Serie
 }
 
 fn tell(damaged: &Damaged) {
-    tracing::error!(error = %Error::from(damaged.clone()), "row of the store's metadata left out");
+    tracing::error!(error = %Error::from(damaged.clone()), "row of the store's metadata skipped");
 }
 
 async fn each_row(
@@ -272,12 +272,12 @@ impl Recovery<'_> {
         let journal = JournalFile { path: found.path.clone(), length: 0, cut: false, damaged: None };
         let mut generation = Generation::new(found.generation, journal);
         let contents = journal::read(&found.path, |arrival| self.replay(arrival, &mut generation))?;
-        if contents.unborn {
-            return self.unborn(found, &contents);
+        if contents.never_begun {
+            return self.without_header(found, &contents);
         }
         self.check_header(found, &contents)?;
         self.report(found, &contents);
-        // What may have been a whole record is kept, with the file.
+        // Bytes that may have been a whole record are kept, with the file.
         if contents.torn > 0 && !contents.doubtful && !self.options.read_only {
             let cut = self.options.disk.cut(&found.path, contents.length);
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
@@ -303,14 +303,16 @@ impl Recovery<'_> {
             return Err(Error::invalid("journal belongs to another store").with("path", path));
         }
         if header.generation != found.generation {
-            let message =
-                format!("journal of generation {} has the name of another: rename it", header.generation);
+            let message = format!(
+                "journal of generation {} has the name of another generation: rename it",
+                header.generation
+            );
             return Err(Error::invalid(message).with("path", path));
         }
         Ok(())
     }
 
-    /// Its records are in the driver, but perhaps not all of its sessions.
+    /// Reads a flushed file: its records are in the driver, but perhaps not all of its sessions.
     fn flushed_file(&mut self, found: &Found) -> Result<()> {
         let contents = journal::read(&found.path, |arrival| {
             if let Some(origin) = arrival.origin {
@@ -325,12 +327,12 @@ impl Recovery<'_> {
     }
 
     /// Nothing was acknowledged before its header was on disk.
-    fn unborn(&mut self, found: &Found, contents: &Contents) -> Result<()> {
+    fn without_header(&mut self, found: &Found, contents: &Contents) -> Result<()> {
         let bytes = contents.torn;
         if bytes <= HEADER_BYTES as u64 {
             return self.remove(found, "journal without a header removed");
         }
-        tracing::error!(path = %found.path.display(), bytes, "journal without a readable header or record set aside");
+        tracing::error!(path = %found.path.display(), bytes, "journal without a readable header or record quarantined");
         self.set_aside(found, contents)
     }
 
@@ -355,12 +357,12 @@ impl Recovery<'_> {
     fn report(&mut self, found: &Found, contents: &Contents) {
         let path = found.path.display();
         for (offset, reason) in &contents.damaged {
-            tracing::error!(%path, offset, reason, "damaged journal record stepped over, file will be kept");
+            tracing::error!(%path, offset, reason, "damaged journal record skipped, file will be kept");
         }
         if contents.torn > 0 {
             let (offset, bytes) = (contents.length, contents.torn);
             let file_is_kept = contents.doubtful;
-            tracing::warn!(%path, offset, bytes, file_is_kept, "torn end of journal left out, good part kept");
+            tracing::warn!(%path, offset, bytes, file_is_kept, "torn end of journal dropped, good part kept");
         }
         tracing::info!(%path, records = contents.records, "journal recovered");
         self.counters.recovered_torn_bytes.add(contents.torn);

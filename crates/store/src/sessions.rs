@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 
 use crate::arrival::Origin;
 
-/// Limit on gaps remembered per session: a sender that skips numbers for ever has gaps, too.
+/// Limit on gaps remembered per session: a sender that keeps skipping numbers creates gaps without end.
 const GAPS_MAX: usize = 8;
 
-/// What is remembered of one session.
+/// The state of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The last number taken; it is on disk.
+    /// The last accepted number; it is on disk.
     pub seq: u64,
-    /// The generation that took it.
+    /// The generation of its batch.
     pub generation: u64,
-    /// When it was taken, or read at start. Monotonic: a clock that jumps forgets no session.
+    /// When it was accepted, or read at start. Monotonic: a clock that jumps expires no session.
     pub seen: Instant,
-    /// Missing numbers before it, first and last: a late frame of a gap is taken. Gaps are known as long as the process runs,
-    /// and after a crash from the journal.
+    /// Missing numbers before it, first and last: a late frame of a gap is accepted. Gaps are known as long as the
+    /// process runs, and after a crash from the journal.
     pub gaps: Vec<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Session {
 pub enum Standing {
     New,
     Repeated,
-    /// Some of its frames were taken, and some were not.
+    /// Some of its frames were accepted before, and some were not.
     Torn,
 }
 
@@ -41,7 +41,7 @@ pub enum Standing {
 pub struct Sessions(HashMap<u128, Session>);
 
 impl Sessions {
-    /// The last number taken; 0 for none.
+    /// The last accepted number; 0 for none.
     pub fn acked(&self, session: u128) -> u64 {
         self.0.get(&session).map_or(0, |s| s.seq)
     }
@@ -66,7 +66,8 @@ impl Sessions {
         self.standing(origin) == Standing::Repeated
     }
 
-    /// Notes the numbers of a batch as taken. Returns how many gaps were forgotten: their frames would count as repetitions.
+    /// Notes the numbers of a batch as accepted. Returns how many gaps were forgotten: their frames would count as
+    /// repetitions.
     pub fn take(&mut self, origin: Origin, generation: u64) -> usize {
         let Origin { first, seq, .. } = origin;
         let session = self.0.entry(origin.session).or_insert_with(|| Session::new(0, generation));
@@ -97,8 +98,8 @@ impl Sessions {
         self.0.len()
     }
 
-    /// Forgets sessions without a batch for `age`, and of more than `count` the longest silent ones; sessions seen in a
-    /// generation after `flushed` stay. Returns the forgotten sessions.
+    /// Forgets sessions without a batch for `age`, and, above `count` sessions, those with the oldest last batch;
+    /// sessions seen in a generation after `flushed` stay. Returns the forgotten sessions.
     pub fn expire(&mut self, flushed: u64, age: Duration, count: usize) -> Vec<u128> {
         let mut silent: Vec<(u64, Instant, u128)> = self
             .0
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_never_fall_and_silent_sessions_are_forgotten() {
+    fn session_numbers_never_fall_and_inactive_sessions_are_forgotten() {
         let mut sessions = Sessions::default();
         for (session, seq, generation) in [(1, 5, 1), (2, 1, 1), (3, 1, 2), (1, 4, 2)] {
             sessions.take(Origin { session, first: 0, seq }, generation);

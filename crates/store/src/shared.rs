@@ -68,7 +68,7 @@ impl FlushSignals {
     }
 }
 
-/// How far the flusher has come.
+/// The progress of the flusher.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// All generations up to this one are in the driver.

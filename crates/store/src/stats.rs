@@ -7,7 +7,7 @@ use crate::upkeep::UpkeepStats;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     pub chunks: u64,
-    /// Of encoded chunks, without keys.
+    /// Bytes of encoded chunks, without keys.
     pub bytes: u64,
     /// Samples, entries, or completed calls.
     pub records: u64,
@@ -58,7 +58,7 @@ pub struct Stats {
     pub batches_disk_full: u64,
     /// Now: whether they are refused.
     pub disk_full: bool,
-    /// Now: whether the clock is too far ahead to delete history by it.
+    /// Now: whether the clock is too far ahead to be used for deletion.
     pub clock_doubted: bool,
     /// New series refused by a limit; each counts as often as it is sent.
     pub series_refused: u64,
@@ -78,7 +78,7 @@ pub struct Stats {
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,
-    /// Journal files, and ends of them, set aside for inspection, those of earlier starts included.
+    /// Journal files, and ends of them, quarantined for inspection, including those of earlier starts.
     pub journals_quarantined: u64,
 }
 

@@ -67,7 +67,7 @@ impl Store {
         let read_only = options.read_only;
         let lock = lock(journal_dir, read_only)?;
         let recovered = recover(&*driver, journal_dir, &options).await?;
-        tell_size(recovered.index.read().bytes(), &options);
+        warn_if_index_full(recovered.index.read().bytes(), &options);
         let parts = assemble(driver, journal_dir, (options, clock), recovered);
         let mut store = Self {
             driver: parts.driver,
@@ -137,7 +137,7 @@ impl Store {
     }
 
     async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>) -> Result<Appended> {
-        // Held until the answer comes, so that the batch is freed here and not on the one thread that writes.
+        // Held until the answer arrives, so that the batch is freed here and not on the one thread that writes.
         let held = batch.clone();
         let arrival = Arrival::check(batch, origin)?;
         let reservation = self.intake.reserve(&arrival)?;
@@ -287,7 +287,7 @@ impl Store {
         self.reader.unreadable.of_all(kind)
     }
 
-    /// Puts everything taken so far into the driver.
+    /// Puts everything accepted so far into the driver.
     ///
     /// # Errors
     /// The driver's, when an attempt fails. Nothing is lost: retries go on in the background.
@@ -304,8 +304,9 @@ impl Store {
         answer.await.map_err(|_| closed())
     }
 
-    /// Deletes the records taken so far of the series that all matchers accept, in the range, of all kinds. Durable and in
-    /// force on return; merges free the space later. An execution counts by the start of its segment.
+    /// Deletes the records of the series that all matchers accept, of all kinds, in the range, as far as they are
+    /// stored by now. Durable and in force on return; merges free the space later. An execution counts by the start of
+    /// its segment.
     ///
     /// # Errors
     /// `Invalid` without a matcher that selects, `Limit` when too many deletions are pending, the driver's: then it may still
@@ -341,13 +342,14 @@ impl Store {
         self.upkeep.order(order)?.await.map_err(|_| closed())?
     }
 
-    /// Stops taking batches and flushes. After an error the journal holds what the driver did not take.
+    /// Refuses further batches and flushes. After an error the journal holds the records that the driver did not
+    /// accept.
     pub async fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.flush().await
     }
 
-    /// Whether a batch would be taken, apart from memory.
+    /// Whether a batch would be accepted, apart from memory.
     pub fn ready(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -359,7 +361,8 @@ impl Store {
         self.intake.space.check()
     }
 
-    /// Confirms the clock: from now on history is deleted by it. Returns the jump that was not trusted. Durable on return.
+    /// Confirms the clock: from now on it is used to delete history. Returns the jump that was not trusted. Durable on
+    /// return.
     ///
     /// # Errors
     /// The driver's; then nothing is confirmed.
@@ -425,7 +428,7 @@ impl Store {
         &self.upkeep
     }
 
-    /// The driver below.
+    /// The driver under the store.
     pub fn driver_info(&self) -> Info {
         self.driver.info()
     }
@@ -442,12 +445,12 @@ fn lock(journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
 }
 
 /// Existing series stay readable above the limit: only new series are refused.
-fn tell_size(index_bytes: usize, options: &Options) {
+fn warn_if_index_full(index_bytes: usize, options: &Options) {
     if index_bytes > options.index_bytes_max {
         tracing::warn!(
             index_bytes,
             index_bytes_max = options.index_bytes_max,
-            "the index of series takes more than it may, no new series are taken: raise index_bytes_max or delete series"
+            "the index of series is over its memory limit, new series are refused: raise index_bytes_max or delete series"
         );
     }
 }

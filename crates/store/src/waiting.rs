@@ -1,4 +1,4 @@
-//! Tells work on another thread whether its caller still waits.
+//! Lets work on another thread check whether its caller still waits.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub struct Waiter(Arc<()>);
 
 impl Waiter {
-    /// A function that says, on any thread, whether this is still held.
+    /// A function that returns, on any thread, whether this is still held.
     pub fn waits(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let held = Arc::downgrade(&self.0);
         move || held.strong_count() > 0

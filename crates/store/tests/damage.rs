@@ -48,7 +48,7 @@ impl Patient {
     }
 
     /// Makes the row readable again.
-    async fn heal(&self, row: &Row) {
+    async fn make_readable(&self, row: &Row) {
         let place = |row: &Row| (row.table, row.partition.clone(), row.clustering.clone());
         let held = self.memory.dump().into_iter().find(|held| place(held) == place(row));
         assert_eq!(held.as_ref(), Some(row), "the only copy is still there");
@@ -57,7 +57,7 @@ impl Patient {
 }
 
 /// Names, ranges and reasons of damages.
-fn told(damages: &tacho_store::Damages) -> Vec<(String, TimeRange, String)> {
+fn listed(damages: &tacho_store::Damages) -> Vec<(String, TimeRange, String)> {
     let name =
         |damage: &Damage| damage.labels.as_ref().map_or("?".into(), |l| l.get(NAME).unwrap().to_owned());
     damages.named().iter().map(|d| (name(d), d.range, d.reason.to_string())).collect()
@@ -69,7 +69,7 @@ async fn read(store: &Store, names: &[&str]) -> (Vec<Vec<(i64, f64)>>, Vec<(Stri
     let series = answer.series.iter();
     let values = series
         .map(|pieces| pieces.iter().flat_map(|p| p.samples()).map(|s| (s.at, s.value.as_f64())).collect());
-    (values.collect(), told(&answer.damages))
+    (values.collect(), listed(&answer.damages))
 }
 
 /// Three generations of two series in one row.
@@ -102,7 +102,7 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
         let lost = |name: &str| (name.to_owned(), range, "injected damage".to_owned());
         assert_eq!(told, [lost("a"), lost("b")]);
     }
-    assert_eq!(store.stats().chunks_unreadable, 1, "a row counts once, not as often as it is asked for");
+    assert_eq!(store.stats().chunks_unreadable, 1, "a row counts once, not once per read");
     for error in [
         store.samples(id("a"), ALL).await.unwrap_err(),
         store.chunks(Kind::Sample, id("b")).await.unwrap_err(),
@@ -152,14 +152,14 @@ async fn one_flipped_bit_loses_at_most_its_record_and_never_silently() {
     for bit in 0..of(Kind::Entry).value.len() * 8 {
         patient.damage(&of(Kind::Entry), Wound::Flipped(bit));
         let read = store.read_entries(id("log"), ALL).await.unwrap();
-        assert_eq!((read.records.len(), told(&read.damages).len()), (0, 1), "bit {bit}");
+        assert_eq!((read.records.len(), listed(&read.damages).len()), (0, 1), "bit {bit}");
     }
     assert_eq!(store.entries(id("log"), ALL).await.unwrap_err().kind(), ErrorKind::Corrupt);
     for bit in 0..of(Kind::Execution).value.len() * 8 {
         patient.damage(&of(Kind::Execution), Wound::Flipped(bit));
         let room = AtomicUsize::new(usize::MAX);
         let read = store.executions_within(id("svc"), ALL, &room, |_| true).await.unwrap();
-        assert_eq!((read.records.len(), told(&read.damages).len()), (0, 1), "bit {bit}");
+        assert_eq!((read.records.len(), listed(&read.damages).len()), (0, 1), "bit {bit}");
     }
     assert_eq!(store.executions(id("svc"), ALL).await.unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(store.stats().chunks_unreadable, 3);
@@ -204,7 +204,7 @@ async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
                 intact += usize::from(told.is_empty());
             }
         }
-        patient.heal(row).await;
+        patient.make_readable(row).await;
     }
     assert!(intact > 0, "the chunk behind a damaged prefix is sound");
 }
@@ -231,11 +231,11 @@ async fn upkeep_keeps_the_only_copy_of_unreadable_rows() {
         store.sweep().await.unwrap();
         assert!(report.chunks_out <= report.chunks_in);
     }
-    assert!(patient.chunks().len() < rows.len(), "what lies on both sides is merged");
+    assert!(patient.chunks().len() < rows.len(), "rows on both sides are merged");
     assert_eq!(store.stats().chunks_unreadable, 3);
     assert_eq!(store.read_entries(id("log"), ALL).await.unwrap().records.len(), 7);
     for row in damaged {
-        patient.heal(row).await;
+        patient.make_readable(row).await;
     }
     let (again, told) = read(&store, &["a"]).await;
     assert_eq!((again, told), (whole, vec![]));
@@ -267,7 +267,7 @@ async fn a_deletion_of_an_unreadable_row_stays_and_blocks_no_other() {
     let store = patient.bench.open().await;
     store.sweep().await.unwrap();
     for row in damaged {
-        patient.heal(row).await;
+        patient.make_readable(row).await;
     }
     assert_eq!(store.entries(id("log"), ALL).await.unwrap(), vec![]);
     assert_eq!(common::values(&store, "a", ALL).await.len(), 2);
@@ -397,7 +397,7 @@ async fn unreadable_facts_are_in_every_answer_until_rewritten() {
     let (samples_lack, entries_lack) = (lacks(Kind::Sample), lacks(Kind::Entry));
     assert_eq!((samples_lack.len(), entries_lack.len()), (2, 1));
     assert!(samples_lack[0].starts_with("the row with the labels of group "), "{samples_lack:?}");
-    assert!(entries_lack[0].starts_with("what a deletion hid may be seen again: "), "{entries_lack:?}");
+    assert!(entries_lack[0].starts_with("deleted records may reappear: "), "{entries_lack:?}");
     // A deletion stays pending while it is unknown whether it matches those series.
     store.delete(&[Matcher::equal(NAME, "log")], ALL).await.unwrap();
     store.sweep().await.unwrap();

@@ -264,7 +264,7 @@ async fn statistics_answer_for_a_chunk_inside_one_window() {
         let all = TimeRange::new(1, 60);
         let one = Windows { first: 60, step: 0, count: 1, range: 60 };
         let (some, _) = pieces(&store, all, one).await;
-        assert_eq!(some, ["1..10 10 sum 55", "11-41"], "and what overlaps the late ones");
+        assert_eq!(some, ["1..10 10 sum 55", "11-41"], "and samples that overlap the late ones");
         store.flush().await.unwrap();
     }
 }
@@ -292,7 +292,7 @@ async fn a_read_that_is_too_large_ends_before_it_is_decoded() {
     }
 }
 
-/// Stores so many rows more, then fails like a killed process: the rest of a `put` is missing.
+/// Stores this many more rows, then fails like a killed process: the remaining rows of a `put` are missing.
 struct Stops {
     inner: MemoryDriver,
     rows_left: AtomicUsize,
@@ -323,7 +323,7 @@ impl Driver for Stops {
 }
 
 #[tokio::test]
-async fn a_flush_that_stops_at_any_row_is_repeated_with_the_same_rows() {
+async fn a_flush_interrupted_at_any_row_is_repeated_with_the_same_rows() {
     let names: Vec<String> = (0..12).map(|n| format!("m{n:02}")).collect();
     let mut first: Vec<&str> = names.iter().map(String::as_str).collect();
     let second = first.split_off(9);
@@ -376,7 +376,7 @@ fn version_1(name: &str, chunk: &[u8], start: i64) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_store_of_version_1_is_read_and_written_on() {
+async fn a_store_of_version_1_is_read_and_extended() {
     let start = 1_750_000_000_000_000_000;
     for (file, count) in [("samples-constant", 5), ("samples-dictionary", 22)] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../testdata/chunk/{file}.chunk"));

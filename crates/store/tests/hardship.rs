@@ -34,7 +34,7 @@ async fn a_nearly_full_disk_refuses_records_and_permits_deletion() {
     store.flush().await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!((values(&store, "m", ALL).await.len(), store.stats().upkeep.tombstones), (0, 0));
-    assert!(store.ready().is_err(), "what is deleted lies elsewhere here");
+    assert!(store.ready().is_err(), "the driver is not on this disk");
     disk.set_space(20_000);
     store.ready().unwrap();
     store.append(samples("m", &[(3, 3.0)]), None).await.unwrap();
@@ -186,7 +186,7 @@ async fn a_failed_verification_is_retried_soon() {
         assert_eq!(verified(), 3);
         driver.keeps.store(false, Ordering::SeqCst);
         tokio::time::sleep(2 * hour).await;
-        assert_eq!(verified(), 4, "a round that comes to its end is the last for a week");
+        assert_eq!(verified(), 4, "a complete round is the last one for a week");
         drop(store);
     }
 }

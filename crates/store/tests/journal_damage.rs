@@ -104,9 +104,9 @@ async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
         let store = bench.try_open().await.unwrap_or_else(|error| panic!("byte {at}: {error}"));
         let found = batches(&store).await;
         let lost = BATCHES as usize - found.len();
-        assert!(lost <= 1, "byte {at} of {}: {lost} batches are lost, {found:?} are left", journal.len());
+        assert!(lost <= 1, "byte {at} of {}: {lost} batches are lost, {found:?} remain", journal.len());
         let stats = store.stats();
-        assert_eq!(stats.recovered_torn_bytes, 0, "byte {at}: what was acknowledged is no torn end");
+        assert_eq!(stats.recovered_torn_bytes, 0, "byte {at}: acknowledged bytes are not a torn end");
         let said = lacks(&store);
         if lost > 0 {
             assert_eq!(stats.recovered_damaged, 1, "byte {at}");
@@ -120,14 +120,14 @@ async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
         assert_eq!((batches(&store).await, lacks(&store)), (found.clone(), said.clone()));
         drop(store);
         let store = bench.open().await;
-        assert_eq!(lacks(&store), said, "byte {at}: as long as the file lies in the quarantine");
+        assert_eq!(lacks(&store), said, "byte {at}: while the file is in the quarantine");
         assert_eq!(batches(&store).await, found);
         drop(store);
         if stats.recovered_damaged > 0 {
             let kept =
                 files(bench.directory.path()).into_iter().find(|f| std::fs::read(f).unwrap() == journal);
             std::fs::remove_file(kept.expect("the damaged file is kept")).unwrap();
-            assert_eq!(lacks(&*bench.open().await), "", "byte {at}: somebody has seen it");
+            assert_eq!(lacks(&*bench.open().await), "", "byte {at}: the operator has removed the file");
         }
     }
     assert!(told > died.journal.len() / 20, "{told} of {}", died.journal.len());
@@ -234,11 +234,15 @@ async fn a_search_for_records_is_bounded_for_any_damage() {
     let store = bench.open().await;
     assert_eq!(values(&store, "hostile", ALL).await, []);
     assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);
-    assert_eq!(store.stats().recovered_damaged, 2, "the record, and that not all was tried");
+    assert_eq!(
+        store.stats().recovered_damaged,
+        2,
+        "the record, and that not all possible records were tried"
+    );
 }
 
 #[tokio::test]
-async fn a_journal_that_is_set_aside_replaces_no_other() {
+async fn a_quarantined_journal_replaces_no_other() {
     let died = died().await;
     let mut journal = died.journal.clone();
     let at = journal.len() / 2;
@@ -246,7 +250,7 @@ async fn a_journal_that_is_set_aside_replaces_no_other() {
     let bench = died.bench(&journal);
     let quarantine = bench.directory.path().join("quarantine");
     std::fs::create_dir(&quarantine).unwrap();
-    std::fs::write(quarantine.join(&died.name), "of an earlier time").unwrap();
+    std::fs::write(quarantine.join(&died.name), "the quarantined file of an earlier start").unwrap();
     let store = bench.open().await;
     assert_eq!(store.stats().recovered_damaged, 1);
     store.flush().await.unwrap();
@@ -255,12 +259,12 @@ async fn a_journal_that_is_set_aside_replaces_no_other() {
     let kept: Vec<Vec<u8>> = journals.map(|path| std::fs::read(path).unwrap()).collect();
     assert_eq!(kept.len(), 2);
     assert_eq!(bench.open().await.stats().journals_quarantined, 2);
-    assert!(kept.contains(&b"of an earlier time".to_vec()) && kept.contains(&journal));
-    assert!(lacks(&*bench.open().await).ends_with(SAYS), "of the second one, too");
+    assert!(kept.contains(&b"the quarantined file of an earlier start".to_vec()) && kept.contains(&journal));
+    assert!(lacks(&*bench.open().await).ends_with(SAYS), "and of the second file");
 }
 
 #[tokio::test]
-async fn a_start_does_not_read_what_was_set_aside() {
+async fn a_start_does_not_read_quarantined_journals() {
     let died = died().await;
     let mut journal = died.journal.clone();
     let at = journal.len() / 2;
@@ -343,7 +347,7 @@ async fn a_lost_fact_keeps_generations_and_their_numbers() {
             let chunks = store.chunks(Kind::Sample, id("m")).await.unwrap();
             let mut generations: Vec<u64> = chunks.iter().map(|chunk| chunk.generation).collect();
             generations.dedup();
-            assert_eq!(generations.len(), 3, "{what}: a number was given again: {generations:?}");
+            assert_eq!(generations.len(), 3, "{what}: a number was used twice: {generations:?}");
         }
     }
 }
@@ -398,7 +402,7 @@ async fn two_journals() -> (Bench, Vec<PathBuf>) {
 }
 
 #[tokio::test]
-async fn a_journal_that_is_missing_or_short_is_noticed() {
+async fn a_missing_or_short_journal_is_detected() {
     for short in [false, true] {
         let (bench, journals) = two_journals().await;
         let path = &journals[0];
@@ -424,7 +428,7 @@ async fn a_journal_that_is_missing_or_short_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_driver_without_its_growing_journal_is_noticed() {
+async fn a_missing_growing_journal_is_detected() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;

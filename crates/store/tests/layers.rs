@@ -25,7 +25,7 @@ fn policy(attempts: u32) -> Policy {
 }
 
 #[tokio::test]
-async fn retry_is_bounded_and_only_for_what_may_pass() {
+async fn retries_are_bounded_and_only_for_temporary_errors() {
     for (kind, calls) in [(ErrorKind::Unavailable, 4), (ErrorKind::StorageFull, 4), (ErrorKind::Invalid, 1)] {
         let broken = Faulty::new(MemoryDriver::new(), Faults::default());
         broken.set_broken(Some(kind));

@@ -119,7 +119,7 @@ fn gauge(count: i64) -> Points {
 }
 
 #[tokio::test]
-async fn values_in_pieces_become_as_small_as_values_at_once() {
+async fn values_in_pieces_become_as_small_as_in_one_batch() {
     let points = gauge(4_800);
     let size = async |rule: Option<Semantic>, pieces: &[(&[(i64, f64)], bool)]| {
         let bench = bench(rule);
@@ -156,7 +156,7 @@ const MOVED: Semantic =
     Semantic { time: 200 * MS as u64, value: None, method: tacho_chunk::Method::Linear, aggregation: None };
 
 #[tokio::test]
-async fn times_in_pieces_become_as_small_as_times_at_once() {
+async fn times_in_pieces_become_as_small_as_in_one_batch() {
     let points: Points = jittered(4_800).into_iter().map(|(at, _)| (at, 1.0)).collect();
     let size = async |rule: Option<Semantic>, pieces: &[(&[(i64, f64)], bool)]| {
         let bench = bench(rule);
@@ -216,7 +216,7 @@ async fn a_resent_batch_with_moved_times_is_stored_once() {
 /// A step of a test.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Sends a batch, for the first time or again.
+    /// Sends a batch, for the first or second time.
     Send(usize),
     Flush,
     Merge,

@@ -214,7 +214,7 @@ async fn a_sync_that_fails_acknowledges_nothing_and_stores_nothing_twice() {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         disk.set_sync_fails(false);
         if cut_fails {
-            // The file may have the refused batch: nothing is taken before it is cut off.
+            // The file may have the refused batch: no batch is accepted before it is cut off.
             let error = store.append(Batch::default(), origin(1, first + 2)).await.unwrap_err();
             assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");
             disk.set_cut_fails(false);
@@ -335,7 +335,7 @@ async fn refused_blocks_take_no_memory() {
 }
 
 #[tokio::test]
-async fn generations_are_sealed_by_age_whatever_the_clock_says() {
+async fn generations_are_sealed_by_age_independent_of_the_wall_clock() {
     let options = Options { seal_age: Duration::from_millis(50), ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let clock = Arc::new(tacho_model::ManualClock::new(i64::MAX));
@@ -477,7 +477,7 @@ async fn a_journal_without_a_complete_header_is_removed() {
 }
 
 #[tokio::test]
-async fn sessions_are_remembered_over_restarts_up_to_their_bound() {
+async fn sessions_are_remembered_over_restarts_up_to_the_limit() {
     let options = Options { sessions_max: 3, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     for session in 1..=5 {

@@ -16,7 +16,7 @@ use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const SECOND: i64 = 1_000_000_000;
 
-/// No upkeep unless it is ordered.
+/// Upkeep runs only when ordered.
 fn quiet(policies: Policies) -> Options {
     Options { merge_in_background: false, policies: Arc::new(policies), ..Options::default() }
 }
@@ -308,7 +308,7 @@ async fn full_chunks_lose_the_permitted_precision_and_state_it() {
     store.flush().await.unwrap();
     store.merge_all().await.unwrap();
     let again = values(&store, "m", TimeRange::new(SECOND, i64::MAX)).await;
-    assert_eq!(again[..], after[1..], "what was given up is given up once");
+    assert_eq!(again[..], after[1..], "precision is reduced once");
 }
 
 /// Samples of three series with shared jittered times, merged: each series' only chunk.
@@ -408,7 +408,7 @@ async fn nothing_is_merged_on_a_driver_without_atomic_puts() {
     let bench = Bench::with(Arc::new(driver), Options::default());
     let store = bench.open().await;
     let error = store.merge_all().await.unwrap_err();
-    assert!(error.to_string().contains("cannot put rows all at once"), "{error}");
+    assert!(error.to_string().contains("has no atomic put of several rows"), "{error}");
     store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
     store.delete(&[Matcher::equal(NAME, "m")], ALL).await.unwrap();
     assert_eq!(values(&store, "m", ALL).await, []);

@@ -258,7 +258,7 @@ pub(crate) fn encode_nested(out: &mut Vec<u8>, numbers: Numbers<'_>, depth: u8, 
     out.extend_from_slice(&encoded.bytes);
 }
 
-/// Decodes what [`encode_nested`] wrote.
+/// Decodes the output of [`encode_nested`].
 pub(crate) fn take_nested(
     reader: &mut Reader<'_>,
     count: usize,
@@ -268,7 +268,7 @@ pub(crate) fn take_nested(
     take_nested_part(reader, &Part::whole(count), kind, depth)
 }
 
-/// Decodes a part of what [`encode_nested`] wrote.
+/// Decodes a part of the output of [`encode_nested`].
 pub(crate) fn take_nested_part(
     reader: &mut Reader<'_>,
     part: &Part,

@@ -15,7 +15,7 @@ use crate::header::Tables;
 use crate::limits::{CHUNK_EVENTS_MAX, CHUNK_TIME_GROUPS_MAX};
 use crate::{Error, Header, Role};
 
-/// Decodes what `encode_executions` wrote.
+/// Decodes the output of `encode_executions`.
 pub(crate) fn decode(header: &Header, mut columns: Columns<'_>) -> Result<ExecutionBlock, Error> {
     let Some(tables) = header.tables else { return Err(Error::value("tables", 0u64)) };
     let mut block = ExecutionBlock::new();

@@ -166,7 +166,8 @@ impl RowRef<'_> {
         }
     }
 
-    /// Checks what [`Segment::check`] checks apart from the shape: times must not overflow, the trace id must not be zero.
+    /// Makes the checks of [`Segment::check`] that do not concern the shape: times must not overflow, the trace id must
+    /// not be zero.
     pub(super) fn check(&self) -> Result<(), SegmentError> {
         let total = self.deltas().iter().try_fold(0u64, |sum, delta| sum.checked_add(*delta));
         let end =

@@ -13,7 +13,8 @@ pub(super) struct Outline {
     pub(super) events: Vec<EventKind>,
 }
 
-/// A call tree without times, and what follows from it: which exit belongs to which enter, and who calls whom.
+/// A call tree without times, and facts that follow from it: which exit belongs to which enter, and the caller of each
+/// call.
 #[derive(Clone, Debug)]
 pub struct Shape {
     outline: Outline,

@@ -67,7 +67,7 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: Value, decimals: u8) {
     }
 }
 
-/// Decodes what [`put_value`] wrote.
+/// Decodes the output of [`put_value`].
 pub(super) fn take_value(reader: &mut Reader<'_>, kind: ValueType, decimals: u8) -> Result<Value, Error> {
     if decimals == RAW {
         return Ok(from_word(u64::from_le_bytes(reader.array("value")?), kind));
@@ -82,7 +82,7 @@ fn take_integer(reader: &mut Reader<'_>, kind: ValueType) -> Result<i128, Error>
 }
 
 /// Sum of `stats` minus `count * min`, if it is an exact integer.
-fn sum_left(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
+fn sum_above_min(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
     let sum = match stats.sum {
         Sum::Integer(sum) => sum,
         Sum::F64(sum) => scaled(sum, decimals)?,
@@ -101,7 +101,7 @@ pub(super) fn put_stats(out: &mut Vec<u8>, stats: &Stats, count: usize, decimals
         [stats.min].iter().chain(&values).for_each(|v| out.extend_from_slice(&to_word(*v).to_le_bytes()));
         return out.extend_from_slice(&raw_sum);
     };
-    let left = sum_left(stats, min, decimals);
+    let left = sum_above_min(stats, min, decimals);
     put_varint(out, nans | u64::from(left.is_none()));
     put_value(out, stats.min, decimals);
     for value in values {
@@ -114,7 +114,7 @@ pub(super) fn put_stats(out: &mut Vec<u8>, stats: &Stats, count: usize, decimals
     }
 }
 
-/// Decodes what [`put_stats`] wrote.
+/// Decodes the output of [`put_stats`].
 pub(super) fn take_stats(
     reader: &mut Reader<'_>,
     count: usize,

@@ -146,9 +146,9 @@ pub fn apply(
     })
 }
 
-/// Changes the values at the indexes `exact` within the tolerance; other values were changed before, and stay. Always tries
-/// rounding as well as the requested method, and keeps the smallest column; its loss describes what was applied. Integers
-/// can only be rounded.
+/// Changes the values at the indexes `exact` within the tolerance; other values were changed before, and stay. Always
+/// tries rounding as well as the requested method, and keeps the smallest column; its loss describes the applied
+/// method. Integers can only be rounded.
 pub fn simplify(
     values: Values<'_>,
     exact: &[Range<usize>],

@@ -16,7 +16,7 @@ use crate::terminal::table::{Align, Table};
 
 /// Interval of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Moves the cursor to the corner, and clears what is below it.
+/// Moves the cursor to the corner, and clears the screen below it.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
 /// List connected agents, their rules, and the operations they moved to aggregates or switched off themselves
@@ -59,7 +59,7 @@ impl Agents {
                     answer["data"].take()
                 }
                 Err(failure) if self.watch => {
-                    outage.goes_on(failure)?;
+                    outage.report_outage(failure)?;
                     tokio::time::sleep(WATCH_INTERVAL).await;
                     continue;
                 }
@@ -125,7 +125,7 @@ impl Agents {
     }
 }
 
-/// A server that stopped responding. Each error is printed once.
+/// Reports a server that stopped responding. Each error is printed once.
 #[derive(Default)]
 struct Outage {
     has_answered: bool,
@@ -134,8 +134,8 @@ struct Outage {
 
 impl Outage {
     /// # Errors
-    /// When there was no server from the start.
-    fn goes_on(&mut self, failure: Failure) -> Result<(), Failure> {
+    /// When no server responded from the start.
+    fn report_outage(&mut self, failure: Failure) -> Result<(), Failure> {
         if !self.has_answered {
             return Err(failure);
         }
@@ -192,7 +192,7 @@ fn table(agents: &[Value], now: i64) -> String {
 
 fn state(agent: &Value, now: i64) -> String {
     match ask::text(agent, "state") {
-        "none" => "takes no rules".into(),
+        "none" => "no support for rules".into(),
         "silent" => "does not answer".into(),
         "left" => format!("left {} ago", age(&agent["left"], now)),
         other => other.to_owned(),
@@ -235,7 +235,7 @@ pub fn name(agent: &Value) -> String {
     }
 }
 
-/// How long ago that was; clocks may differ.
+/// The age of a time; clocks may differ.
 pub fn age(ns: &Value, now: i64) -> String {
     let then = ns.as_str().and_then(|text| text.parse().ok()).unwrap_or(now);
     let ns = u64::try_from(now.saturating_sub(then)).unwrap_or(0);

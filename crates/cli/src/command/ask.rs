@@ -13,7 +13,7 @@ use tacho_store::ErrorKind;
 use crate::client::{self, Client};
 use crate::failure::Failure;
 
-/// Which server.
+/// The server of a command.
 #[derive(clap::Args)]
 pub struct Server {
     /// The server to ask [env: TACHO_URL] [default: http://127.0.0.1:7070]
@@ -21,21 +21,21 @@ pub struct Server {
     server: Option<String>,
 }
 
-/// Names the server when `--server` is not given.
+/// The variable with the server's address, used without `--server`.
 pub const SERVER_VARIABLE: &str = "TACHO_URL";
 const SERVER_DEFAULT: &str = "http://127.0.0.1:7070";
 
-/// The server that the environment names. An empty variable counts as unset.
+/// The server from the environment. An empty variable counts as unset.
 pub fn server_of_environment() -> Option<String> {
     std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty())
 }
 
-/// The server that `--server` names, else the environment, else the one at its usual address on this machine.
+/// The server of `--server`, else that of the environment, else the default address on this machine.
 pub fn server_url(flag: Option<&str>) -> String {
     flag.map(str::to_owned).or_else(server_of_environment).unwrap_or_else(|| SERVER_DEFAULT.to_owned())
 }
 
-/// Over which time: --last, or --start and --end.
+/// The time range: --last, or --start and --end.
 #[derive(clap::Args)]
 pub struct Span {
     /// Length of the range that ends now (or at --end), for example 15m [default: 1h]
@@ -49,7 +49,7 @@ pub struct Span {
     end: Option<i64>,
 }
 
-/// Between which moments; all of time where nothing is said.
+/// The time range; by default all of time.
 #[derive(clap::Args)]
 pub struct Ends {
     /// Start: Unix seconds or RFC 3339 [default: all]
@@ -61,7 +61,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// `start` and `end` as parameters, where they were given.
+    /// `start` and `end` as parameters, if given.
     pub fn params(&self) -> [(&'static str, Option<String>); 2] {
         [("start", self.start.map(seconds)), ("end", self.end.map(seconds))]
     }
@@ -74,17 +74,17 @@ pub struct Range {
     pub end: i64,
 }
 
-/// How long a span is when nothing is said.
+/// Default length of a span.
 const LAST_NS: i64 = 3_600_000_000_000;
 
 impl Span {
-    /// Whether any of it was said.
+    /// Whether any of the options was given.
     pub const fn is_given(&self) -> bool {
         self.last.is_some() || self.start.is_some() || self.end.is_some()
     }
 
     /// # Errors
-    /// When it ends before it begins.
+    /// If it ends before it begins.
     pub fn range(&self) -> Result<Range, Failure> {
         let end = self.end.unwrap_or_else(now);
         let start = self.start.unwrap_or_else(|| end.saturating_sub(self.last.unwrap_or(LAST_NS)));
@@ -119,7 +119,7 @@ impl Server {
         Client::new(&server_url(self.server.as_deref()))
     }
 
-    /// Asks for `path` with those parameters that are there.
+    /// Requests `path` with the given parameters.
     pub fn get<'a>(
         &self,
         path: &str,
@@ -127,7 +127,7 @@ impl Server {
     ) -> Result<Value, Failure> {
         let text = self.get_text(path, params)?;
         let answer = serde_json::from_str(&text);
-        let answer = answer.map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+        let answer = answer.map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
         warn(&answer);
         Ok(answer)
     }
@@ -146,7 +146,7 @@ impl Server {
 }
 
 /// # Errors
-/// When there is no data directory at this path.
+/// If there is no data directory at this path.
 pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     match data.join("chunks").is_dir() {
         true => Ok(()),
@@ -165,10 +165,10 @@ pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     }
 }
 
-/// Services that a hint names at most.
+/// Limit on the services named in a hint.
 const SERVICES_NAMED_MAX: usize = 20;
 
-/// For an answer that is empty: fails when no call of `service` is recorded in the range, and names the services that are.
+/// For an empty response: fails if no call of `service` is recorded in the range, and names the recorded services.
 pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Result<(), Failure> {
     let Some(service) = service else { return Ok(()) };
     let in_range = || range.params().map(|(name, value)| (name, Some(value)));
@@ -178,20 +178,20 @@ pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Re
     }
     let answer = server.get("/api/services", in_range())?;
     let known: Vec<&str> = list(&answer, "services").iter().map(|one| text(one, "service")).collect();
-    let none = "there is none at all: is an agent running? --last 7d looks further back";
+    let none = "no service at all is recorded there: is an agent running? --last 7d looks further back";
     Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
-/// `place`: where the service is missing, as `from ... to ...`. `none`: the hint where no service is known.
+/// `place`: the range without the service, such as `from ... to ...`. `none`: the hint if no service is known.
 pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
-    let failure = Failure::new(format!("there is no service {service:?} {place}"));
+    let failure = Failure::new(format!("no service {service:?} {place}"));
     match known.len() {
         0 => failure.hint(none),
         count => {
             let named = known.iter().take(SERVICES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
             let more = count.saturating_sub(SERVICES_NAMED_MAX);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            failure.hint(format!("there are {named}{more}"))
+            failure.hint(format!("known services: {named}{more}"))
         }
     }
 }
@@ -228,22 +228,22 @@ pub fn print_json(value: &Value) {
     println!("{value:#}");
 }
 
-/// A list of the answer; empty when it is not there.
+/// A list of the response; empty if absent.
 pub fn list<'a>(answer: &'a Value, name: &str) -> &'a [Value] {
     answer[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text of the answer; empty when it is not there.
+/// A text of the response; empty if absent.
 pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or("")
 }
 
-/// A whole number of the answer; 0 when it is not there.
+/// A whole number of the response; 0 if absent.
 pub fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or(0)
 }
 
-/// A number of the answer that need not be finite; 0 when it is not there.
+/// A number of the response that need not be finite; 0 if absent.
 pub fn float(value: &Value, name: &str) -> f64 {
     value.get(name).and_then(float::read).unwrap_or(0.0)
 }
@@ -255,7 +255,7 @@ pub fn duration(text: &str) -> Result<i64, String> {
 }
 
 /// # Errors
-/// When a duration is a bare number: its unit would be a guess.
+/// For a bare number: its unit would be a guess.
 pub fn check_unit(text: &str) -> Result<(), String> {
     match text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !text.is_empty() {
         true => Err(format!("it has no unit: write {text}ms, {text}s or {text}m")),

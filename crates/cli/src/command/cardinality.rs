@@ -1,4 +1,4 @@
-//! `tacho cardinality`: which label costs what, in a running server or a data directory?
+//! `tacho cardinality`: what does each label cost, in a running server or a data directory?
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::client;
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Show which names and labels the series come from, and what each costs in memory
+/// Show the number of series and the memory of each metric name and label
 ///
 /// An index grows large by labels with almost as many values as series: ids, times, addresses.
 #[derive(clap::Args)]

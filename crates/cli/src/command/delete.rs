@@ -1,4 +1,4 @@
-//! `tacho delete`: forget what series have in a range of time.
+//! `tacho delete`: deletes records of series in a time range.
 
 use serde_json::Value;
 use tacho_api::export::ALLOW_DAMAGED;
@@ -27,7 +27,7 @@ pub struct Delete {
     /// Delete the records instead of counting them
     #[arg(long)]
     yes: bool,
-    /// Count the readable records where others cannot be read
+    /// Count the readable records and skip unreadable ones
     #[arg(long)]
     allow_damaged: bool,
     /// Print the counts as JSON
@@ -53,11 +53,11 @@ impl Delete {
             runtime.block_on(client.get_text(&path))?
         };
         let answer: Value = serde_json::from_str(&answer)
-            .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+            .map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
         ask::warn(&answer);
         let affected = &answer["data"];
         if self.json {
-            ask::print_json(&told(affected, self.yes));
+            ask::print_json(&report_json(affected, self.yes));
             return Ok(());
         }
         match (amounts(affected), self.yes) {
@@ -65,20 +65,20 @@ impl Delete {
             (Some(what), false) => {
                 println!("would be deleted: {what}\nnothing was deleted; add --yes to delete");
             }
-            (None, _) => println!("nothing to delete: {}", why_nothing(ask::number(affected, "accepted"))),
+            (None, _) => println!("nothing to delete: {}", nothing_found(ask::number(affected, "accepted"))),
         }
         Ok(())
     }
 }
 
-/// For scripts: the counts, and whether they are of what is gone or of what would be.
-fn told(affected: &Value, deleted: bool) -> Value {
+/// For scripts: the counts, and whether the records were deleted or would be.
+fn report_json(affected: &Value, deleted: bool) -> Value {
     let mut out = affected.clone();
     out["deleted"] = deleted.into();
     out
 }
 
-fn why_nothing(accepted: u64) -> String {
+fn nothing_found(accepted: u64) -> String {
     match accepted {
         0 => "no series matches".to_owned(),
         n => format!("{} series match, none has records in the range", units::count(n)),
@@ -111,7 +111,7 @@ mod tests {
         for deleted in [false, true] {
             let mut expect = affected.clone();
             expect["deleted"] = deleted.into();
-            assert_eq!(told(&affected, deleted), expect);
+            assert_eq!(report_json(&affected, deleted), expect);
         }
     }
 

@@ -84,12 +84,12 @@ impl Entries {
         Ok(())
     }
 
-    /// What is said when nothing was found: where was looked, and what else might be meant?
+    /// The message for an empty result: the range that was searched, and hints.
     fn nothing(&self, range: Range, seen: u64) -> String {
         let last = if self.span.is_given() { "" } else { "in the last hour, " };
         let hint = match seen {
             0 if !self.span.is_given() => "\nhint: --last 7d looks further back",
-            0 => "\nhint: `tacho cardinality` lists the names there are",
+            0 => "\nhint: `tacho cardinality` lists the existing names",
             _ if self
                 .fields
                 .iter()
@@ -121,7 +121,7 @@ impl Entries {
     }
 }
 
-/// As PromQL writes it.
+/// In the notation of PromQL.
 fn series(labels: &Value) -> String {
     let pairs = labels.as_object().into_iter().flatten();
     let pairs: Vec<(&str, &str)> = pairs.map(|(n, v)| (n.as_str(), v.as_str().unwrap_or(""))).collect();
@@ -150,7 +150,7 @@ fn unknown_columns<'a>(entries: &[Value], columns: &'a [String]) -> Vec<&'a str>
     if objects.is_empty() { Vec::new() } else { unknown.map(String::as_str).collect() }
 }
 
-/// Members of objects under their names; what is no object is left out.
+/// Members of objects under their names; other texts are omitted.
 fn table(entries: &[Value], columns: &[String]) -> String {
     let head = std::iter::once("TIME".to_owned()).chain(columns.iter().map(|name| name.to_uppercase()));
     let mut rows: Vec<Vec<String>> = vec![head.collect()];

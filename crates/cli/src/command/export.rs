@@ -1,4 +1,5 @@
-//! `tacho export`: samples and entries out of a server or a data directory, counted and summed at both ends.
+//! `tacho export`: exports samples and entries of a server or a data directory; counts and checksums are compared at
+//! both ends.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -43,10 +44,10 @@ use tacho_server::read::reader::{self, Reader};
   tacho export --match '{job=\"shop\"}' --format parquet --output shop.parquet
 
 Exit codes:
-  0  all that was asked for is written, and what was written is what the store read
-  1  it is not: the message says why
+  0  everything is written, and count and checksum agree with the store
+  1  failed: the message says why
   2  arguments are wrong; nothing is written
-  3  it is written but for what cannot be read, with --allow-damaged")]
+  3  partly written: with --allow-damaged, unreadable records are missing")]
 pub struct Export {
     /// Series: a PromQL selector; repeatable
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
@@ -67,7 +68,7 @@ pub struct Export {
     /// Read this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Continue where records cannot be read, and report what is missing
+    /// Skip unreadable records and report them
     #[arg(long)]
     allow_damaged: bool,
     /// Print counts and checksums as JSON; needs --output
@@ -93,7 +94,7 @@ enum Only {
 impl Export {
     pub fn run(mut self) -> Result<(), Failure> {
         let of_one_kind = matches!(self.format, Format::Csv | Format::Parquet);
-        // Without `--only`, entries may be wanted.
+        // Without `--only`, the file may lack entries that the user expects.
         let silent = of_one_kind && self.only.is_none();
         if silent {
             self.only = Some(Only::Samples);
@@ -138,7 +139,7 @@ impl Export {
         })
     }
 
-    /// Compares what was sent with what was received.
+    /// Compares the totals of the sender with those received.
     fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
         let Said { totals: said, passed_over, incomplete } = said;
@@ -176,7 +177,7 @@ impl Export {
         }
     }
 
-    /// A question about what is exported.
+    /// A request about the exported records.
     fn path(&self, path: &str, more: &[(&str, Option<&str>)]) -> String {
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, value)| (*name, value.as_deref()));
@@ -204,7 +205,7 @@ impl Export {
             }
             lines.drain(..whole);
         }
-        let early = || Failure::new("the server's answer ended early").hint("its log says why");
+        let early = || Failure::new("the server's response ended early").hint("its log says why");
         let (totals, incomplete) = totals.ok_or_else(early)?;
         if !silent {
             return Ok(Said { totals, passed_over: None, incomplete });
@@ -250,7 +251,7 @@ impl Export {
     }
 }
 
-/// What was written, and what not.
+/// Reports the written and the omitted records.
 fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
     let Totals { series, samples, entries, lossy, bounds } = *written;
     let sum = samples.sum.wrapping_add(entries.sum);
@@ -273,7 +274,7 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
     if left_out > 0 {
         let records = units::counted(left_out, "record does", "records do");
         eprintln!(
-            "warning: {records} not fit the format and {} left out",
+            "warning: {records} not fit the format and {} omitted",
             if left_out == 1 { "is" } else { "are" }
         );
     }
@@ -281,8 +282,8 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
         let least = if complete { "" } else { "at least " };
         let entries = units::counted(records, "entry is", "entries are");
         eprintln!(
-            "warning: {least}{entries} left out: a file of this format has samples or entries\n\
-             hint: --only entries writes them, --format jsonl both; --only samples says nothing of entries"
+            "warning: {least}{entries} omitted: a file of this format has samples or entries\n\
+             hint: --only entries writes them, --format jsonl both; --only samples omits this warning"
         );
     }
 }
@@ -292,11 +293,11 @@ struct Said {
     totals: Totals,
     /// Records that were skipped although the user did not exclude them.
     passed_over: Option<PassedOver>,
-    /// What cannot be read.
+    /// Unreadable records.
     incomplete: Vec<String>,
 }
 
-/// Entries that a file of samples has no place for, and whether these are all.
+/// Entries omitted from a file of samples, and whether their number is exact.
 #[derive(Clone, Copy, serde::Serialize)]
 struct PassedOver {
     records: u64,
@@ -324,7 +325,7 @@ pub fn head(line: &[u8]) -> Option<Head> {
     if let Some(totals) = value.get_mut("totals") {
         return Some(match serde_json::from_value(totals.take()) {
             Ok(totals) => Head::Totals(totals, incomplete),
-            Err(error) => Head::Error(format!("the totals at its end are not understood: {error}")),
+            Err(error) => Head::Error(format!("the totals at its end cannot be parsed: {error}")),
         });
     }
     serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
@@ -332,7 +333,7 @@ pub fn head(line: &[u8]) -> Option<Head> {
 
 type Output = BufWriter<Box<dyn Write + Send>>;
 
-/// How records are put into bytes.
+/// How records are encoded.
 enum Out {
     Text(Output),
     #[cfg(feature = "parquet")]
@@ -341,10 +342,10 @@ enum Out {
     Done,
 }
 
-/// Where lines go, and what they hold.
+/// The destination of the lines, and the totals of their records.
 struct Sink {
     format: Format,
-    /// Of the rows of a Parquet file.
+    /// The kind of the rows of a Parquet file.
     #[cfg(feature = "parquet")]
     kind: Kind,
     out: Out,
@@ -353,7 +354,7 @@ struct Sink {
     /// Columns of a CSV file.
     names: Vec<String>,
     totals: Totals,
-    /// Of these, what the format has a place for.
+    /// Totals of the records that fit the format.
     written: Totals,
     /// The reader has closed the pipe.
     closed: bool,
@@ -367,7 +368,7 @@ fn is_closed(written: &io::Result<()>) -> bool {
 /// Some records cannot be read.
 pub fn not_whole(why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("not all records can be read: {why}"))
-        .hint("--allow-damaged skips unreadable records and reports what is missing")
+        .hint("--allow-damaged skips unreadable records and reports them")
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -417,7 +418,7 @@ impl Sink {
         self.write(header.as_bytes())
     }
 
-    /// Writes what is still in memory.
+    /// Writes the records that are still in memory.
     fn end(&mut self) -> Result<(), Failure> {
         match std::mem::replace(&mut self.out, Out::Done) {
             Out::Text(mut out) => {
@@ -431,7 +432,7 @@ impl Sink {
         }
     }
 
-    /// Counts what lines hold by reading them back, and writes them in the format.
+    /// Counts the records of the lines by parsing them, and writes them in the format.
     fn lines(&mut self, lines: &[u8]) -> Result<(), Failure> {
         let block = self.rows.decode(lines, 0);
         if let Some(broken) = block.broken.first() {
@@ -460,7 +461,7 @@ impl Sink {
 
     #[cfg(feature = "parquet")]
     fn table(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let Out::Table(writer) = &mut self.out else { return Err(failed("its columns are not known")) };
+        let Out::Table(writer) = &mut self.out else { return Err(failed("its columns are unknown")) };
         for series in &batch.samples {
             writer.samples(&series.labels, &series.samples).map_err(failed)?;
         }

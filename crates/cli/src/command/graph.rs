@@ -1,4 +1,4 @@
-//! `tacho graph`: who calls whom.
+//! `tacho graph`: the call graph of services or operations.
 
 use serde_json::Value;
 use tacho_api::printable::printable;
@@ -54,17 +54,17 @@ impl Graph {
     }
 }
 
-/// How much of a graph is shown.
+/// Level of detail.
 pub enum Detail {
     All,
-    /// So many nodes that call others, and of their calls those that matter.
+    /// This many nodes with calls, and their most expensive calls.
     Main(usize),
 }
 
-/// A call is shown under [`Detail::Main`] when it takes at least one part in so many of its caller's time.
+/// [`Detail::Main`] shows a call if it takes at least one part in this many of its caller's time.
 const SHARE: u64 = 50;
 
-/// Each node with what it calls; the node that took the most time first.
+/// Each node with its callees; the node with the most time first.
 pub fn to_text(graph: &Value, detail: &Detail) -> String {
     let mut nodes: Vec<&Value> = ask::list(graph, "nodes").iter().collect();
     nodes.sort_by_key(|node| std::cmp::Reverse(ask::number(node, "total_ns")));

@@ -1,4 +1,4 @@
-//! `tacho inspect`: what lies in a data directory, or in a running server.
+//! `tacho inspect`: shows the content of a data directory or of a running server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ impl Inspect {
             (Some(dir), _) => runtime.block_on(offline(dir.clone(), self.series))?,
             (None, server) => {
                 let server = server.clone().or_else(ask::server_of_environment).ok_or_else(|| {
-                    Failure::usage("there is neither a data directory nor a server to inspect")
-                        .hint("give DIR, or a server with --server or TACHO_URL")
+                    Failure::usage("give a data directory or a server to inspect")
+                        .hint("name DIR, or a server with --server or TACHO_URL")
                 })?;
                 let limit = self.series.to_string();
                 let path = client::path("/api/inspect", [("limit", Some(limit.as_str()))]);
@@ -66,7 +66,7 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
     let (store, _lock) = data_directory::open_read_only(&dir, Arc::new(SystemClock))
         .await
         .map_err(|e| ask::unreadable(&dir, &e))?;
-    // Rows that nobody asks for here may be damaged, too.
+    // Rows that this command does not read may be damaged, too.
     store.verify().await.map_err(Failure::new)?;
     let report = inspect(&store, series).await.map_err(Failure::new)?;
     serde_json::to_value(report).map_err(Failure::new)
@@ -75,8 +75,8 @@ async fn offline(dir: PathBuf, series: usize) -> Result<Value, Failure> {
 fn print(report: &Value) {
     let damage = &report["damage"];
     for (what, names) in [
-        ("damaged, everything else in it is read", "damaged"),
-        ("nothing can be read in it", "quarantined"),
+        ("damaged, its other parts are read", "damaged"),
+        ("unreadable", "quarantined"),
         ("cut off the end of a segment, and it may have been acknowledged", "torn_ends"),
     ] {
         for name in ask::list(damage, names).iter().filter_map(Value::as_str) {

@@ -1,4 +1,4 @@
-//! `tacho load`: put a service under load and say how it bore it.
+//! `tacho load`: puts a service under load and reports how it performed.
 
 use std::path::PathBuf;
 use std::sync::Arc;

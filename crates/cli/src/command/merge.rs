@@ -1,4 +1,4 @@
-//! `tacho merge`: merge everything that can be merged now, without waiting for the background.
+//! `tacho merge`: merges all small chunks now instead of in the background.
 
 use serde_json::Value;
 use tacho_api::units;
@@ -26,16 +26,14 @@ impl Merge {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let answer = runtime.block_on(self.server.client().post("/api/v1/admin/merge"))?;
         let answer: Value = serde_json::from_str(&answer)
-            .map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+            .map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
         let report = &answer["data"];
         if self.json {
             ask::print_json(report);
             return Ok(());
         }
         if ask::number(report, "merges") == 0 {
-            println!(
-                "nothing to do: no small chunks are left to merge, and what was deleted takes no space any more"
-            );
+            println!("nothing to do: there are no small chunks, and no deleted records that take space");
             return Ok(());
         }
         println!(

@@ -4,7 +4,7 @@ use tacho_api::settings::WHOLE_NUMBER;
 
 use crate::failure::Failure;
 
-/// The words of clap, without the usage and without the advice to hide an unknown flag behind `--`.
+/// The message of clap, without the usage and without the advice to put an unknown flag behind `--`.
 pub fn mistake(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();

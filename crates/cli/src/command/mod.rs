@@ -27,7 +27,7 @@ pub use mistake::mistake;
 use crate::failure::Failure;
 use crate::terminal::out;
 
-/// Records, stores and queries what software does while it runs.
+/// Records, stores and queries the history of running software: calls, metrics and events.
 #[derive(clap::Parser)]
 #[command(name = "tacho", version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {

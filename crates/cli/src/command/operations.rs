@@ -1,4 +1,4 @@
-//! `tacho operations`: which operations there are and how they do.
+//! `tacho operations`: operations with their counts, errors and times.
 
 use tacho_api::units;
 

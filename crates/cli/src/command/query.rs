@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::terminal::plot::{Line, plot};
 use crate::terminal::table::{Align, Table};
 
-/// Steps of a range when none is given: about as many as a terminal can show.
+/// Default number of steps of a range: about as many as a terminal can show.
 const STEPS: i64 = 144;
 
 /// Evaluate a PromQL query, at one moment or over time
@@ -110,16 +110,16 @@ impl Query {
         failure.hint(format!("quote a name with such characters: '{{\"{}\"}}'", self.query))
     }
 
-    /// What is said when no series has a value: where was looked?
+    /// The message for an empty result: the range that was searched.
     fn nothing(&self, range: Option<Range>) -> String {
         let query = &self.query;
         match range {
             Some(range) => {
-                format!("{query}: no values {range}\nhint: `tacho cardinality` lists the names there are\n")
+                format!("{query}: no values {range}\nhint: `tacho cardinality` lists the existing names\n")
             }
             None => format!(
                 "{query}: no values at {}, where a sample counts for five minutes\n\
-                 hint: --last 1d asks over time, `tacho cardinality` lists the names there are\n",
+                 hint: --last 1d queries a range, `tacho cardinality` lists the existing names\n",
                 ask::at(self.time.unwrap_or_else(ask::now))
             ),
         }
@@ -172,7 +172,7 @@ fn points(element: &Value) -> Vec<(f64, f64)> {
     ask::list(element, "values").iter().filter_map(point).collect()
 }
 
-/// The samples of a range vector, as an instant query answers with them.
+/// The samples of a range vector in the response of an instant query.
 fn samples(result: &[Value]) -> Table<3> {
     let mut table = Table::new([("SERIES", Align::Left), ("TIME", Align::Left), ("VALUE", Align::Right)]);
     for element in result {
@@ -184,13 +184,13 @@ fn samples(result: &[Value]) -> Table<3> {
     table
 }
 
-/// A name that PromQL would take for something else, as those that come from headers of files: `cpu.load`.
+/// A name that PromQL would parse differently, such as `cpu.load` from the header of a file.
 fn is_odd_name(query: &str) -> bool {
     let odd = |c: char| matches!(c, '.' | '-' | '/' | ' ' | '%');
     query.contains(odd) && query.chars().all(|c| odd(c) || c == '_' || c.is_alphanumeric())
 }
 
-/// Functions and aggregations whose name or description has `word` in it, and what they are.
+/// Functions and aggregations whose name or description contains `word`, with their descriptions.
 fn functions(word: &str) -> Vec<(String, String)> {
     let says = |text: &str| text.to_lowercase().contains(&word.to_lowercase());
     let aggregation = |(name, doc): &(&str, &str)| (format!("{name} by (label, ...) (v)"), (*doc).to_owned());
@@ -200,7 +200,7 @@ fn functions(word: &str) -> Vec<(String, String)> {
     all.filter(|(name, doc)| says(name) || says(doc)).collect()
 }
 
-/// What `stats` of an answer says, a line for the times and one for what was read.
+/// The `stats` of a response: a line for the times and one for the data read.
 fn costs(stats: &Value) -> String {
     let seconds = |name: &str| stats["timings"][name].as_f64().unwrap_or(0.0);
     let [total, queue, read, evaluation] =
@@ -209,7 +209,7 @@ fn costs(stats: &Value) -> String {
     let chunk = |what: &str| ask::number(&stats["chunks"], what);
     let mut text = format!("{total}: queue {queue}, read {read}, evaluate {evaluation}\n");
     text.push_str(&match chunk("seen") {
-        0 => "no chunks seen: what was read is in memory, not in chunks yet\n".to_owned(),
+        0 => "no chunks seen: all records read are in memory, not in chunks yet\n".to_owned(),
         seen => format!(
             "{} chunks seen: {} skipped, {} summarised, {} decoded; {} values decoded, {} read\n",
             units::count(seen),
@@ -300,7 +300,7 @@ mod tests {
         let off = "times may be 0 ns off, values 0.50000\n";
         for (seen, expect) in [
             (9, "9 chunks seen: 1 skipped, 5 summarised, 3 decoded; 24,576 values decoded, 8.79 KiB read\n"),
-            (0, "no chunks seen: what was read is in memory, not in chunks yet\n"),
+            (0, "no chunks seen: all records read are in memory, not in chunks yet\n"),
         ] {
             stats["chunks"]["seen"] = json!(seen);
             assert_eq!(costs(&stats), [times, expect, off].concat());

@@ -69,7 +69,7 @@ fn tree(trace: &Value, limit: usize) -> String {
     out
 }
 
-/// One call; says service and thread where they change.
+/// One call, with service and thread where they change.
 fn line(span: &Value, total: u64, changed: bool) -> String {
     let ns = |name| ask::number(span, name);
     let indent = "  ".repeat(usize::try_from(ns("depth")).unwrap_or(0));

@@ -29,10 +29,10 @@ static FAULT: Mutex<Option<io::Error>> = Mutex::new(None);
 /// Writes, or keeps the error for [`fault`]. The command continues: its effect matters, not only its output.
 pub fn to_stdout(text: fmt::Arguments<'_>) {
     if cfg!(test) {
-        // Unit tests take down what is written so.
+        // Unit tests capture this output.
         return std::print!("{text}");
     }
-    // At once: the buffer of stdout holds one line, and a table may have many.
+    // In one call: the buffer of stdout holds one line, and a table may have many.
     let written = io::stdout().lock().write_all(text.to_string().as_bytes());
     written.unwrap_or_else(note);
 }

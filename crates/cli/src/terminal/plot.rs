@@ -11,13 +11,13 @@ const HEIGHT: usize = 12;
 /// Dots of a braille character by column and row, as bits from U+2800 (Unicode, Braille Patterns).
 const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
-/// A line: points in order of x. What is not finite leaves a gap.
+/// A line: points in order of x. A value that is not finite leaves a gap.
 pub struct Line<'a> {
     pub name: &'a str,
     pub points: Vec<(f64, f64)>,
 }
 
-/// One plot a line, all over the same span of x and y; `label_x` and `label_y` say how axes are read.
+/// One plot per line, all over the same span of x and y; `label_x` and `label_y` format the axes.
 pub fn plot(lines: &[Line<'_>], label_x: impl Fn(f64) -> String, label_y: impl Fn(f64) -> String) -> String {
     let finite = || lines.iter().flat_map(|line| &line.points).filter(|(_, y)| y.is_finite());
     let Some((x, y)) = span(finite().map(|p| p.0)).zip(span(finite().map(|p| p.1))) else {

@@ -1,4 +1,4 @@
-//! A bar while long work goes on: on a terminal only, on stderr, gone when the work is done.
+//! A progress bar for long work: on stderr, only on a terminal, removed when the work is done.
 
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -4,14 +4,14 @@ use std::fmt;
 
 use tacho_api::printable::printable;
 
-/// Where the text of a column stands.
+/// Alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
 }
 
-/// Rows under a head; as wide as what is in it.
+/// Rows under a header; each column has the width of its widest cell.
 pub struct Table<const N: usize> {
     head: [(&'static str, Align); N],
     rows: Vec<[String; N]>,
@@ -22,7 +22,7 @@ impl<const N: usize> Table<N> {
         Self { head, rows: Vec::new() }
     }
 
-    /// A cell is one line, whatever is in it.
+    /// A cell is one line, whatever its content.
     pub fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| printable(&cell)));
     }

@@ -1,4 +1,4 @@
-//! Writes line protocol and remote write over HTTP, and remembers what was answered with 204.
+//! Writes line protocol and remote write over HTTP, and remembers the writes answered with 204.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ pub struct Written {
     pub acknowledged: Vec<i64>,
 }
 
-/// Takes turns between the two protocols.
+/// Alternates between the two protocols.
 pub struct HttpWriter {
     pub series: [Written; 2],
     requests: i64,
@@ -54,7 +54,7 @@ impl HttpWriter {
     }
 }
 
-/// Writes samples and deletes the older of them, again and again.
+/// Repeatedly writes samples and deletes the older ones.
 #[derive(Default)]
 pub struct Deleter {
     next: i64,
@@ -62,7 +62,7 @@ pub struct Deleter {
     pub kept: Vec<i64>,
     /// Their deletion was acknowledged.
     pub deleted: Vec<i64>,
-    /// Not answered: there or not.
+    /// Not answered: the samples may exist or not.
     pub open: Vec<i64>,
 }
 
@@ -88,7 +88,7 @@ impl Deleter {
         }
     }
 
-    /// All up to and with `end`, ns. Says whether the server answered.
+    /// Deletes all samples up to and including `end`, ns. Returns whether the server answered.
     fn delete(&mut self, at: SocketAddr, end: i64) -> bool {
         let seconds = format!("{}.{:09}", end / 1_000_000_000, end % 1_000_000_000);
         let path = format!("/api/v1/admin/tsdb/delete_series?match[]={}&end={seconds}", Self::NAME);
@@ -107,7 +107,7 @@ impl Deleter {
 /// Headers of remote write 1.0.
 const SNAPPY: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
 
-/// The status, or nothing when the server is gone.
+/// The status, or `None` if the server has ended.
 fn post(at: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::support::wait_for;
 
-/// Says `up`, and calls `step` two hundred times a second.
+/// Prints `up`, and calls `step` two hundred times a second.
 const PROGRAM: &str = "package late;
 public final class Loop {
     public static void main(String[] arguments) throws Exception {
@@ -30,7 +30,7 @@ public final class Loop {
 /// Variables of the environment that change what a JVM does, and what it prints.
 const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
-/// What the tests need of Java.
+/// The JDKs and files of the tests with Java.
 pub struct Java {
     /// Where [`PROGRAM`] is compiled, for all users.
     classes: Arc<TempDir>,
@@ -38,16 +38,16 @@ pub struct Java {
 }
 
 impl Java {
-    /// `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do without Java.
+    /// `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do not use Java.
     pub fn new() -> Option<Self> {
         if std::env::var("TACHO_TEST_QUICK").is_ok_and(|value| value == "1") {
-            eprintln!("skipped: the quick tests do without Java");
+            eprintln!("skipped: the quick tests do not use Java");
             return None;
         }
         let built =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agent/java/target/tachograph-agent.jar");
         let agent = std::env::var_os("TACHO_AGENT_JAR").map_or(built, PathBuf::from);
-        assert!(agent.is_file(), "{} is not there; make it with: make build", agent.display());
+        assert!(agent.is_file(), "{} is missing; make it with: make build", agent.display());
         let agent = agent.canonicalize().unwrap();
         Some(Self { classes: classes(), agent })
     }
@@ -108,7 +108,7 @@ impl Java {
 
 /// [`PROGRAM`], compiled once for the tests that run at the same time.
 fn classes() -> Arc<TempDir> {
-    // Not held itself: what is static is never dropped, and the directory would stay.
+    // A weak reference: statics are never dropped, and the directory would stay.
     static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap();
     shared.upgrade().unwrap_or_else(|| {
@@ -129,7 +129,7 @@ fn compile() -> TempDir {
     classes
 }
 
-/// A directory that other users may look into: that of `TMPDIR` may lie in one that they may not.
+/// A directory that other users may enter: `TMPDIR` may be in one that they may not enter.
 pub fn for_all() -> TempDir {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -167,10 +167,12 @@ impl Program {
     pub fn stop(&self) {
         self.signal("-STOP");
         let status = format!("/proc/{}/status", self.pid());
-        wait_for("it to stop", || fs::read_to_string(&status).unwrap().contains("\nState:\tT").then_some(()));
+        wait_for("it to be stopped", || {
+            fs::read_to_string(&status).unwrap().contains("\nState:\tT").then_some(())
+        });
     }
 
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         self.signal("-CONT");
     }
 
@@ -179,7 +181,7 @@ impl Program {
         assert!(sent.success(), "{name} could not be sent");
     }
 
-    /// It runs, has noticed nothing, and nothing was left with it.
+    /// It still runs, and no file of the attach is left in its directories.
     pub fn check(&mut self) {
         assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", self.errors());
         assert_eq!(self.output(), "up\n");
@@ -197,7 +199,7 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // Where it listened for those who attach: it had no time to take it away.
+        // The socket for attaching, which a killed JVM does not remove.
         let _ = fs::remove_file(format!("/tmp/.java_pid{}", self.number()));
     }
 }
@@ -222,7 +224,7 @@ fn home(version: u32) -> PathBuf {
     };
     named.chain(folders.into_iter().flat_map(below)).find(is_it).unwrap_or_else(|| {
         panic!(
-            "the agent is tested on JDK {version}, which is not here: install it, or set TACHO_JDK{version} to its home"
+            "the agent is tested on JDK {version}, which is missing: install it, or set TACHO_JDK{version} to its home"
         )
     })
 }

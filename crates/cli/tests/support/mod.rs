@@ -26,7 +26,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts on `data` with ports of the system's choice and waits for the line that says which.
+    /// Starts on `data` with ports chosen by the system and waits for the line with the addresses.
     pub fn start(data: &Path) -> Self {
         Self::start_with(data, &[])
     }
@@ -44,7 +44,7 @@ impl Server {
         Self::from_command(command, data)
     }
 
-    /// At this address, as that of an earlier one; with a port of the system's choice for port 0.
+    /// At this address, such as that of an earlier server; port 0 lets the system choose.
     pub fn start_at(http: SocketAddr, data: &Path) -> Self {
         Self::from_command(Self::command(data, &http.to_string()), data)
             .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
@@ -56,7 +56,7 @@ impl Server {
         command
     }
 
-    /// A server that `command` starts on `data`, with ports of the system's choice.
+    /// A server that `command` starts on `data`, with ports chosen by the system.
     pub fn from_command(command: Command, data: &Path) -> Result<Self, (ExitStatus, String)> {
         Self::from_command_with_log(command, data, Stdio::piped())
     }
@@ -90,18 +90,18 @@ impl Server {
         self.child.id()
     }
 
-    /// What the server has written to stderr so far.
+    /// The server's stderr so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// SIGKILL: no chance to write anything.
+    /// SIGKILL: the server cannot write anything more.
     pub fn kill(mut self) {
         self.child.kill().expect("child can be killed");
         self.child.wait().expect("child can be waited for");
     }
 
-    /// SIGTERM, and how it ended.
+    /// Sends SIGTERM; returns how the server ended.
     pub fn stop(mut self) -> ExitStatus {
         let sent = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().expect("kill runs");
         assert!(sent.success(), "SIGTERM could not be sent");
@@ -213,7 +213,7 @@ fn parse_response(raw: &[u8]) -> Response {
     Response { status, headers, body }
 }
 
-/// Takes the chunked transfer coding off (RFC 9112, section 7.1).
+/// Decodes the chunked transfer coding (RFC 9112, section 7.1).
 fn unchunk(mut raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     while let Some(end) = raw.windows(2).position(|w| w == b"\r\n") {
@@ -256,14 +256,14 @@ pub fn run_with_input(args: &[&str], input: &str) -> (Option<i32>, String, Strin
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Polls until `ready` gives something.
+/// Polls until `ready` returns a value.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(value) = ready() {
             return value;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < PATIENCE, "timeout while waiting for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

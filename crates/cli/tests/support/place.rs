@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Server, run};
 
-/// A server without records of its own, and a directory for files.
+/// A server without its own metrics, and a directory for files.
 pub struct Place {
     pub dir: tempfile::TempDir,
     pub server: Server,

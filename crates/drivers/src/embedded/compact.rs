@@ -1,5 +1,5 @@
-//! Rewrites segments whose rows are mostly dead, a little with every write: no extra thread, no sudden pause. To reclaim space
-//! immediately, call [`Inner::settle`].
+//! Rewrites segments whose rows are mostly dead, a little with every write: without an extra thread and without long
+//! pauses. To reclaim space immediately, call [`Inner::settle`].
 //!
 //! This file and `mod.rs` use each other: it is a part of `impl Inner`, which `mod.rs` defines with the compaction's state in it.
 
@@ -21,7 +21,8 @@ use super::{Files, Inner};
 const STEP_BYTES: usize = 4 << 20;
 /// Least size of a growing segment, bytes of rows, before it is ended only to be rewritten.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
-/// A segment is worth rewriting when more than one of so many bytes is dead: during writes, and when space is requested.
+/// A segment is worth rewriting if more than one in this many bytes is dead: during writes, and when space is
+/// requested.
 const DEAD_OF_BYTES: u64 = 2;
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
@@ -51,7 +52,7 @@ struct Candidate {
     keep_deletes: bool,
 }
 
-fn worth_it(usage: Usage, dead_of: u64) -> bool {
+fn is_worth_rewriting(usage: Usage, dead_of: u64) -> bool {
     (usage.total - usage.live) * dead_of > usage.total
 }
 
@@ -86,7 +87,7 @@ fn choose(
         }
         (segment, usage)
     });
-    let mut worth = usage.filter(|(_, usage)| worth_it(*usage, dead_of));
+    let mut worth = usage.filter(|(_, usage)| is_worth_rewriting(*usage, dead_of));
     let chosen = if fewest { worth.min_by_key(|(_, usage)| usage.live) } else { worth.next() };
     chosen.map(|(segment, _)| segment)
 }
@@ -117,7 +118,7 @@ impl Inner {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
             directory.index.usage().find(|(segment, _)| *segment == growing).map(|(_, usage)| usage)
         };
-        let due = usage.is_some_and(|usage| usage.total >= bytes_min && worth_it(usage, dead_of));
+        let due = usage.is_some_and(|usage| usage.total >= bytes_min && is_worth_rewriting(usage, dead_of));
         if due && let Err(error) = files.segments.seal(Purpose::Freeing) {
             tracing::warn!(%error, segment = growing, "segment not sealed");
         }
@@ -139,8 +140,9 @@ impl Inner {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, segment, "compaction of a segment put off");
-                // A full disk may get space again; an unreadable segment stays unreadable: the compaction skips it.
+                tracing::warn!(%error, segment, "compaction of a segment postponed");
+                // A full disk may get space again, so that segment is retried. An unreadable segment stays unreadable:
+                // the compaction skips it.
                 files.is_full = error.kind() == ErrorKind::StorageFull;
                 if !error.retryable() {
                     files.kept.insert(segment, Kept::Unknown);
@@ -183,7 +185,7 @@ impl Inner {
             }
         };
         if damage.places > 0 && files.segments.note_damage(*segment, damage) {
-            self.tell_health(files);
+            self.publish_health(files);
         }
         rest.reverse();
         Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes })
@@ -226,7 +228,7 @@ impl Inner {
             files.kept.insert(segment, if is_accounted_for { Kept::Needed } else { Kept::Unknown });
             tracing::error!(
                 path = %file_path(&self.path, segment).display(), bytes = live,
-                "segment has damaged rows, sound ones were copied, the file is kept"
+                "segment has damaged rows: its sound rows were copied, the file is kept"
             );
             return Ok(());
         }
@@ -239,12 +241,12 @@ impl Inner {
         directory.doubted.retain(|(of, _)| *of != segment);
         drop(directory);
         files.segments.remove(segment);
-        self.tell_health(files);
+        self.publish_health(files);
         tracing::info!(path = %self.path.display(), segment, "mostly dead segment removed");
         Ok(())
     }
 
-    fn tell_health(&self, files: &Files) {
+    fn publish_health(&self, files: &Files) {
         *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();
     }
 
@@ -278,7 +280,7 @@ impl Inner {
 
 /// A row to be copied.
 enum Needed {
-    /// Its bytes.
+    /// The bytes of the row.
     Put(Vec<u8>),
     Delete(Rest),
 }

@@ -101,7 +101,7 @@ impl RowHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
     Row(RowRef<'a>),
-    /// The checksum is wrong; by its lengths the row would have so many bytes.
+    /// The checksum is wrong; by its lengths the row would have this many bytes.
     Damaged(usize),
     /// Not even a row's head.
     Nothing,
@@ -119,7 +119,7 @@ pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     Taken::Row(RowRef { action: head.action, table: head.table, partition, clustering, value })
 }
 
-/// The first bytes of a value, if `bytes` start with the head of this row, whose value has so many bytes.
+/// The first bytes of a value, if `bytes` start with the head of this row, whose value has this many bytes.
 pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Option<&'a [u8]> {
     let head = RowHead::decode(bytes)?;
     let same = (head.action, head.table, head.value) == (row.action, row.table, value)

@@ -27,7 +27,7 @@ pub enum Loaded {
 pub struct Expected {
     pub number: u32,
     pub known: Option<Known>,
-    /// It does not grow: everything in it was acknowledged.
+    /// Whether the file no longer grows: everything in it was acknowledged.
     pub ended: bool,
 }
 

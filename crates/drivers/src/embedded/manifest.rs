@@ -1,6 +1,7 @@
 //! The manifest: all files of the directory and their lengths (`docs/format/segment.md`).
 //!
-//! Both copies are written when a segment is made, sealed or removed. So an incomplete copy of the directory is noticed.
+//! Both copies are written when a segment is made, sealed or removed, so an incomplete copy of the directory is
+//! detected.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,12 +13,12 @@ use tacho_store::{Error, ErrorKind, Result};
 
 pub const FILE: &str = "MANIFEST";
 pub const BACKUP: &str = "MANIFEST.backup";
-/// Made by operators: the directory may open with the files that are there.
+/// Made by operators: the directory may open without the missing files.
 pub const LOST: &str = "MANIFEST.lost";
 const VERSION: u32 = 1;
 const TITLE: &str = "tachograph manifest ";
 const CHECKSUM: &str = "crc32c ";
-/// Far above what segment numbers permit.
+/// Far above the length that segment numbers permit.
 const BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     pub state: State,
-    /// Its length; for a growing one its least length.
+    /// The length of the file; for a growing one its least length.
     pub bytes: u64,
     /// CRC-32C of an ended file; `None` if an older version wrote it.
     pub crc: Option<u32>,
@@ -99,7 +100,7 @@ impl Manifest {
     }
 
     /// # Errors
-    /// `Version` for one of a newer version, `Corrupt` for any other that is not as it was written.
+    /// `Version` for a newer version, `Corrupt` for other bytes that were not written by [`Self::write`].
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = |why: &str| Error::corrupt(why);
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("not a text"))?;
@@ -215,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn written_lack_files_are_read() {
+    fn a_manifest_round_trips() {
         for manifest in [example(), Manifest::default()] {
             assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
         }
     }
 
     #[test]
-    fn every_damage_is_noticed() {
+    fn every_damage_is_detected() {
         let bytes = example().encode();
         for at in 0..bytes.len() {
             for bit in 0..8 {
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_one_is_refused() {
+    fn a_newer_manifest_is_refused() {
         let text = String::from_utf8(example().encode()).unwrap().replace("manifest 1", "manifest 2");
         let body = &text[..text.trim_end().rfind('\n').unwrap() + 1];
         let newer = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));

@@ -77,11 +77,11 @@ struct Inner {
     path: PathBuf,
     capabilities: Capabilities,
     directory: RwLock<Directory>,
-    /// None when opened read-only.
+    /// `None` if opened read-only.
     files: Option<Mutex<Files>>,
-    /// As of the last change. A caller does not wait for a write.
+    /// As of the last change, so that a caller need not wait for a write.
     health: Mutex<Health>,
-    /// Segments as they were found when the directory was opened read-only.
+    /// The segments, if the directory was opened read-only.
     surveyed: BTreeMap<u32, Known>,
     verifying: Mutex<verify::Progress>,
     _lock: Option<DirectoryLock>,
@@ -175,7 +175,7 @@ impl Inner {
         match &self.files {
             Some(files) => Ok(files.lock().unwrap_or_else(PoisonError::into_inner)),
             None => {
-                let error = Error::new(ErrorKind::Closed, "directory was opened to be read");
+                let error = Error::new(ErrorKind::Closed, "directory was opened read-only");
                 Err(error.with("path", self.path.display()))
             }
         }
@@ -280,7 +280,7 @@ impl Inner {
         let mut rows = Vec::new();
         while scan.limit != Some(0) {
             let mut page = self.page(&scan, parts, patience)?;
-            page.go_on(&mut scan);
+            page.continue_after(&mut scan);
             rows.append(&mut page.rows);
             if !page.more {
                 break;
@@ -316,7 +316,7 @@ impl Inner {
                     bytes += spot.before();
                     spot.read(parts).map_err(|e| Error::io("read row", &self.path, e))?
                 }
-                None => Err(Damage { value: Bytes::new(), reason: "its segment is not there".to_owned() }),
+                None => Err(Damage { value: Bytes::new(), reason: "its segment is missing".to_owned() }),
             };
             let (table, partition) = (scan.table, scan.partition.clone());
             page.last = Some(clustering.to_vec());
@@ -364,7 +364,7 @@ impl Inner {
 
 impl Page {
     /// Makes the scan start after this page.
-    fn go_on(&self, scan: &mut Scan) {
+    fn continue_after(&self, scan: &mut Scan) {
         if let Some(last) = &self.last {
             let after = Bound::Excluded(last.clone());
             match scan.order {
@@ -429,7 +429,7 @@ impl Driver for Embedded {
             };
             let (inner, scan, page) = blocking(move || {
                 let page = inner.page(&scan, None, Patience::Disk)?;
-                page.go_on(&mut scan);
+                page.continue_after(&mut scan);
                 Ok((inner, scan, page))
             })
             .await?;

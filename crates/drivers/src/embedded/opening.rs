@@ -1,4 +1,4 @@
-//! Opens a directory: finishes removals, sets unreadable files aside, prepares segments for writing.
+//! Opens a directory: finishes removals, quarantines unreadable files, prepares segments for writing.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl Segments {
         for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
             tracing::warn!(
                 path = %quarantine::path(directory).join(name).display(),
-                "copy of the damaged end of a segment: it was cut off, and may have been acknowledged before the power failed"
+                "copy of the damaged end of a segment: the end was cut off and may have been acknowledged before a power failure"
             );
         }
         segments.take_in_quarantine(&names);
@@ -54,7 +54,7 @@ impl Segments {
             let synced = segments.disk.sync_directory(directory);
             let written = synced.map_err(|e| Error::io("sync directory", directory, e));
             match written.and_then(|()| segments.write_manifest(Purpose::Freeing)) {
-                Ok(()) if is_accepted => segments.forget_word(),
+                Ok(()) if is_accepted => segments.remove_permission(),
                 Ok(()) => {}
                 Err(error) => tracing::warn!(%error, "manifest not written"),
             }
@@ -63,11 +63,12 @@ impl Segments {
         Ok(segments)
     }
 
-    /// The permission of an operator covers what is missing now, and nothing that is missing later.
-    fn forget_word(&self) {
+    /// The permission of an operator covers the files missing now, not files missing later.
+    fn remove_permission(&self) {
         let path = self.directory.join(LOST);
         if let Err(error) = self.disk.remove(&path) {
-            tracing::warn!(path = %path.display(), %error, "remove this file, or what is missing later is not noticed");
+            let path = path.display();
+            tracing::warn!(%path, %error, "remove this file: while it exists, files missing later are not detected");
         }
     }
 
@@ -103,7 +104,7 @@ impl Segments {
         }
         match loaded {
             Loaded::Unfinished => {
-                tracing::info!(path = %path.display(), "segment that was not finished removed: it is too short for a row");
+                tracing::info!(path = %path.display(), "unfinished segment removed: it is too short for a row");
                 self.disk.remove(&path).map_err(|e| Error::io("remove segment", &path, e))?;
                 self.manifest.files.remove(&number);
             }
@@ -138,7 +139,7 @@ impl Segments {
         let bytes = file.metadata().map_err(failed)?.len();
         let crc = match known {
             Some(_) => Some(checksum(file, bytes).map_err(failed)?),
-            // Written by a version without a manifest: there may be hundreds of gigabytes.
+            // Written by a version without a manifest: reading all of it could mean hundreds of gigabytes.
             None => None,
         };
         self.manifest.files.insert(number, Known { state: State::Sealed, bytes, crc });
@@ -171,8 +172,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Cuts off bytes that were not acknowledged, as far as is known. In doubt a copy is set aside. If that fails, they stay,
-    /// and the segment ends before them.
+    /// Cuts off bytes without evidence that they were acknowledged. If they may have been, a copy is quarantined. If
+    /// that fails, they stay, and the segment ends before them.
     fn cut_torn(&mut self, number: u32, length: u64, torn: u64, doubtful: bool) -> Result<bool> {
         let path = file_path(&self.directory, number);
         let mut copy = None;
@@ -180,7 +181,7 @@ impl Segments {
             match quarantine::keep_end(&*self.disk, &self.directory, number, length) {
                 Ok(to) => copy = Some(to.display().to_string()),
                 Err(error) => {
-                    tracing::error!(%error, "damaged end of segment stays where it is");
+                    tracing::error!(%error, "damaged end of segment stays in the file");
                     return Ok(false);
                 }
             }
@@ -198,9 +199,9 @@ impl Segments {
         self.manifest.files.insert(number, known);
         match quarantine::set_aside(&*self.disk, &self.directory, number) {
             Ok(to) => tracing::error!(
-                path = %to.display(), "no segment can be read in this file, it was set aside: records are missing"
+                path = %to.display(), "unreadable segment file quarantined: records are missing"
             ),
-            Err(error) => tracing::error!(%error, "no segment can be read in this file: records are missing"),
+            Err(error) => tracing::error!(%error, "unreadable segment file: records are missing"),
         }
     }
 
@@ -232,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_the_quarantine_are_told_apart() {
+    fn names_in_the_quarantine_identify_their_segment() {
         for (name, number) in [
             ("00000003.segment", Some(3)),
             ("00000003.segment.1", Some(3)),

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 pub enum Patience {
     /// Reads from the disk, however long it takes.
     Disk,
-    /// Fails with `WouldBlock` when not all of it is in memory, or the system does not know.
+    /// Fails with `WouldBlock` if not all of it is in memory, or if the system cannot tell.
     Memory,
 }
 
@@ -52,7 +52,7 @@ mod tests {
         Patience::Disk.read(&file, &mut bytes, 100).unwrap();
         assert!(bytes.iter().copied().eq(100..200));
         let mut again = [0; 100];
-        // Some file systems do not know what is in memory.
+        // Some file systems cannot tell which pages are in memory.
         if Patience::Memory.read(&file, &mut again, 100).is_ok() {
             assert_eq!(again, bytes);
         }

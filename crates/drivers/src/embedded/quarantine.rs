@@ -56,7 +56,7 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
         disk.sync_directory(directory)?;
         Ok(to)
     };
-    moved().map_err(|e| Error::io("set aside segment", &from, e))
+    moved().map_err(|e| Error::io("quarantine segment", &from, e))
 }
 
 /// Copies the bytes of a segment from `offset` on; returns the path of the copy.

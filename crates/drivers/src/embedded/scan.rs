@@ -21,9 +21,9 @@ pub struct Scanned {
     pub index: IndexBuilder,
     /// End of the good part.
     pub length: u64,
-    /// Bytes behind it that nothing shows to have been acknowledged.
+    /// Bytes behind it without evidence that they were acknowledged.
     pub torn: u64,
-    /// They may have been acknowledged: a copy is kept.
+    /// Whether these bytes may have been acknowledged: then a copy is kept.
     pub doubtful: bool,
     /// A mark is the last item before them.
     pub marked: bool,
@@ -37,7 +37,7 @@ pub struct Scanned {
 pub struct Damage {
     pub header: bool,
     pub index: bool,
-    /// Its bytes do not match the checksum in the manifest.
+    /// Whether the bytes of the file do not match the checksum in the manifest.
     pub changed: bool,
     /// Bytes behind the end in the manifest.
     pub excess: u64,
@@ -67,14 +67,14 @@ impl Damage {
         let path = path.display();
         tracing::error!(
             %path, header, index, excess, places, bytes, first,
-            "segment is damaged, everything else in it is read, the file is kept"
+            "segment is damaged: its other parts are read, the file is kept"
         );
     }
 }
 
-/// Visits the rows of a file with so many acknowledged bytes. Behind them a damaged batch is torn if no sound batch follows,
-/// and all of it is skipped. A `put` ends with a sync, so a following batch proves that the first was on disk; so does the
-/// mark, a batch without rows.
+/// Visits the rows of a file with this many acknowledged bytes. Behind them a damaged batch is torn if no sound batch
+/// follows, and all of it is skipped. A `put` ends with a sync, so a following batch proves that the first was on disk;
+/// so does the mark, a batch without rows.
 pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
     scan_within(TRIED_BYTES_MAX, bytes, acknowledged, damage, each)
 }
@@ -91,8 +91,8 @@ fn scan_within(
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
-            // Nothing was ever written behind a sound head whose rows do not all fit: what looks like a batch is part of a
-            // value.
+            // Nothing was ever written behind a sound head whose rows do not all fit: apparent batches are parts of
+            // values.
             let is_cut_short = take_batch_head(&bytes[at..]).is_some();
             if !is_proven && (is_cut_short || next_batch(bytes, at + 1).is_none()) {
                 break;
@@ -108,7 +108,7 @@ fn scan_within(
         damaged.iter().for_each(|(from, to)| walk.note(*from, *to));
         (at, marked) = (end, rows == end);
     }
-    walk.forgive_index(at);
+    walk.count_as_index(at);
     let Walk { damage, index, .. } = walk;
     Scanned {
         doubtful: is_doubtful(&bytes[at..], &index, at),
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
 
     /// Counts the last damaged place as a damaged index, not as damaged rows, if it has the length of the index of these
     /// rows.
-    fn forgive_index(&mut self, end: Offset) {
+    fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.damage.places > 0 && self.last == (end.saturating_sub(index_bytes), end) {
             self.damage.index = true;

@@ -73,7 +73,7 @@ pub struct Written {
 pub enum Purpose {
     /// A caller puts rows.
     Put,
-    /// The write frees space, sooner or later: it may use the reserve.
+    /// The write leads to free space: it may use the reserve.
     Freeing,
 }
 
@@ -178,7 +178,7 @@ impl Segments {
     fn create(&mut self, purpose: Purpose, handles: &mut Handles) -> Result<Active> {
         let number = self.manifest.next;
         let path = file_path(&self.directory, number);
-        self.clear_way(number, &path)?;
+        self.quarantine_leftover(number, &path)?;
         let begin = [encode_header(number), mark()].concat();
         let create = || {
             let mut file = self.disk.open(&path)?;
@@ -188,7 +188,7 @@ impl Segments {
             Ok((file, File::open(&path)?))
         };
         let (file, reader) = create().map_err(|e| {
-            // The rest is too short for a row, and would block the next attempt.
+            // The unfinished file is too short for a row, and would block the next attempt.
             let _ = self.disk.remove(&path);
             Error::io("create segment", &path, e)
         })?;
@@ -215,15 +215,16 @@ impl Segments {
         })
     }
 
-    /// A file at the path of a new one is the rest of a failed attempt. It is set aside if it may have rows.
-    fn clear_way(&mut self, number: u32, path: &Path) -> Result<()> {
+    /// A file at the path of a new one is left by a failed attempt. It is quarantined if it may have rows.
+    fn quarantine_leftover(&mut self, number: u32, path: &Path) -> Result<()> {
         match std::fs::metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Ok(found) if found.len() >= WITH_ROW_BYTES_MIN => {
                 self.set_aside(number);
                 self.manifest.files.remove(&number);
                 if path.exists() {
-                    Err(Error::corrupt("file is in the way").with("path", path.display()))
+                    Err(Error::corrupt("file exists at the path of a new segment")
+                        .with("path", path.display()))
                 } else {
                     Ok(())
                 }
@@ -335,7 +336,7 @@ impl Segments {
         self.damage.entry(number).or_default().changed = true;
     }
 
-    /// Notes damage of a segment. Returns whether it is more than was known.
+    /// Notes damage of a segment. Returns whether it is more than before.
     pub fn note_damage(&mut self, number: u32, found: Damage) -> bool {
         let known = self.damage.entry(number).or_default();
         let is_more = found.bytes > known.bytes;
@@ -350,11 +351,11 @@ impl Segments {
         health(&self.directory, &self.damage, &self.manifest_damaged, self.torn_bytes)
     }
 
-    /// Whether there was a reserve to give up.
+    /// Whether there was a reserve to release.
     fn release_reserve(&self) -> bool {
         let released = self.disk.remove(&self.directory.join(RESERVE)).is_ok();
         if released {
-            tracing::warn!(path = %self.directory.display(), "disk is full: reserve given up so that space can be freed");
+            tracing::warn!(path = %self.directory.display(), "disk is full: reserve released so that space can be freed");
         }
         released
     }

@@ -82,7 +82,7 @@ impl Spot<'_> {
         if is_sound {
             return Ok(Ok(value));
         }
-        let reason = if is_this_one { "checksum mismatch" } else { "its place holds something else" };
+        let reason = if is_this_one { "checksum mismatch" } else { "its place holds other bytes" };
         let value = if is_this_one { value } else { Bytes::new() };
         Ok(Err(Damage { value, reason: reason.to_owned() }))
     }
@@ -128,7 +128,7 @@ impl Spot<'_> {
     }
 }
 
-/// Whether parts ascend, without a common byte, within so many bytes.
+/// Whether parts ascend, without a common byte, within this many bytes.
 fn are_within(parts: &[Range<usize>], bytes: usize) -> bool {
     let ordered = parts.iter().zip(parts.iter().skip(1)).all(|(a, b)| a.end <= b.start);
     ordered && parts.iter().all(|part| part.start <= part.end && part.end <= bytes)

@@ -27,9 +27,9 @@ const NAMED_MAX: usize = 10;
 pub struct Survey {
     /// The one that was read, or an empty one.
     pub manifest: Manifest,
-    /// There is one, and both copies are sound and equal.
+    /// A manifest exists, and both copies are sound and equal.
     pub is_complete: bool,
-    /// An operator has permitted opening it with the files that are there.
+    /// An operator has permitted opening it without the missing files.
     pub is_accepted: bool,
     /// Names of damaged copies.
     pub manifest_damaged: Vec<&'static str>,
@@ -55,7 +55,7 @@ impl Survey {
         let quarantine = quarantine::list(directory)?;
         let is_accepted = directory.join(LOST).exists();
         match &mut found.manifest {
-            Some(manifest) if is_accepted => forgive(directory, manifest, &present),
+            Some(manifest) if is_accepted => accept_files(directory, manifest, &present),
             Some(manifest) => check_whole(directory, manifest, &present, &quarantine)?,
             None if present.is_empty() => {}
             None => {
@@ -64,7 +64,7 @@ impl Survey {
                 }
                 tracing::warn!(
                     path = %directory.display(), segments = present.len(),
-                    "no manifest: it is made from the files that are there, a missing one cannot be noticed"
+                    "no manifest: it is made from the existing files, missing ones cannot be detected"
                 );
             }
         }
@@ -195,22 +195,22 @@ fn check_whole(
     };
     wrong.truncate(NAMED_MAX);
     let message = format!(
-        "segments are not those of the manifest, as in a copy of a running server: {}{more}. Copy the directory again while \
-         the server is stopped, or put the files back. To go on without what is missing, make an empty file {LOST} there",
+        "segments do not match the manifest, as in a copy of a running server: {}{more}. Copy the directory again while \
+         the server is stopped, or put the files back. To continue without the missing files, make an empty file {LOST} there",
         wrong.join(", ")
     );
     Err(Error::corrupt(message).with("path", directory.display()))
 }
 
 /// Accepts the files as they are, as an operator permitted.
-fn forgive(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u64>) {
+fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u64>) {
     let is_there =
         |number: &u32, known: &Known| present.get(number).is_some_and(|bytes| *bytes >= known.bytes);
     let wrong = |(number, known): &(&u32, &Known)| known.state.is_live() && !is_there(number, known);
     let names: Vec<String> =
         manifest.files.iter().filter(wrong).map(|(number, _)| file_name(*number)).collect();
     let path = directory.join(LOST);
-    tracing::error!(path = %path.display(), ?names, "opened without what is missing of these segments, as this file says");
+    tracing::error!(path = %path.display(), ?names, "opened without the missing parts of these segments, as this file permits");
     manifest.files.retain(|number, known| !known.state.is_live() || is_there(number, known));
 }
 
@@ -224,7 +224,7 @@ fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
         if found == mark() {
             let message = format!(
                 "neither {FILE} nor {BACKUP} can be read, as in a copy of a part of the directory: copy all of it again while \
-                 the server is stopped. To go on with the files that are there, make an empty file {LOST} there"
+                 the server is stopped. To continue with the existing files, make an empty file {LOST} there"
             );
             return Err(Error::corrupt(message).with("path", directory.display()));
         }

@@ -144,7 +144,7 @@ impl Inner {
         if is_new {
             tracing::error!(
                 path = %path.display(), why, rows,
-                "segment is not what was written, its sound rows are read, the file is kept"
+                "segment differs from the written bytes: its sound rows are read, the file is kept"
             );
         }
         Ok(damaged)
@@ -188,7 +188,7 @@ fn key(entry: &Entry<'_>) -> Damaged {
     }
 }
 
-/// Why a row cannot be read, if it cannot.
+/// The reason why a row cannot be read, if any.
 fn fault(place: Place, key: &Damaged, file: &File) -> std::io::Result<Option<String>> {
     let before = ROW_HEAD_BYTES + key.partition.len() + key.clustering.len();
     let mut row = vec![0; before + place.value_bytes as usize];

@@ -1,8 +1,8 @@
 //! How is this file written? Detects the [`Dialect`] from the first rows and reports it to the user before any row is
 //! imported.
 //!
-//! Each choice is the one under which the most rows of the head parse; a broken row there changes nothing. An ambiguity
-//! that nobody would notice, day or month, is an error and not guessed.
+//! Each choice is the one under which the most rows of the head parse; a broken row there changes nothing. The order of
+//! day and month is never guessed, since a wrong guess would not be noticed: ambiguous dates are an error.
 
 use super::number::{self, Numbers};
 use super::{Dialect, Shape, header, split};
@@ -89,7 +89,7 @@ type Row = (usize, u64, Vec<String>);
 /// Examines the head of a file: the first row is the header, at least one row must follow.
 ///
 /// # Errors
-/// What cannot be detected, and the option that sets it.
+/// If a setting cannot be detected; the error names the option that sets it.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));

@@ -4,7 +4,6 @@
 //!   wide   Date;cpu;memory                      one series per column, named by its header
 //!   long   time,host,name,value                 one record per row; other columns are labels
 //! ```
-//! `detect.rs` finds the [`Dialect`] in a file's head, so that it can be shown before it is used; `split.rs` cuts rows,
 //! `detect.rs` finds the [`Dialect`] in a file's head, so that it can be shown before the import starts; `split.rs`
 //! cuts rows, `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row number, column and
 //! value; the other cells of a wide row are kept. Empty cells are no samples.
@@ -53,7 +52,7 @@ pub struct Dialect {
     pub doubtful: Option<Numbers>,
 }
 
-/// What the other columns hold.
+/// Content of the other columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     Wide,
@@ -160,7 +159,7 @@ impl Csv {
         Ok(Self { dialect, times, header, base, columns, texts, known, known_bytes: 0, budget, scratch })
     }
 
-    /// Local times that occurred twice because a clock was set back.
+    /// Number of local times that occurred twice because a clock was set back.
     pub const fn ambiguous(&self) -> u64 {
         self.times.ambiguous
     }
@@ -228,7 +227,7 @@ impl Csv {
         let naming = |position: &usize| *position != time_column && *position != value_column;
         let mut key = String::new();
         for (_, cell) in row.iter().enumerate().filter(|(position, _)| naming(position)) {
-            key.push_str(split::meant(cell));
+            key.push_str(split::cell_text(cell));
             key.push('\u{0}');
         }
         if let Some(labels) = self.known.get(&key) {
@@ -242,7 +241,7 @@ impl Csv {
         let cells = cells.filter_map(|(position, cell)| {
             let label =
                 if Some(position) == name_column { NAME } else { self.header.get(position)?.as_str() };
-            Some((label, split::meant(cell)))
+            Some((label, split::cell_text(cell)))
         });
         let name = name_column.and_then(|column| row.get(column)).map_or("", split::meant);
         let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);

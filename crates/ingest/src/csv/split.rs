@@ -88,7 +88,7 @@ fn last_length(rest: &[u8], delimiter: u8) -> usize {
 /// The text of a cell: blanks inside quotes belong to it, others are trimmed. Cells from [`cells`] that were quoted are
 /// owned.
 #[expect(clippy::ptr_arg, reason = "borrowed or owned tells whether the cell was quoted")]
-pub(super) fn meant<'a>(cell: &'a Cow<'_, str>) -> &'a str {
+pub(super) fn cell_text<'a>(cell: &'a Cow<'_, str>) -> &'a str {
     match cell {
         Cow::Borrowed(plain) => plain.trim(),
         Cow::Owned(quoted) => quoted,

@@ -8,7 +8,7 @@ use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 /// Prefix of a label that has the name of another column, or that has this prefix already.
 const LABEL: &str = "label_";
 
-/// Columns of the file: the time, the series' name, `names`, the value.
+/// The file has columns for the time, the series' name, `names`, and the value.
 pub fn write_header(out: &mut String, names: &[String]) {
     out.push_str("time,name");
     for name in names {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// Depth of arrays and objects that are skipped.
 const DEPTH_MAX: usize = 32;
 
-/// What is wrong, and at which byte of the line.
+/// An error in a line, and its byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) at: usize,

@@ -16,7 +16,7 @@ const DAY_NS: i128 = 86_400_000_000_000;
 /// Bytes of the largest supported decimals: 38 digits.
 const DECIMAL_BYTES_MAX: usize = 16;
 
-/// What the values of a column mean.
+/// The meaning of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Signed,

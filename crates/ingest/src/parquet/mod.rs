@@ -48,7 +48,7 @@ const VALUES_AT_ONCE: usize = 64;
 /// Cells and rows of a block.
 const BLOCK_CELLS: usize = 1 << 19;
 const BLOCK_ROWS: usize = 1 << 16;
-/// A block ends when its texts, or the pages that hold them, exceed so many bytes.
+/// A block ends when its texts, or the pages that hold them, exceed this many bytes.
 const BLOCK_TEXT_BYTES: usize = 16 << 20;
 const BLOCK_PAGE_BYTES: usize = 64 << 20;
 /// Rows of texts that are read before their size is checked; the second one for prefix-compressed texts.
@@ -119,7 +119,7 @@ struct Open {
     sorted: usize,
 }
 
-/// What went wrong, and in which column.
+/// An error, and its column.
 struct Fault {
     column: Option<usize>,
     reason: String,

@@ -56,7 +56,7 @@ fn label(column: &str) -> String {
 }
 
 /// # Errors
-/// Which column is missing.
+/// If a column is missing; the error names it.
 pub fn plan(columns: Vec<Column>) -> Result<Plan, String> {
     let find = |name: &str| columns.iter().position(|column| column.name == name && column.kind.is_some());
     let time = find(TIME).ok_or_else(|| format!("column {TIME:?} is missing"))?;

@@ -263,7 +263,7 @@ fn row_groups_are_bounded_and_reading_resumes_anywhere() {
 }
 
 /// Reading a damaged file may return errors, and nothing worse.
-fn bear(file: &[u8]) {
+fn read_anyway(file: &[u8]) {
     if let Ok(parquet) = open(file, &Given::default()) {
         let (block, _) = all(parquet);
         assert!(block.batch.counts()[0] <= 1_000_000);
@@ -273,11 +273,11 @@ fn bear(file: &[u8]) {
 #[test]
 fn damaged_files_return_errors() {
     for file in [LONG, WIDE, TYPES] {
-        (0..file.len()).for_each(|end| bear(&file[..end]));
+        (0..file.len()).for_each(|end| read_anyway(&file[..end]));
         for at in 0..file.len() {
             let mut damaged = file.to_vec();
             damaged[at] ^= [0x01, 0x80, 0xff][at % 3];
-            bear(&damaged);
+            read_anyway(&damaged);
         }
     }
 }
@@ -314,6 +314,6 @@ proptest! {
             let at = at.index(file.len());
             file[at] = byte;
         }
-        bear(&file);
+        read_anyway(&file);
     }
 }

@@ -86,9 +86,9 @@ impl Times {
             (Cell::Null, _) => Err("time is null".into()),
             (Cell::Signed(value), Kind::Timestamp { unit, utc }) => {
                 let at = i128::from(*value) * i128::from(unit.nanoseconds());
-                if utc { in_range(at) } else { self.reader.on_the_wall(at) }
+                if utc { in_range(at) } else { self.reader.utc_of_local(at) }
             }
-            (Cell::Signed(days), Kind::Date) => self.reader.on_the_wall(i128::from(*days) * DAY_NS),
+            (Cell::Signed(days), Kind::Date) => self.reader.utc_of_local(i128::from(*days) * DAY_NS),
             (Cell::Signed(value), _) => in_range(i128::from(*value) * unit),
             (Cell::Unsigned(value), _) => in_range(i128::from(*value) * unit),
             (Cell::Moment(at), _) => in_range(*at),

@@ -25,7 +25,7 @@ pub fn peak(work: impl FnOnce()) -> usize {
     MEMORY.peak_usage().saturating_sub(before)
 }
 
-/// Tries all of `worst`, then so many changes of the worst shape found.
+/// Tries all of `worst`, then this many changes of the worst shape found.
 ///
 /// # Panics
 /// When a body takes more than its limit.

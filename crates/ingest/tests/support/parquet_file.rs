@@ -99,7 +99,7 @@ impl Column {
         Self::new(name, INT64, rows, RLE_DICTIONARY, vec![dictionary, Page::data(RLE_DICTIONARY, rows, body)])
     }
 
-    /// Texts that alternate, each for so many rows.
+    /// Texts that alternate, each for this many rows.
     pub fn texts(name: &str, rows: usize, texts: &[Vec<u8>], run: usize) -> Self {
         let dictionary = Page::dictionary(texts.len(), texts.iter().flat_map(|text| plain(text)).collect());
         let mut body = vec![16];
@@ -189,7 +189,7 @@ impl Page {
         self.values = values.min(i32::MAX as usize);
     }
 
-    /// Replaces the body by so many lengths of texts, and states as many values, as far as the field can hold.
+    /// Replaces the body by this many lengths of texts, and states as many values, as far as the field permits.
     pub fn claim_lengths(&mut self, lengths: usize) {
         let mut body = Vec::new();
         deltas(&mut body, lengths.min(1 << 40), 0, 0);

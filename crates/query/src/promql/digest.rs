@@ -1,4 +1,4 @@
-//! What must be kept of the samples of a window to compute a function of it?
+//! Which summary of the samples of a window is sufficient to compute a function?
 //!
 //! The digest of some samples can be joined with the digest of the samples that follow. So overlapping windows share work
 //! (`slide.rs`), and whole chunks are read from their headers only ([`Summary`]). The functions that read digests are in

@@ -80,7 +80,7 @@ struct Evaluator<'p> {
     labels: LabelRoom,
     /// Part of these bytes: labels of the operands of the current node.
     inherited: usize,
-    /// Number of samples that windows have passed over.
+    /// Number of samples read by windows.
     visits: AtomicUsize,
 }
 

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_keep_what_floats_lose() {
+    fn sums_keep_digits_that_floats_lose() {
         assert_eq!(fold::<Sum>([1.0, 1e100, 1.0, -1e100]), Some(2.0));
         assert_eq!(fold::<Sum>([f64::INFINITY, 1.0]), Some(f64::INFINITY));
         assert_eq!(fold::<Sum>([]), None);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_loses_against_numbers() {
+    fn numbers_take_precedence_over_nan() {
         assert_eq!(fold::<Min>([f64::NAN, 2.0, f64::NAN, 1.0]), Some(1.0));
         assert_eq!(fold::<Max>([f64::NAN, 2.0, f64::NAN, 1.0]), Some(2.0));
     }

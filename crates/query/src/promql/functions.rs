@@ -215,11 +215,11 @@ macro_rules! needed {
     };
 }
 
-/// Makes known to the parser what it does not know by itself.
+/// Registers the functions that the parser lacks.
 pub(super) fn register() {
     static ONCE: LazyLock<()> = LazyLock::new(|| {
         for function in functions() {
-            // Refused for those that it does know.
+            // Fails for functions that the parser has.
             let _ = register_extra_functions(vec![function.as_parsed()]);
         }
     });
@@ -232,9 +232,9 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
     let mut table = table! {
         // Rates: windows of a counter or gauge.
         rate(v: Range) -> Vector: Window(S::digest(rate::rate)),
-            "Increase of a counter per second, resets allowed for, extrapolated to the whole range.";
+            "Increase of a counter per second, corrected for resets and extrapolated to the whole range.";
         increase(v: Range) -> Vector: Window(S::digest(rate::increase)),
-            "Increase of a counter over the range, resets allowed for, extrapolated.";
+            "Increase of a counter over the range, corrected for resets and extrapolated.";
         delta(v: Range) -> Vector: Window(S::digest(rate::delta)),
             "Difference of a gauge between the ends of the range, extrapolated.";
         irate(v: Range) -> Vector: Window(S::window(rate::irate)),
@@ -243,8 +243,8 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         deriv(v: Range) -> Vector: Window(S::digest(trend::slope)), "Slope per second of a gauge by linear regression.";
         predict_linear(v: Range, t: Scalar) -> Vector: Window(S::digest(trend::predict_linear).using_now()),
             "Value of a gauge t seconds from now by linear regression.";
-        resets(v: Range) -> Vector: Window(S::digest(rate::resets)), "How often a counter fell.";
-        changes(v: Range) -> Vector: Window(S::digest(rate::changes)), "How often the value changed.";
+        resets(v: Range) -> Vector: Window(S::digest(rate::resets)), "Number of resets of a counter.";
+        changes(v: Range) -> Vector: Window(S::digest(rate::changes)), "Number of changes of the value.";
 
         // Statistics over time.
         avg_over_time(v: Range) -> Vector: Window(S::digest(over_time::avg)), "Mean of the samples in the range.";
@@ -270,46 +270,46 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         ts_of_last_over_time(v: Range) -> Vector: Window(S::digest(over_time::time_of_last)),
             "Time of the newest sample in the range.";
         ts_of_min_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_min)),
-            "Time of the smallest sample in the range, the last of equals.";
+            "Time of the smallest sample in the range, the last among equals.";
         ts_of_max_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_max)),
-            "Time of the largest sample in the range, the last of equals.";
+            "Time of the largest sample in the range, the last among equals.";
 
         // Analyses over time, beyond those of Prometheus: docs/guide/functions.md.
         range_over_time(v: Range) -> Vector: Window(S::digest(over_time::range)),
-            "Largest less smallest sample in the range.";
+            "Largest minus smallest sample in the range.";
         diff_over_time(v: Range) -> Vector: Window(S::digest(over_time::diff)),
             "Distance between the oldest and the newest sample in the range.";
         sdiff_over_time(v: Range) -> Vector: Window(S::digest(over_time::sdiff)),
-            "Newest less oldest sample in the range, nothing extrapolated.";
+            "Newest minus oldest sample in the range, not extrapolated.";
         stddev_sample_over_time(v: Range) -> Vector: Window(S::digest(over_time::stddev_sample)),
             "Sample standard deviation, by n - 1, of the samples in the range.";
         integral_over_time(v: Range) -> Vector: Window(S::digest(over_time::integral)),
             "Area under the lines between the samples in the range, value * seconds.";
         trend_over_time(v: Range) -> Vector: Window(S::digest(trend::slope)),
-            "Slope per second of a line through the samples by least squares; as deriv.";
+            "Slope per second of a least squares line through the samples, as with deriv.";
         trend_intercept_over_time(v: Range) -> Vector: Window(S::digest(trend::intercept)),
-            "Value of the trend's line at the start of the range.";
+            "Value of the trend line at the start of the range.";
         trend_margin_over_time(v: Range, confidence: Scalar) -> Vector: Window(S::digest(trend::margin)),
-            "Half the width of the trend's confidence interval, for a confidence such as 0.95.";
+            "Half the width of the confidence interval of the trend, for a confidence such as 0.95.";
         trend_p_over_time(v: Range) -> Vector: Window(S::digest(trend::p_value)),
-            "Probability of so steep a slope where there is no trend: two-sided t-test.";
+            "Probability of a slope at least this steep without a trend: two-sided t-test.";
         dtw_over_time(v: Range, reference: Range, radius: Scalar = AtMostOnce) -> Vector: Whole(dtw::dtw_over_time),
             "Mean distance to the only reference series under dynamic time warping, found with a radius (1).";
         sax_over_time(v: Range, pattern: String, segments: Scalar, letters: Scalar, flat: Scalar = AtMostOnce)
             -> Vector: Whole(sax::sax_over_time),
-            "How often a pattern of letters occurs in the SAX word of the samples.";
+            "Number of occurrences of a pattern of letters in the SAX word of the samples.";
 
         // Functions that replace the samples in the range.
         derivative(v: Range) -> Range: Change(change::derivative),
             "Slope per second from sample to sample, at the later one.";
         derivative_nonnegative(v: Range) -> Range: Change(change::derivative_nonnegative),
-            "As derivative, without what is below 0.";
+            "As derivative, without negative values.";
         moving_avg(v: Range, seconds: Scalar) -> Range: Change(change::moving_avg),
-            "At each sample the mean of the last so many seconds.";
+            "At each sample, the mean of the given number of seconds before it.";
         moving_avg_samples(v: Range, n: Scalar) -> Range: Change(change::moving_avg_samples),
-            "At each sample from the n-th on the mean of the last n.";
+            "At each sample from the n-th on, the mean of the last n samples.";
         bursts(v: Range, seconds: Scalar, n: Scalar) -> Range: Change(change::bursts),
-            "Where a window of so many seconds has at least n more samples than the one before: how many more.";
+            "Increase of the number of samples from one window of the given seconds to the next, where it is at least n.";
         keep_distinct(v: Range) -> Range: ChangeNamed(change::keep_distinct), "The first sample of each value.";
         keep_top(v: Range, n: Scalar) -> Range: ChangeNamed(change::keep_top), "The n largest samples.";
         keep_bottom(v: Range, n: Scalar) -> Range: ChangeNamed(change::keep_bottom), "The n smallest samples.";
@@ -318,7 +318,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         keep_outliers_mad(v: Range, score: Scalar = AtMostOnce) -> Range: ChangeNamed(outliers::mad),
             "Samples with a modified z-score, by the median absolute deviation, above score (3.5).";
         simplify(v: Range, tolerance: Scalar) -> Range: ChangeNamed(change::simplify),
-            "The samples whose connecting lines pass by all others within the tolerance.";
+            "A subset of the samples: the lines between them are within the tolerance of all other samples.";
 
         // Element by element.
         abs(v: Vector) -> Vector: Each(f64::abs), "Absolute value.";
@@ -345,11 +345,11 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         rad(v: Vector) -> Vector: Each(math::rad), "Degrees to radians.";
         deg(v: Vector) -> Vector: Each(math::deg), "Radians to degrees.";
         clamp(v: Vector, min: Scalar, max: Scalar) -> Vector: EachWith(math::clamp),
-            "Values held between min and max; nothing when min is above max.";
+            "Values limited to min and max; empty if min is above max.";
         clamp_min(v: Vector, min: Scalar) -> Vector: EachWith(math::clamp_min),
-            "Values held at or above min.";
+            "Values limited to at least min.";
         clamp_max(v: Vector, max: Scalar) -> Vector: EachWith(math::clamp_max),
-            "Values held at or below max.";
+            "Values limited to at most max.";
         round(v: Vector, to_nearest: Scalar = AtMostOnce) -> Vector: EachWith(math::round),
             "Rounded to the nearest multiple of to_nearest (1), halves up.";
 
@@ -378,7 +378,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         // Labels.
         label_replace(v: Vector, destination: String, replacement: String, source: String, pattern: String)
             -> Vector: Whole(label::replace),
-            "Sets destination to replacement, with $1 and the like, where the label source matches pattern.";
+            "Sets destination to replacement, with $1, $2, ... for groups, where the label source matches pattern.";
         label_join(v: Vector, destination: String, separator: String, source: String = AnyNumber)
             -> Vector: Whole(label::join),
             "Sets destination to the source labels, joined.";

@@ -25,7 +25,7 @@ pub struct Limits {
     /// Memory of the labels that a query creates and that exist at the same time, bytes: half a million series that lose
     /// their name, 300 bytes each.
     pub label_bytes_max: usize,
-    /// Samples that sliding windows pass over: some seconds of one core.
+    /// Samples read by sliding windows: some seconds of one core.
     pub visits_max: usize,
 }
 

@@ -52,7 +52,7 @@ pub struct Selector {
     pub modifiers: Modifiers,
 }
 
-/// What an instant selector returns of a sample: its value, or its time for `timestamp(x)`.
+/// The part of a sample that an instant selector returns: its value, or its time for `timestamp(x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yield {
     Value,

@@ -1,4 +1,4 @@
-//! At which times is each node evaluated, and what must be read for it?
+//! At which times is each node evaluated, and which series and times does it need?
 //!
 //! Step before: `lower.rs`, which provides the nodes. Step after: the caller reads what [`Plan::selectors`] returns, and
 //! `evaluate.rs` computes the answer.

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn interpolates_and_knows_its_ends() {
+    fn quantiles_interpolate_between_ranks_and_are_infinite_outside_0_to_1() {
         check(0.5, &[3.0, 1.0, 2.0], 2.0);
         check(0.25, &[0.0, 1.0], 0.25);
         check(1.0, &[0.0, 1.0], 1.0);

@@ -1,6 +1,6 @@
 //! What is the value of each selected series at each step?
 //!
-//! Step before: `series.rs`, which holds what was read. Step after: `functions.rs` and the other operators.
+//! Step before: `series.rs`, which holds the samples read. Step after: `functions.rs` and the other operators.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What was read of a series? Columns of samples, and summaries where they are sufficient.
+//! What was read for a series? Columns of samples, and summaries where they are sufficient.
 //!
 //! Step before: `server`, which read them from the store. Step after: `select.rs` and `slide.rs`, which iterate over them.
 
@@ -90,7 +90,7 @@ impl Piece {
     }
 }
 
-/// Consecutive samples passed by a cursor; at least one.
+/// Consecutive samples that a cursor has advanced over; at least one.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'s> {
     pub at: At<'s>,
@@ -123,7 +123,7 @@ impl Run<'_> {
     }
 }
 
-/// What a cursor passes over.
+/// An item that a cursor advances over: samples or a summary.
 pub enum Passed<'s> {
     Run(Run<'s>),
     Summary(&'s Summary),
@@ -133,7 +133,7 @@ pub enum Passed<'s> {
 #[derive(Clone, Debug)]
 pub struct Cursor<'s> {
     pieces: &'s [Piece],
-    /// The current piece, and the number of its samples already passed.
+    /// The current piece, and the number of its samples before the cursor.
     piece: usize,
     index: usize,
 }
@@ -147,7 +147,7 @@ impl<'s> Cursor<'s> {
         Self { pieces, piece: 0, index: 0 }
     }
 
-    /// Passes everything up to and including the time `until`.
+    /// Advances over everything up to and including the time `until`.
     pub fn pass(&mut self, until: Timestamp, mut visit: impl FnMut(Passed<'s>)) -> Result<(), Cut> {
         while let Some(piece) = self.pieces.get(self.piece) {
             match piece {
@@ -172,7 +172,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// The sample passed last; `None` at the start, or if a summary was passed last.
+    /// The sample right before the cursor; `None` at the start, or if a summary is there.
     pub fn behind(&self) -> Option<(Timestamp, f64)> {
         let before = |piece: usize, index: usize| match self.pieces.get(piece)? {
             Piece::Samples { at, values } => Some((at.get(index.checked_sub(1)?)?, *values.get(index - 1)?)),

@@ -1,4 +1,4 @@
-//! What is the digest of each of many sliding windows, without reading shared samples again?
+//! What is the digest of each of many sliding windows, if each sample is read once?
 //!
 //! If windows are short or share few samples, each is digested separately, without panes. Else the starts and ends of all
 //! windows cut a series into panes; a window is a sequence of panes. Each pane is digested once and kept in two stacks: the

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_far_from_infinity() {
+    fn the_variance_of_infinity_or_nan_is_nan() {
         assert!(Variance::of(&[1.0, f64::INFINITY]).end().is_nan());
         assert!(Variance::of(&[f64::INFINITY]).end().is_nan());
         assert!(Variance::of(&[f64::NAN]).end().is_nan());

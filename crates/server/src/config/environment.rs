@@ -10,7 +10,7 @@ use tacho_api::settings::WHOLE_NUMBER;
 
 use super::{ConfigError, Settings};
 
-/// What the environment says.
+/// Settings from the environment.
 #[derive(Default)]
 pub struct Environment {
     /// `TACHO_CONFIG`: the configuration file.

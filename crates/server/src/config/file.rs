@@ -7,7 +7,7 @@ use tacho_api::settings::toml_cause;
 
 use super::{ConfigError, Settings};
 
-/// Read when no other file is named and this one is there.
+/// Read if it exists and no other file is named.
 pub const DEFAULT: &str = "tacho.toml";
 
 pub fn read(path: &Path) -> Result<Settings, ConfigError> {
@@ -24,7 +24,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Settings, ConfigError> {
     })
 }
 
-/// As [`read`]; a file that does not exist says nothing.
+/// As [`read`]; a missing file gives no settings.
 pub fn read_if_there(path: &Path) -> Result<Settings, ConfigError> {
     match read(path) {
         Err(ConfigError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {

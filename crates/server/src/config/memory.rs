@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_says() {
+    fn total_memory_is_read_from_meminfo() {
         assert_eq!(total("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(16 << 20));
         assert_eq!(total("MemFree: 1 kB\n"), None);
         assert!(usable_bytes().is_none_or(|bytes| bytes > 1 << 20));

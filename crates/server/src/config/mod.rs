@@ -18,8 +18,8 @@ use tacho_store::{ClockBounds, Options};
 
 pub use address::Address;
 
-/// What one source says. The names are the keys of `tacho.toml`, the flags and, with `TACHO_` before them, the
-/// environment variables; `crates/cli/src/command/serve/flags.rs` says what each means.
+/// The settings of one source. The names are the keys of `tacho.toml`, the flags and, with `TACHO_` before them, the
+/// environment variables; `crates/cli/src/command/serve/flags.rs` describes them.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -100,9 +100,9 @@ impl History {
     }
 }
 
-/// One segment of the embedded driver: what rewriting a segment that is mostly dead may take before it gives more back.
+/// One segment of the embedded driver: the space that the rewrite of a mostly dead segment needs before it frees more.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
-/// Largest HTTP body: as much as VictoriaMetrics takes (`-maxInsertRequestSize`, 32 MiB).
+/// Largest HTTP body: the default of VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
 /// Minimum interval between two sweeps, also used for 0 s, and the maximum: adding more seconds to a clock overflows.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
@@ -226,7 +226,7 @@ fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {
     if n == 0 { Err(ConfigError::Zero { key }) } else { Ok(n) }
 }
 
-/// File (given, or `./tacho.toml` when it is there), then `environment`, then `flags`.
+/// File (as given, or `./tacho.toml` if it exists), then `environment`, then `flags`.
 pub fn load(
     file: Option<PathBuf>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn later_sources_win() {
+    fn later_sources_take_precedence() {
         let file = "data = 'a'\nhttp = '127.0.0.1:1'\nrecords = '127.0.0.1:2'\n";
         let flags = Settings { records: Some(Address::loopback(9)), ..Settings::default() };
         let config =
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_value_and_place() {
+    fn errors_name_value_and_place() {
         let fails = |file: &str, environment: &[(&str, &str)], expect: &[&str]| {
             let error = check(file, environment, Settings::default()).unwrap_err();
             for part in expect {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_history_are_read_and_mistakes_in_them_named() {
+    fn policy_rules_are_read_and_their_errors_name_the_key() {
         let good = r#"
             [[retention]]
             match = '{__name__=~"debug_.*"}'
@@ -349,7 +349,7 @@ mod tests {
         fails("semantic", "match = 'a_total'\nvalue = 0.1", &["a_total", "counter"]);
         fails("semantic", "match = 'a'\nvalue = '200%'", &["value = \"200%\"", "below 100%"]);
         fails("semantic", "match = 'a'\nvalue = -1.0", &["value = \"-1\"", "above 0"]);
-        fails("semantic", "match = 'a'", &["gives nothing up"]);
+        fails("semantic", "match = 'a'", &["permits no loss"]);
         fails("semantic", "match = 'a'\ntime = '1s'\nmethod = 'best'", &["best", "wavelet"]);
         fails("chunks", "match = 'a'\nvalues = 5", &["values = \"5\"", "128 to 65536"]);
         fails("chunks", "match = 'a'\ncompression = 'rar'", &["rar", "zstd"]);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn exposure_must_be_allowed_explicitly() {
+    fn public_addresses_need_insecure_listen() {
         let file = "records = '0.0.0.0:7071'\ninsecure_listen = true";
         assert!(check(file, &[], Settings::default()).is_ok());
     }

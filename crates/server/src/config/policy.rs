@@ -12,7 +12,7 @@ use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
 
 use super::ConfigError;
 
-/// The rules as a file has them.
+/// The rules as in the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sections {
     pub retention: Option<Vec<Retention>>,
@@ -84,7 +84,7 @@ impl Place {
         promql::parse_selector(text).map_err(|e| self.wrong("match", text, e))
     }
 
-    /// A bare number is seconds in a request. Here, where data is deleted by it, the unit is required.
+    /// In a request a bare number means seconds. Here the unit is required, because the setting deletes data.
     fn duration(self, key: &'static str, text: &str) -> Result<i64, ConfigError> {
         let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
         parse_duration(text).filter(|_| has_unit).ok_or_else(|| {
@@ -136,17 +136,14 @@ fn semantic(place: Place, rule: GivenUp) -> Result<Rule<Semantic>, ConfigError> 
     let method = Method::from_name(method)
         .ok_or_else(|| place.wrong("method", method, "linear, wavelet and rounding are known"))?;
     if time.is_none() && value.is_none() {
-        return Err(place.wrong(
-            "match",
-            &rule.r#match,
-            "the rule gives nothing up: set time, value or both",
-        ));
+        return Err(place.wrong("match", &rule.r#match, "the rule permits no loss: set time, value or both"));
     }
     let counter = matchers.iter().find(|m| {
         m.label() == NAME && m.op() == MatchOp::Equal && value.is_some() && is_counter_name(m.value())
     });
     if let Some(counter) = counter {
-        let cause = "a counter takes no tolerance: an error of its value is an error of every rate over it";
+        let cause =
+            "a counter cannot have a tolerance: an error of its value is an error of every rate over it";
         return Err(place.wrong("match", counter.value(), cause));
     }
     let time = time.unwrap_or(0).unsigned_abs();
@@ -154,7 +151,7 @@ fn semantic(place: Place, rule: GivenUp) -> Result<Rule<Semantic>, ConfigError> 
 }
 
 fn tolerance(place: Place, amount: Amount) -> Result<Tolerance, ConfigError> {
-    let wanted = "a number above 0 is wanted, or a share such as \"1%\", below 100%";
+    let wanted = "expected a number above 0, or a percentage such as \"1%\", below 100%";
     let (text, tolerance) = match amount {
         Amount::Number(number) => (number.to_string(), Some(Tolerance::Absolute(number))),
         Amount::Text(text) => {

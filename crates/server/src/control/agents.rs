@@ -12,7 +12,7 @@ const AGENTS_MAX: usize = 4_096;
 const REMEMBERED_NS: i64 = 3_600_000_000_000;
 /// Bytes kept of a value of HELLO: enough to distinguish processes.
 const PAIR_BYTES_MAX: usize = 512;
-/// Limit on the bytes of the reports of all agents. A report above it is kept without its lists.
+/// Limit on the bytes of the reports of all agents. A report that exceeds it is kept without its lists.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// After this time without a response an agent counts as silent, ns.
 const ANSWER_TIME_MAX_NS: i64 = 10_000_000_000;

@@ -17,7 +17,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub(super) struct File(PathBuf);
 
-/// The file is there, and is not what this program wrote.
+/// The file exists, but this program did not write its content.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the rules for probes in {}: {cause}", .path.display())]
 pub struct Unusable {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_as_its_format_says() {
+    fn the_golden_file_matches_the_format() {
         let golden = include_str!("../../../../testdata/probes/version-1.json");
         let described = include_str!("../../../../docs/format/probes.md");
         assert!(described.contains(&format!("```json\n{golden}```")), "the example is the golden file");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn rules_round_trip() {
         let directory = tempfile::tempdir().unwrap();
         let file = File::of(directory.path());
         assert_eq!(file.read().unwrap(), []);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_named_with_what_is_wrong() {
+    fn an_error_names_the_damaged_file_and_the_cause() {
         let one = r#"{"id":1,"state":"on","pattern":"a.*","since":1}"#;
         let content = |rules: &str| format!(r#"{{"version":1,"rules":[{rules}]}}"#);
         let many = vec![one; PROBE_RULES_MAX + 1].join(",");

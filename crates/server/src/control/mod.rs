@@ -1,4 +1,4 @@
-//! Adaptive monitoring: which agents are there, what are they to watch, and what did they make of it?
+//! Adaptive monitoring: which agents are connected, which rules apply to them, and how did they apply these?
 //!
 //! ```text
 //!   http/probes ── rule ────▶ Control ── PROBES ──▶ listen/connection ──▶ agent
@@ -7,7 +7,7 @@
 //!                            probes.json
 //! ```
 //!
-//! A rule holds from the moment at which its request is answered; one that is to be kept is on disk by then.
+//! A rule is in force when its request is answered; a kept rule is on disk by then.
 
 mod agents;
 mod file;
@@ -30,7 +30,7 @@ use crate::metrics::registry::{Counter, Gauge};
 use agents::Agents;
 use rules::Rules;
 
-/// What is shared by the listener and the API.
+/// The state shared by the listener and the API.
 pub struct Control {
     table: Mutex<Table>,
     /// Held over a change, which may wait for the disk.
@@ -175,7 +175,7 @@ impl Control {
         agents
     }
 
-    /// A session has connected: `identity` is what its HELLO said.
+    /// A session has connected; `identity` is from its HELLO.
     pub fn enter(
         &self,
         session: u128,

@@ -125,8 +125,8 @@ impl Rules {
         kept(self) == kept(other)
     }
 
-    /// Adds a rule, and removes those that it replaces, which could not decide anything any more. A replaced rule that is kept
-    /// stays for the time after a restart, unless the new one is kept, too.
+    /// Adds a rule, and removes those that it replaces, which could not decide anything any more. A replaced rule that
+    /// is kept applies again after a restart, unless the new one is kept, too.
     pub(super) fn add(&mut self, wanted: Wanted, now: Timestamp) -> Result<(Rule, Vec<u64>), Refused> {
         let Wanted { service, instance, state, pattern, keep } = wanted;
         let id = self.last_id + 1;
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(add("", "a.*", false), Vec::<u64>::new());
         assert_eq!(add("shop", "a.*", false), Vec::<u64>::new(), "another scope");
         assert_eq!(add("", "a.*", true), [1]);
-        assert_eq!(add("", "a.*", false), Vec::<u64>::new(), "the kept one is for the time after a restart");
+        assert_eq!(add("", "a.*", false), Vec::<u64>::new(), "the kept one applies after a restart");
         assert_eq!(add("", "a.*", false), [4]);
         assert_eq!(add("", "a.*", true), [3, 5]);
         assert_eq!(rules.iter().map(|rule| rule.id).collect::<Vec<_>>(), [2, 6]);
@@ -223,7 +223,7 @@ mod tests {
             rules.add(wanted("", &format!("a{nth}.*"), false), 0).unwrap();
         }
         assert_eq!(rules.add(wanted("", "b.*", false), 0), Err(Refused::TooMany));
-        rules.add(wanted("", "a7.*", false), 0).expect("it takes the place of another");
+        rules.add(wanted("", "a7.*", false), 0).expect("it replaces another");
         assert_eq!(rules.remove(&[9_999]), Err(Refused::Unknown(9_999)));
         assert_eq!(rules.remove(&[1, 1, 2]), Ok(2));
         assert_eq!(rules.clear(), PROBE_RULES_MAX - 2);

@@ -30,8 +30,8 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/api/v1/admin/clock/confirm", post(confirm_clock))
 }
 
-/// Counts what a deletion with the same parameters would remove; changes nothing. With `kind` (`sample`, `entry`) only
-/// records of that kind are counted.
+/// Counts the records that a deletion with the same parameters would remove; changes nothing. With `kind` (`sample`,
+/// `entry`) only records of that kind are counted.
 async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
     counted(&app, &wanted(&app, &params).await?, only, damage::is_allowed(&params)?).await
@@ -94,13 +94,13 @@ async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, Api
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Confirms the clock: retention deletes by it again, however far it is ahead of the expected time.
+/// Confirms the clock: retention uses it again, however far it is ahead of the expected time.
 async fn confirm_clock(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
     let ahead = ahead_seconds(app.store.confirm_clock().await?);
     Ok(Json(json!({ "status": "success", "data": { "ahead_seconds": ahead } })))
 }
 
-/// How far the clock is ahead of the expected time while the server does not trust it; else 0.
+/// How far the clock is ahead of the expected time while the server distrusts it; else 0.
 pub fn ahead_seconds(jump: Option<Jump>) -> u64 {
     jump.map_or(0, |jump| jump.found.abs_diff(jump.expected) / 1_000_000_000)
 }

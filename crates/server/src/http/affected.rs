@@ -1,4 +1,4 @@
-//! Counts what a deletion would remove, by reading the records, which the deletion itself does not need.
+//! Counts the records that a deletion would remove, by reading them, which the deletion itself does not need.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Affected {
     calls: Count,
     /// Counting timed out: there are more records.
     cut: bool,
-    /// What was not counted because it cannot be read.
+    /// Unreadable records that were not counted.
     damages: Damages,
 }
 
@@ -53,7 +53,7 @@ impl Affected {
     }
 }
 
-/// Counts samples or entries only, if asked for.
+/// Counts samples or entries only, if requested.
 ///
 /// # Errors
 /// `Corrupt` when some of them cannot be read, unless that is allowed.

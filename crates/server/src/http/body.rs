@@ -100,7 +100,7 @@ pub async fn unpacked(
     let (body, turn) = if packed.gzip {
         // The permit is held while it is decompressed, even after the client disconnects.
         let unpack = tokio::task::spawn_blocking(move || (packed.unpack(), turn)).await;
-        unpack.map_err(|e| ApiError::internal(format!("unpacking ended: {e}")))?
+        unpack.map_err(|e| ApiError::internal(format!("decompression ended: {e}")))?
     } else {
         (packed.unpack(), turn)
     };
@@ -116,7 +116,7 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
         b"gzip" => Ok(true),
         b"identity" | b"snappy" | b"" => Ok(false),
         other => Err(ApiError::unsupported(format!(
-            "content-encoding {:?} is not known: send gzip, snappy (remote write) or none",
+            "content-encoding {:?} is not supported: send gzip, snappy (remote write) or none",
             String::from_utf8_lossy(other)
         ))),
     }

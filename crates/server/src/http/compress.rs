@@ -31,7 +31,7 @@ pub async fn compress(response: Response) -> Response {
     }
     let (mut head, body) = response.into_parts();
     if exact.is_none() {
-        say_so(&mut head.headers);
+        set_encoding(&mut head.headers);
         return Response::from_parts(head, in_parts(body));
     }
     let plain = match body.collect().await {
@@ -43,11 +43,11 @@ pub async fn compress(response: Response) -> Response {
         Ok(Ok(bytes)) => bytes,
         _ => return ApiError::internal("answer cannot be compressed").into_response(),
     };
-    say_so(&mut head.headers);
+    set_encoding(&mut head.headers);
     Response::from_parts(head, Body::from(bytes))
 }
 
-fn say_so(headers: &mut HeaderMap) {
+fn set_encoding(headers: &mut HeaderMap) {
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));

@@ -62,7 +62,7 @@ impl ApiError {
 
     pub fn timeout(seconds: u64) -> Self {
         let message =
-            format!("request took longer than {seconds} s: ask for less, or raise request-seconds-max");
+            format!("request took longer than {seconds} s: narrow it, or raise request-seconds-max");
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message) }
     }
 
@@ -89,7 +89,7 @@ impl ApiError {
 
 /// The path exists, the method is not supported.
 pub async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
-    let message = format!("{method} is not understood at {}", uri.path());
+    let message = format!("{method} is not allowed at {}", uri.path());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "bad_data", message)
 }
 

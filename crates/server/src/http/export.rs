@@ -135,7 +135,7 @@ async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
     let questions =
         read.map_err(|e| ApiError::bad(format!("body is not a list of series and ranges: {e}")))?;
     if questions.len() > CHECKSUMS_MAX {
-        let message = format!("{} series are over {CHECKSUMS_MAX}: ask in parts", questions.len());
+        let message = format!("{} series are over {CHECKSUMS_MAX}: send several requests", questions.len());
         return Err(ApiError::execution(message));
     }
     let mut answers = Vec::with_capacity(questions.len());
@@ -145,7 +145,7 @@ async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
         let before = |keep_ns: u64| app.clock.now().saturating_sub_unsigned(keep_ns);
         let retention = keep.map(|keep_ns| Retention { keep_ns, before: before(keep_ns) });
         let tally = reader::tally(&app.store, series, range).await;
-        let tally = tally.map_err(|e| damage::hinted(e, "what is held cannot be compared"))?;
+        let tally = tally.map_err(|e| damage::hinted(e, "the stored records cannot be compared"))?;
         answers.push(Held { tally, retention });
     }
     away(move || axum::Json(json!({ "status": "success", "data": answers })).into_response()).await

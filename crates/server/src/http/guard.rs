@@ -32,7 +32,7 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
         Ok(()) => bounded(&app, &route, request, next, gzip).await,
         Err(error) => error.into_response(),
     };
-    secure(&mut response);
+    set_security_headers(&mut response);
     app.metrics.http_requests.with([&route, response.status().as_str()]).add(1);
     app.metrics.http_request_seconds.with([&route]).observe(begun.elapsed());
     response
@@ -63,7 +63,7 @@ fn last(mut response: Response) -> Response {
     response
 }
 
-fn secure(response: &mut Response) {
+fn set_security_headers(response: &mut Response) {
     let headers = response.headers_mut();
     let always = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),

@@ -84,7 +84,7 @@ pub async fn serve(
                     // An error of one connection concerns only that peer.
                     tracing::debug!(listener = "http", %error, "connection ended");
                 },
-                () = seat.sent_away() => tracing::debug!(listener = "http", "idle connection made room"),
+                () = seat.evicted() => tracing::debug!(listener = "http", "idle connection closed for a new one"),
             }
             drop(open);
         });

@@ -103,7 +103,7 @@ impl Names {
             Some(_) => foreign("a page of another site"),
             None if follows_link || origin.is_some() || !is_browser(headers) => Ok(()),
             None if text(header::REFERER).is_some_and(is_ours) => Ok(()),
-            None => foreign("a browser that does not say which page asks"),
+            None => foreign("a browser that does not send the page's origin"),
         }
     }
 }

@@ -60,7 +60,7 @@ impl<S> Paced<S> {
                     return Poll::Pending;
                 }
                 (self.on_cut)();
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "peer does not take the answer")))
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "peer does not read the response")))
             }
         }
     }

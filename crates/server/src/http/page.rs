@@ -52,7 +52,7 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
     (common, [(header::CONTENT_TYPE, content_type(path))], bytes).into_response()
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): enough to tell two builds apart.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): enough to distinguish two builds.
 fn fingerprint(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
 fn check_count(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
     let count = before + encoded.split(|byte| *byte == b'&').filter(|part| !part.is_empty()).count();
     if count > PARAMETERS_MAX {
-        let message = format!("{count} parameters are over {PARAMETERS_MAX}: ask in parts");
+        let message = format!("{count} parameters are over {PARAMETERS_MAX}: send several requests");
         return Err(ApiError::bad(message));
     }
     Ok(())
@@ -184,7 +184,7 @@ mod tests {
         };
         let most = PARAMETERS_MAX;
         assert_eq!(ask("a=1&b".into(), "c=%26&".repeat(most - 2)).await, Ok(most));
-        let refused = Err((400, "2049 parameters are over 2048: ask in parts".to_owned()));
+        let refused = Err((400, "2049 parameters are over 2048: send several requests".to_owned()));
         assert_eq!(ask("a=1&b".into(), "c&".repeat(most - 1)).await, refused);
         assert_eq!(ask("&a".repeat(most + 1), String::new()).await, refused);
     }

@@ -128,7 +128,7 @@ impl Wish {
     async fn read(request: Request) -> Result<Self, ApiError> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         if content_type.is_some_and(|v| v.as_bytes().to_ascii_lowercase().starts_with(b"application/json")) {
-            // All is said in the body.
+            // The body has all members of a rule.
             Params::from_uri(request.uri())?.only(&[])?;
             let headers = request.headers().clone();
             let body = Bytes::from_request(request, &()).await;

@@ -40,7 +40,7 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Byt
         && content_type != "application/x-protobuf;proto=prometheus.WriteRequest"
     {
         return Err(ApiError::unsupported(format!(
-            "content-type {content_type:?} is not known: send remote write 1.0, application/x-protobuf"
+            "content-type {content_type:?} is not supported: send remote write 1.0, application/x-protobuf"
         )));
     }
     let bytes_max = app.config.body_bytes_max;
@@ -132,7 +132,7 @@ async fn in_turn<R: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
 
-/// Appends the batch; then reports what was refused.
+/// Appends the batch; then reports the refused records.
 async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>) -> Answer {
     let Decoded { batch, rejects, bytes, counts, turn: _turn } = decoded;
     let metrics = &app.metrics;
@@ -155,17 +155,17 @@ async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>
     if rejects.is_empty() && refused.series == 0 {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(told(&rejects, &refused))
+    Err(refusal_error(&rejects, &refused))
 }
 
 /// Records refused while decoding, and series refused by the limits of the store.
-fn told<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
-    let series = refusal::told(refused.named.iter().map(|series| series.reason.as_str()));
+fn refusal_error<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
+    let series = refusal::summaries(refused.named.iter().map(|series| series.reason.as_str()));
     let named: Vec<String> = rejects.named.iter().map(ToString::to_string).chain(series).collect();
     let count = rejects.count + refused.series as u64;
     let more = count.saturating_sub((rejects.named.len() + refused.named.len()) as u64);
     let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
-    ApiError::bad(format!("{count} refused, the rest is kept: {}{tail}", named.join("; ")))
+    ApiError::bad(format!("{count} refused, the others are kept: {}{tail}", named.join("; ")))
 }
 
 /// Records by service (label `service`, else `job`) and kind. Looks at labels once per run: with thousands of series per body
@@ -202,9 +202,9 @@ mod tests {
         let rejects = Rejects { named: vec!["line 2, column 1: bad"], count: 3 };
         let named = RefusedSeries { kind: Kind::Sample, position: 0, reason: "series a: no room".to_owned() };
         let refused = Refused { series: 2, records: [7, 0, 0], named: vec![named] };
-        let error = told(&rejects, &refused);
+        let error = refusal_error(&rejects, &refused);
         assert_eq!(error.status, StatusCode::BAD_REQUEST);
-        let expect = "5 refused, the rest is kept: line 2, column 1: bad; series a: no room; and 3 more";
+        let expect = "5 refused, the others are kept: line 2, column 1: bad; series a: no room; and 3 more";
         assert_eq!(error.message, expect);
     }
 
@@ -228,10 +228,10 @@ mod tests {
         let _others = futures_util::future::join_all(others).await;
         let packed = Packed::new(&HeaderMap::new(), Bytes::from("a value=1"), 100).unwrap();
         let (begun, has_begun) = tokio::sync::oneshot::channel();
-        let (go_on, may_go_on) = channel::<()>();
+        let (proceed, may_proceed) = channel::<()>();
         let decode = move |_: &[u8]| {
             begun.send(()).unwrap();
-            may_go_on.recv().unwrap();
+            may_proceed.recv().unwrap();
             Ok((Batch::default(), Runs::new(), Rejects::<String>::default()))
         };
         let taken = decoding.clone();
@@ -244,7 +244,7 @@ mod tests {
         let next = decoding.turn();
         tokio::pin!(next);
         assert!(futures_util::poll!(&mut next).is_pending());
-        go_on.send(()).unwrap();
+        proceed.send(()).unwrap();
         assert!(next.await.is_ok());
     }
     #[tokio::test(start_paused = true)]

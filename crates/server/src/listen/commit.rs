@@ -20,7 +20,7 @@ use super::sessions::Superseded;
 use crate::decoding::FrameRoom;
 use crate::shutdown::Shutdown;
 
-/// Limit on the frames of one connection that are decoded and not yet on disk: as many wait as are being written.
+/// Limit on the frames of one connection that are decoded and not yet on disk: as many may wait as are being written.
 pub(super) const FRAMES_IN_FLIGHT_MAX: usize = 32;
 /// Maximum pause between two attempts, so that a waiting client gets frames from the server.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -96,8 +96,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Retries until the batch is on disk or refused. A storage failure ends the connection: the client keeps what is not
-    /// acknowledged.
+    /// Retries until the batch is on disk or refused. A storage failure ends the connection: the client keeps
+    /// unacknowledged frames.
     async fn append(
         &mut self,
         batch: Arc<Batch>,

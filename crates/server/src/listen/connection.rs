@@ -44,7 +44,7 @@ pub(super) async fn run(native: &Native, stream: TcpStream, seat: &Arc<Seat>, sh
     };
     let (stop, ()) = tokio::join!(conversation, outgoing::write(frames, write, native.patience.write));
     if let Err(Stop::Farewell(_)) = stop {
-        incoming.linger().await;
+        incoming.discard_rest().await;
     }
 }
 
@@ -181,7 +181,7 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// Reports what is refused of a DATA frame, and queues the rest for the disk.
+    /// Reports the refused records of a DATA frame, and queues the others for the disk.
     async fn take(&mut self, body: &[u8]) -> Result<(), Stop> {
         let seq = Session::seq(body)?;
         // Neither the semaphore nor the committer ends before this side does.

@@ -34,7 +34,7 @@ impl Counts {
         self.received.iter().zip(counts).for_each(|(counter, count)| counter.add(count as u64));
     }
 
-    /// Adds what an agent dropped since its last report.
+    /// Adds the records that an agent dropped since its last report.
     pub(super) fn dropped(&self, added: Ping) {
         self.dropped.add(added.executions_dropped);
         self.dropped.add(added.samples_dropped);

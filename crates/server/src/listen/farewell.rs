@@ -1,4 +1,4 @@
-//! Why a connection ends, and its last frame.
+//! The reason for the end of a connection, and its last frame.
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};

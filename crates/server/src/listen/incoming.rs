@@ -101,8 +101,8 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Discards what the peer still sends after the last frame.
-    pub(super) async fn linger(mut self) {
+    /// Discards the bytes that the peer still sends after the last frame.
+    pub(super) async fn discard_rest(mut self) {
         let discard = async {
             let mut bytes = 0;
             while bytes < LINGER_BYTES_MAX {

@@ -18,7 +18,7 @@ use crate::shutdown::Shutdown;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Serves until `shutdown`, then until every connection has acknowledged what is on disk and sent its last frame.
+/// Serves until `shutdown`, then until every connection has acknowledged the frames on disk and sent its last frame.
 pub async fn serve(listener: TcpListener, native: Native, connections_max: usize, mut shutdown: Shutdown) {
     let native = Arc::new(native);
     let room = Room::new(connections_max, 0);
@@ -36,7 +36,7 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
         };
         let Some(Entered { seat, evicted }) = room.enter() else {
             native.metrics.connections_refused.with(["native", "too-many"]).add(1);
-            turn_away(stream, connections_max);
+            refuse(stream, connections_max);
             continue;
         };
         if evicted {
@@ -49,7 +49,7 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
             tokio::select! {
                 () = connection::run(&native, stream, &seat, shutdown) => {}
                 // Before HELLO there is no session to drain.
-                () = seat.sent_away() => tracing::debug!(listener = "native", "connection without HELLO made room"),
+                () = seat.evicted() => tracing::debug!(listener = "native", "connection without HELLO closed for a new one"),
             }
             open.add(-1);
         });
@@ -61,7 +61,7 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
 }
 
 /// Refuses a connection over the limit, without waiting for the peer.
-fn turn_away(stream: TcpStream, connections_max: usize) {
+fn refuse(stream: TcpStream, connections_max: usize) {
     let mut bytes = Vec::new();
     let message = format!("{connections_max} connections are open, the limit");
     ServerFrame::error(ErrorCode::TooManyConnections, message).encode(&mut bytes);

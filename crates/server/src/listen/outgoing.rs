@@ -23,7 +23,7 @@ pub(super) struct Queued {
     written: Option<oneshot::Sender<()>>,
 }
 
-/// The peer does not read what is sent.
+/// The peer does not read the sent frames.
 pub(super) struct Gone;
 
 impl Outgoing {

@@ -60,7 +60,7 @@ impl Native {
         }
     }
 
-    /// Sets the record types, which get what agents declare.
+    /// Sets the record types, which get the declarations of agents.
     #[must_use]
     pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
         Self { record_types, ..self }

@@ -1,17 +1,17 @@
-//! What switching probes at run time has done, as metrics.
+//! Metrics of probe rules and of the agents that follow them.
 
 use super::registry::{Collect, Counter, Family, Gauge};
 
 pub struct ControlFigures {
     /// Agents that are connected.
     pub agents: Family<Gauge, 1>,
-    /// Agents that had left and are not remembered any more: for their age, or for want of room.
+    /// Disconnected agents that were removed: expired, or over the limit on agents.
     pub agents_forgotten: Family<Counter, 0>,
-    /// Rules that hold. `kept` is true or false.
+    /// Rules in force. `kept` is true or false.
     pub rules: Family<Gauge, 1>,
     /// Lists of rules that were sent.
     pub sent: Family<Counter, 1>,
-    /// Answers to them. `outcome` is taken, stale (to an older list, or to none) or cut (without its lists).
+    /// Responses to them. `outcome` is taken, stale (to an older list, or to none) or cut (without its lists).
     pub answers: Family<Counter, 1>,
 }
 

@@ -58,7 +58,7 @@ const ABBREVIATIONS: [&str; 16] =
     ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d", "kib", "mib"];
 const TYPES: [&str; 5] = ["counter", "gauge", "histogram", "summary", "untyped"];
 
-/// What is wrong with a metric.
+/// The faults of a metric.
 fn lint(name: &str, metric_type: &str, help: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split('_').collect();
     let has = |list: &[&str]| parts.iter().find(|part| list.contains(part)).map(|part| (*part).to_owned());
@@ -110,7 +110,7 @@ fn lint_text(text: &str) -> (Vec<String>, BTreeSet<String>) {
 }
 
 #[test]
-fn metrics_are_named_as_promtool_asks_for() {
+fn metric_names_pass_the_rules_of_promtool() {
     let metrics = Metrics::default();
     let families = metrics.families();
     let mut faults: Vec<String> = Vec::new();

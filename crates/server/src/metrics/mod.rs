@@ -15,15 +15,15 @@ use registry::{Collect, Counter, Family, Gauge, Histogram};
 
 /// All instruments of the server; one more is one field, one line in `new` and one in `families`.
 pub struct Metrics {
-    /// Records taken and on disk. `kind` is sample, entry or execution (one a call).
+    /// Records accepted and on disk. `kind` is sample, entry or execution (one per call).
     pub records_received: Family<Counter, 2>,
     /// Records that agents dropped because their buffers were full, as they report it.
     pub records_dropped: Family<Counter, 1>,
     /// Records refused by the server. `protocol` is native, remote-write or line.
     pub records_refused: Family<Counter, 1>,
-    /// Bytes of records taken from the network, as they came.
+    /// Bytes of records received from the network, before decompression.
     pub received_bytes: Family<Counter, 1>,
-    /// How often a decoder of the line protocol forgot the heads it knew because there were too many.
+    /// Number of times that a decoder of the line protocol cleared its full cache of series keys.
     pub decoder_resets: Family<Counter, 0>,
     /// Number of refusals with a retry time, because the store or the memory budget of bodies was full.
     pub sender_waits: Family<Counter, 1>,
@@ -33,9 +33,9 @@ pub struct Metrics {
     pub connections_refused: Family<Counter, 2>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
-    /// PromQL queries that are worked on, read or computed.
+    /// PromQL queries in progress: reading or computing.
     pub queries_running: Family<Gauge, 0>,
-    /// Those whose client left before the answer.
+    /// Queries whose client disconnected before the response.
     pub queries_cancelled: Family<Counter, 0>,
     pub control: control::ControlFigures,
     store: store::StoreFigures,
@@ -64,7 +64,7 @@ impl Default for Metrics {
             received_bytes: Family::new(
                 "tacho_received_bytes_total",
                 ["protocol"],
-                "Bytes of records as they came over the network.",
+                "Bytes of records received over the network, before decompression.",
             ),
             decoder_resets: Family::new(
                 "tacho_line_decoder_resets_total",
@@ -74,7 +74,7 @@ impl Default for Metrics {
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
                 ["protocol"],
-                "Times a sender was told to wait because the store or the memory for decoding was full.",
+                "Retry-After and WAIT responses to senders because the store or the memory for decoding was full.",
             ),
             connections: Family::new("tacho_connections", ["listener"], "Open connections."),
             connections_refused: Family::new(
@@ -100,8 +100,8 @@ impl Default for Metrics {
             queries_cancelled: Family::new(
                 "tacho_queries_cancelled_total",
                 [],
-                "PromQL queries, selections of series and analyses of executions that ended early: the client had left, \
-                 or the time was up.",
+                "PromQL queries, selections of series and analyses of executions that ended early: client disconnected, \
+                 or timeout.",
             ),
             control: control::ControlFigures::default(),
             store: store::StoreFigures::default(),
@@ -112,7 +112,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Every family, in the order of `/metrics`. What is read from the system is read now.
+    /// Every family, in the order of `/metrics`. Reads the figures of the operating system.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
         let own: [&dyn Collect; 12] = [
@@ -137,7 +137,7 @@ impl Metrics {
             .collect()
     }
 
-    /// Takes over the store's figures of this moment.
+    /// Copies the store's current figures.
     pub fn read_store(&self, store: &tacho_store::Store) {
         let stats = store.stats();
         self.store.read(&stats, &store.driver_health());

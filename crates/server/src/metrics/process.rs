@@ -1,4 +1,4 @@
-//! What the system knows about this process: memory, processor time, open files.
+//! Figures of the operating system about this process: memory, processor time, open files.
 
 use std::fs;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Default for Process {
 }
 
 impl Process {
-    /// Reads the current figures; a figure that the system does not give stays absent.
+    /// Reads the current figures; a figure that the system does not report stays absent.
     pub fn read(&self) {
         if let Some(pages) = resident_pages() {
             self.resident.with([]).set(pages.saturating_mul(PAGE_BYTES));

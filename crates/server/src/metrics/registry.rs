@@ -1,8 +1,8 @@
 //! Counters, gauges and histograms with labels: a number to add to, a point to read.
 //!
-//! A family holds one instrument per set of label values and at most [`SETS_MAX`] of them. Values that come
-//! from outside (a service's name) can therefore not grow the server's memory: what is past the bound is
-//! counted under [`OVERFLOW`] in every label.
+//! A family holds one instrument per set of label values and at most [`SETS_MAX`] of them. So values from outside (a
+//! service's name) cannot fill the server's memory: label sets above the limit are counted under [`OVERFLOW`] in every
+//! label.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use tacho_model::Value;
 
 /// Label sets of one family: services times kinds of a large installation; a family then stays below 1 MiB.
 pub const SETS_MAX: usize = 1_000;
-/// Value of every label of the set that counts what is past [`SETS_MAX`].
+/// Value of every label of the set that counts for all sets above [`SETS_MAX`].
 pub const OVERFLOW: &str = "_other";
 
 /// A total that only rises.
@@ -34,7 +34,7 @@ impl Counter {
     }
 }
 
-/// A total of time that only rises, told in seconds.
+/// A total of time that only rises, reported in seconds.
 #[derive(Clone, Default)]
 pub struct Seconds(Arc<AtomicU64>);
 
@@ -67,7 +67,7 @@ impl Gauge {
 /// Upper bounds of a histogram's buckets in seconds: 0.5 ms to 10 s, about a factor of two apart.
 const BOUNDS: [f64; 13] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
-/// How long something took, in seconds.
+/// Durations in seconds.
 #[derive(Clone, Default)]
 pub struct Histogram(Arc<Cells>);
 
@@ -97,7 +97,7 @@ pub struct Point<'a> {
     pub value: Value,
 }
 
-/// What a family can hold.
+/// An instrument of a family.
 pub trait Instrument: Clone + Default {
     /// Type of the metric in the Prometheus text format.
     const TYPE: &'static str;
@@ -166,7 +166,7 @@ impl<T: Instrument, const N: usize> Family<T, N> {
         Self { name, help, labels, sets: RwLock::default() }
     }
 
-    /// The instrument for these values, made when it is first asked for. Keep it where the path is hot.
+    /// The instrument for these values, created at the first call. Hot paths keep it.
     pub fn with(&self, values: [&str; N]) -> T {
         let key = values.map(Box::<str>::from);
         if let Some(found) = self.sets.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_past_the_bound_are_counted_together() {
+    fn label_sets_above_the_limit_share_one_instrument() {
         let family: Family<Counter, 1> = Family::new("n", ["service"], "");
         for i in 0..SETS_MAX + 2 {
             family.with([&i.to_string()]).add(1);

@@ -1,4 +1,4 @@
-//! What the store says about itself, as metrics.
+//! Metrics of the store.
 
 use tacho_model::Kind;
 use tacho_store::Stats;
@@ -6,7 +6,7 @@ use tacho_store::driver::Health;
 
 use super::registry::{Collect, Counter, Family, Gauge};
 
-/// Figures of [`Stats`], taken over when they are asked for.
+/// Figures of [`Stats`], copied when metrics are read.
 pub struct StoreFigures {
     series: Family<Gauge, 1>,
     series_refused: Family<Counter, 0>,
@@ -36,7 +36,7 @@ pub struct StoreFigures {
     storage: StorageFigures,
 }
 
-/// What of the driver's files is damaged.
+/// Damage of the driver's files.
 struct StorageFigures {
     damaged: Family<Gauge, 0>,
     places: Family<Gauge, 0>,
@@ -67,7 +67,7 @@ impl Default for StorageFigures {
             torn: Family::new(
                 "tacho_storage_torn_bytes",
                 [],
-                "Bytes cut off the end of a segment at the last start; nothing says that they were acknowledged.",
+                "Bytes cut off the end of a segment at the last start, without evidence that they were acknowledged.",
             ),
         }
     }
@@ -120,7 +120,7 @@ impl Default for StoreFigures {
             clock_doubted: Family::new(
                 "tacho_clock_doubted",
                 [],
-                "1 while the clock is so far ahead that retention does not delete by it.",
+                "1 while the clock is so far ahead that retention does not use it.",
             ),
             batches: Family::new(
                 "tacho_batches_total",
@@ -139,7 +139,7 @@ impl Default for StoreFigures {
             session_gaps_forgotten: Family::new(
                 "tacho_session_gaps_forgotten_total",
                 [],
-                "Gaps in the numbers of sessions past those that are remembered: a frame of one would count as repeated.",
+                "Forgotten gaps in the frame numbers of sessions: a late frame of one counts as repeated.",
             ),
             storage: StorageFigures::default(),
         }

@@ -6,7 +6,7 @@ use tacho_model::Value;
 
 use super::registry::Collect;
 
-/// Content type of what [`render`] makes.
+/// Content type of the output of [`render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub fn render<'a>(families: impl IntoIterator<Item = &'a dyn Collect>) -> String {
@@ -51,7 +51,7 @@ mod tests {
     use crate::metrics::registry::{Counter, Family, Histogram};
 
     #[test]
-    fn text_is_what_prometheus_reads() {
+    fn the_text_matches_the_exposition_format() {
         let counter: Family<Counter, 1> = Family::new("a_total", ["service"], "Things.");
         counter.with(["x\"\\\ny"]).add(1 << 60);
         let histogram: Family<Histogram, 0> = Family::new("b_seconds", [], "Time.");

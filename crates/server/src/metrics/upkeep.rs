@@ -1,4 +1,4 @@
-//! What merges, deletions and retention have done, as metrics.
+//! Metrics of merges, deletions and retention.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use tacho_store::UpkeepStats;
 
 use super::registry::{Collect, Counter, Family, Gauge, Seconds};
 
-/// One figure of [`UpkeepStats`]: where it goes, and how it is read.
+/// One figure of [`UpkeepStats`]: its metric, and how it is read.
 type Total = (Family<Counter, 0>, fn(&UpkeepStats) -> u64);
 type Now = (Family<Gauge, 0>, fn(&UpkeepStats) -> u64);
 
-/// Figures of [`UpkeepStats`], taken over when they are asked for.
+/// Figures of [`UpkeepStats`], copied when metrics are read.
 pub struct UpkeepFigures {
     totals: Vec<Total>,
     busy: Family<Seconds, 0>,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tacho_model::{Kind, TimeRange, Timestamp};
 use tacho_store::{Damage, Damages};
 
-/// One sentence a part, bounded as they are, and one for the rest.
+/// One sentence for each listed damage, and one with the number of the others.
 pub fn sentences(damages: &Damages) -> Vec<String> {
     let mut all: Vec<String> = damages.named().iter().map(sentence).collect();
     match damages.more() {

@@ -12,7 +12,7 @@ use tacho_store::{Damages, Read, Result, Store};
 
 /// Records of a slice, about: chunks are not cut.
 const SLICE_RECORDS: usize = 32_768;
-/// Chunks of entries of a slice, about: each may hold a MiB of texts, however few they are.
+/// Chunks of entries of a slice, about: even a few entries may hold a MiB of texts.
 const SLICE_ENTRY_CHUNKS: usize = 32;
 
 /// A series and the kind of its records.
@@ -84,23 +84,23 @@ impl Slice {
 pub struct Reader {
     store: Arc<Store>,
     range: TimeRange,
-    /// Of which it was not yet looked whether some series are not known.
+    /// Kinds that were not yet checked for unknown series.
     kinds: Vec<Kind>,
     todo: VecDeque<Selected>,
-    /// What is left of the first of `todo`, once it was begun.
+    /// The unread rest of the first of `todo`, once its read has begun.
     slices: Option<VecDeque<TimeRange>>,
-    /// Of the first of `todo`.
+    /// Bounds of the first series of `todo`.
     bounds: Bounds,
     any: bool,
     pub totals: Totals,
-    /// What could not be read, where that is allowed; else the first of it is an error.
+    /// Unreadable records, if they are allowed; else the first one is an error.
     damages: Option<Damages>,
 }
 
 impl Reader {
     /// Reads all records, or fails.
     ///
-    /// `only`: of which kind the series of `todo` are, as [`find`] was told.
+    /// `only`: the kind of the series of `todo`, as passed to [`find`].
     pub fn new(store: Arc<Store>, todo: Vec<Selected>, only: Option<Kind>, range: TimeRange) -> Self {
         Self {
             store,
@@ -115,14 +115,14 @@ impl Reader {
         }
     }
 
-    /// Continues where something cannot be read, and reports it at the end.
+    /// Continues after unreadable records, and reports them at the end.
     #[must_use]
     pub fn over_damage(mut self, is_allowed: bool) -> Self {
         self.damages = is_allowed.then(Damages::default);
         self
     }
 
-    /// What could not be read so far.
+    /// Unreadable records so far.
     pub fn damages(&self) -> Damages {
         self.damages.clone().unwrap_or_default()
     }
@@ -199,7 +199,7 @@ impl Records {
     }
 }
 
-/// Counts and sums what the store holds of one series.
+/// Count and checksum of the records of one series in the store.
 pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Result<Tally> {
     let kind = series.kind;
     let mut reader = Reader::new(Arc::clone(store), vec![series], Some(kind), range);
@@ -216,7 +216,7 @@ async fn slices(
 ) -> Result<(VecDeque<TimeRange>, Bounds)> {
     let mut bounds = Bounds::default();
     let mut chunks: Vec<(i64, usize)> = Vec::new();
-    // What cannot be read of them is told when their records are read.
+    // Unreadable chunks are reported when their records are read.
     for chunk in store.read_chunks(kind, id).await?.records {
         if !TimeRange::new(chunk.start, chunk.end).overlaps(&range) {
             continue;
@@ -250,7 +250,7 @@ mod tests {
     use tacho_model::{NAME, Sample, Value};
 
     #[test]
-    fn what_is_not_exact_says_so_and_reads_back() {
+    fn inexact_records_are_marked_and_can_be_imported() {
         let labels = Arc::new(Labels::new([(NAME, "a")]).unwrap());
         let samples = vec![Sample { at: 0, value: Value::F64(1.0) }, Sample { at: 1, value: Value::I64(2) }];
         let bounds = Bounds { value: 0.5, time_ns: 7, thinned: None };

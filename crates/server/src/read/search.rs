@@ -13,10 +13,10 @@ use super::reader::{Reader, Records, Selected, Slice};
 
 /// Memory limit of a compiled pattern, bytes: protects the server from hostile patterns.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Bodies that are given, bytes: ten thousand entries may be of a MiB each.
+/// Limit on the returned bodies, bytes: ten thousand entries may have a MiB each.
 const FOUND_BYTES_MAX: usize = 64 << 20;
 
-/// What is wanted of an entry; all of it has to hold.
+/// The conditions of a search; an entry must match all of them.
 #[derive(Default)]
 pub struct Wanted {
     /// Texts that it contains.
@@ -26,37 +26,37 @@ pub struct Wanted {
     pub fields: Vec<(String, String)>,
 }
 
-/// Which of the matching entries are given.
+/// Which of the matching entries are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Newest,
     Oldest,
 }
 
-/// What was found.
+/// The result of a search.
 pub struct Found {
-    /// In the order that was asked for.
+    /// In the requested order.
     pub entries: Vec<(Arc<Labels>, Entry)>,
-    /// All that match, also those that are not given.
+    /// Number of matching entries, including those that are not returned.
     pub matched: u64,
     /// Number of entries examined.
     pub seen: u64,
-    /// Matches by time, in parts of equal length; empty when none were asked for.
+    /// Matches by time, in parts of equal length; empty if none were requested.
     pub counts: Vec<u64>,
-    /// What was to be looked at and could not be read.
+    /// Records that could not be read.
     pub damages: Damages,
 }
 
 /// A pattern that is found anywhere in a text.
 ///
 /// # Errors
-/// Why it is not one.
+/// For an invalid pattern.
 pub fn pattern(text: &str) -> std::result::Result<Regex, String> {
     RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build().map_err(|e| e.to_string())
 }
 
 impl Wanted {
-    /// Bytes are looked at as text, as far as they are.
+    /// Bytes are searched as text if they are UTF-8.
     pub fn accepts(&self, body: &Body) -> bool {
         let text = String::from_utf8_lossy(body.as_bytes());
         self.contains.iter().all(|part| text.contains(part))
@@ -72,7 +72,7 @@ impl Wanted {
     }
 }
 
-/// Looks through the series; keeps `limit` entries at a time, whatever their number.
+/// Searches the series; keeps at most `limit` entries in memory.
 ///
 /// # Errors
 /// `Limit` when they are too long together.
@@ -98,10 +98,10 @@ pub async fn search(
     Ok(Found { damages: reader.damages(), ..search.found })
 }
 
-/// A search under way.
+/// A running search.
 struct Search {
     found: Found,
-    /// Of the bodies that are kept.
+    /// Total bytes of the kept bodies.
     bytes: usize,
 }
 
@@ -141,14 +141,14 @@ impl Found {
     }
 }
 
-/// Which of `parts` equal parts of the range a time lies in.
+/// The index of the part of the range, of `parts` equal ones, that contains a time.
 fn part(at: Timestamp, range: TimeRange, parts: usize) -> Option<usize> {
     let length = i128::from(range.end) - i128::from(range.start) + 1;
     let into = i128::from(at) - i128::from(range.start);
     usize::try_from(into * parts as i128 / length.max(1)).ok()
 }
 
-/// Of equal times those of one series stay in their order. Returns how long the bodies are together, bytes.
+/// Entries of one series with the same time stay in their order. Returns the total length of the bodies, bytes.
 fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) -> Result<usize> {
     match order {
         Order::Oldest => entries.sort_by_key(|(_, entry)| entry.at),
@@ -160,7 +160,7 @@ fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) -> 
         return Ok(bytes);
     }
     let message = format!(
-        "{} entries of {bytes} bytes are over {FOUND_BYTES_MAX}, ask for fewer at a time",
+        "{} entries of {bytes} bytes are over {FOUND_BYTES_MAX}, request fewer at a time",
         entries.len()
     );
     Err(Error::new(ErrorKind::Limit, message))
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_conditions_have_to_hold() {
+    fn an_entry_must_match_all_conditions() {
         let check = |wanted: Wanted, body: &str, expect: bool| {
             assert_eq!(wanted.accepts(&Body::Text(body.into())), expect, "{body}");
         };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_by_number_and_bytes() {
+    fn results_are_limited_by_number_and_bytes() {
         let labels = Arc::new(Labels::empty());
         let entries = |bytes: usize| -> Vec<(Arc<Labels>, Entry)> {
             let body = Body::Text("x".repeat(bytes).into());

@@ -49,7 +49,7 @@ impl File {
         Self(data.join("record_types.json"))
     }
 
-    /// None where there is no file; else what is wrong with it.
+    /// None if there is no file. The error says what is wrong with it.
     pub(super) fn read(&self) -> Result<Vec<Form>, String> {
         versioned::read(&self.0, VERSION)?.map_or(Ok(Vec::new()), forms)
     }
@@ -91,7 +91,7 @@ impl Kept {
 impl KeptField {
     fn field(self, of: &str) -> Result<RecordField, String> {
         let Self { name, field_type, unit } = self;
-        // The first of those with a name: of the two that are text, the one that needs no dictionary.
+        // The first type with this name: of the two text types, the one without a dictionary.
         let known = FieldType::ALL.into_iter().find(|known| known.name() == &*field_type);
         let field_type =
             known.ok_or_else(|| format!("type {of:?}: type {field_type:?} of field {name:?} is unknown"))?;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_as_its_format_says() {
+    fn the_golden_file_matches_the_format() {
         let golden = include_str!("../../../../testdata/record_types/version-1.json");
         let described = include_str!("../../../../docs/format/record_types.md");
         assert!(described.contains(&format!("```json\n{golden}```")), "the example is the golden file");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_said() {
+    fn errors_describe_the_fault_of_a_file() {
         let field = r#"{"name":"f","type":"i64","unit":""}"#;
         let one =
             |fields: &str| format!(r#"{{"name":"a","service":"s","since":1,"seen":2,"fields":[{fields}]}}"#);

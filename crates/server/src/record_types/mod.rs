@@ -84,7 +84,7 @@ impl RecordTypes {
         let forms = file.read().unwrap_or_else(|cause| {
             tracing::warn!(
                 %file, cause,
-                "cannot use the file of record types: none are known until programs declare them again, which replaces it"
+                "cannot use the file of record types: no type is known until programs declare it again, which replaces the file"
             );
             Vec::new()
         });
@@ -134,7 +134,7 @@ impl RecordTypes {
                 Err(cause) => {
                     if !keeper.is_failing {
                         let file = &keeper.file;
-                        tracing::warn!(%file, %cause, "cannot keep record types: new ones are known until the server ends");
+                        tracing::warn!(%file, %cause, "cannot store record types: new ones are lost when the server stops");
                     }
                     keeper.is_failing = true;
                 }
@@ -187,7 +187,7 @@ impl Table {
         !self.forms.iter().any(is_later)
     }
 
-    /// Forgets the forms not seen for longest, if long enough; returns whether this many bytes fit then.
+    /// Forgets the forms not seen for longest, if long enough; returns whether this many bytes fit afterwards.
     fn make_room(&mut self, bytes: usize, now: Timestamp) -> bool {
         while self.forms.len() >= FORMS_MAX || self.bytes + bytes > FORM_BYTES_MAX {
             let oldest = self.forms.iter().min_by_key(|(_, times)| times.seen);
@@ -305,7 +305,7 @@ mod tests {
             assert_eq!((types.list().0.len(), types.list().1), (room, 3));
             note(&types, "shop", &[form(0)], 1);
             note(&types, "shop", &[form(room + 10)], FORGOTTEN_AFTER_NS);
-            assert_eq!(types.list().1, 4, "all of them were seen not too long ago");
+            assert_eq!(types.list().1, 4, "all of them were seen recently");
             note(&types, "shop", &[form(room + 11)], FORGOTTEN_AFTER_NS + 1);
             let names: Vec<String> = listed(&types).into_iter().map(|line| line.0).collect();
             assert_eq!((names.len(), types.list().1), (room, 4));

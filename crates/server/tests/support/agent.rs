@@ -25,7 +25,7 @@ pub fn hello(session: u128) -> Hello {
     Hello { version_min: 1, version_max: 1, session, pairs, secret: None }
 }
 
-/// A process of this service that takes PROBES.
+/// A process of this service that supports PROBES.
 pub fn controlled(session: u128, service: &str, instance: &str) -> Hello {
     let pairs = [("service", service), ("host", "h1"), ("instance", instance), ("control", "1")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
@@ -45,7 +45,7 @@ pub fn dictionary(session: u128) -> Vec<u8> {
     frame.finish()
 }
 
-/// A connection that was greeted.
+/// A connection after the greeting.
 pub struct Agent {
     stream: TcpStream,
     decoder: FrameDecoder,
@@ -53,7 +53,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Connects, says HELLO and waits for WELCOME; or what the server said instead.
+    /// Connects, sends HELLO and waits for WELCOME; an error is the server's other response.
     pub fn connect(at: SocketAddr, hello: &Hello) -> Result<Self, Option<ServerFrame>> {
         let mut raw = Raw::connect(at).map_err(|_| None)?;
         let mut bytes = Vec::new();
@@ -74,7 +74,7 @@ impl Agent {
         agent
     }
 
-    /// False when the server is gone.
+    /// False if the server has closed the connection.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -97,7 +97,7 @@ impl Agent {
         self.send(&bytes);
     }
 
-    /// The next list of rules. Nothing else may come before it.
+    /// The next list of rules. No other frame may precede it.
     pub fn probes(&mut self) -> Probes {
         match self.receive() {
             Some(ServerFrame::Probes(probes)) => probes,
@@ -116,7 +116,7 @@ impl Agent {
         receive(&mut self.stream, &mut self.decoder)
     }
 
-    /// Waits for the acknowledgement of `seq`; everything else that comes before it is returned.
+    /// Waits for the acknowledgement of `seq`; returns the frames before it.
     pub fn wait_ack(&mut self, seq: u64) -> Vec<ServerFrame> {
         let mut others = Vec::new();
         loop {
@@ -147,7 +147,7 @@ impl Receiver {
     }
 }
 
-/// A connection without manners.
+/// A connection that may violate the protocol.
 pub struct Raw {
     pub stream: TcpStream,
     decoder: FrameDecoder,
@@ -162,7 +162,7 @@ impl Raw {
         Ok(Self { stream, decoder: FrameDecoder::new() })
     }
 
-    /// False when the server is gone.
+    /// False if the server has closed the connection.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -182,21 +182,21 @@ fn receive(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Option<ServerF
             Ok(0) => return None,
             Ok(count) => decoder.push(&buffer[..count]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                panic!("server says nothing for {PATIENCE:?}")
+                panic!("no frame from the server within {PATIENCE:?}")
             }
             Err(_) => return None,
         }
     }
 }
 
-/// What frame `seq` of any session holds: three samples, two entries and a segment of two calls, all told apart
-/// by their times and texts.
+/// The records of frame `seq` of any session: three samples, two entries and a segment of two calls, with distinct
+/// times and texts.
 pub mod content {
     use super::*;
 
     /// 2023-11-14, in nanoseconds.
     pub const BASE: i64 = 1_700_000_000_000_000_000;
-    /// Between the bases of two frames.
+    /// Distance between the bases of two frames.
     const STEP: i64 = 1_000_000;
     pub const SAMPLES: u64 = 3;
     pub const ENTRIES: u64 = 2;

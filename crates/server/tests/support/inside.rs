@@ -16,7 +16,7 @@ use tacho_store::{Driver, Options, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// A running one; stops when dropped.
+/// A running server; stops when dropped.
 pub struct Inside {
     pub http: SocketAddr,
     _runtime: Runtime,
@@ -25,7 +25,7 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// With the usual settings, but for the largest body.
+    /// With the default settings, except for the largest body.
     pub fn start(driver: Arc<dyn Driver>, body_bytes_max: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let runtime =

@@ -304,9 +304,9 @@ async fn rows_are_deleted(bench: Bench) -> Result<(), String> {
     let driver = with_letters(&bench, b"abc").await?;
     let delete = |key: &[u8]| Delete::row(Table::Chunks, *b"p", key);
     driver.delete(vec![delete(b"b"), delete(b"not there")]).await.map_err(say)?;
-    equal("one is gone", &keys(&*driver, all()).await?, &letters("ac"))?;
+    equal("one is deleted", &keys(&*driver, all()).await?, &letters("ac"))?;
     driver.put(vec![row(b"p", b"b", b"again")]).await.map_err(say)?;
-    equal("it is back", &keys(&*driver, all()).await?, &letters("abc"))
+    equal("it is put again", &keys(&*driver, all()).await?, &letters("abc"))
 }
 
 async fn ranges_are_deleted(bench: Bench) -> Result<(), String> {

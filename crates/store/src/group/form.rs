@@ -14,8 +14,8 @@ const GROUP_MEMBERS_MIN: usize = 8;
 /// From this many samples on, equal times suffice to group series of different labels.
 const GROUP_SAMPLES_MIN: usize = 16;
 
-/// Summary of the times of a series. Equal prints of different times would only cost space: chunks are made after comparing
-/// the times.
+/// Summary of the times of a series. A collision (equal fingerprints of different times) only costs space: chunks are
+/// made after comparing the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Print {
     count: usize,
@@ -68,7 +68,7 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Whether a group of so many members ends before this series of the same times.
+/// Whether a group of this many members ends before this series of the same times.
 fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
     let apart = || by_rest(last, next.labels) != Ordering::Equal;
     let Print { count, regular, .. } = next.times;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_keep_hosts_apart_many_bring_them_together() {
+    fn hosts_share_a_group_only_with_many_samples() {
         let (few, many): (Vec<i64>, Vec<i64>) = ((0..15).collect(), (0..16).collect());
         check(&[("b", "1", &few), ("a", "2", &few), ("a", "1", &few)], &[&[2, 0], &[1]]);
         check(&[("b", "1", &many), ("a", "2", &many), ("a", "1", &many)], &[&[2, 0, 1]]);

@@ -13,7 +13,7 @@ pub struct Part {
     pub place: Place,
     pub times: Times,
     pub values: ValueColumn,
-    /// Of the whole chunk; `None` when its times are exact.
+    /// The moved times of the whole chunk; `None` if its times are exact.
     pub moved: Option<Moved>,
 }
 
@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-/// Of equal times the sample whose part was written last.
+/// Merges parts; of samples with equal times, the one in the part written last is kept.
 pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
     settle(&mut parts);
     parts.sort_by_key(Part::first);

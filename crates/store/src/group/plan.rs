@@ -22,7 +22,7 @@ use crate::upkeep::Mask;
 #[derive(Debug)]
 pub struct Stored {
     pub place: Place,
-    /// Of its times.
+    /// Overhang of the chunk's times.
     pub overhang: Overhang,
     /// The chunk, without its prefix in the row, or the parts of it that the question needs.
     pub chunk: Bytes,
@@ -44,7 +44,8 @@ pub struct Asked {
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub range: TimeRange,
-    /// The range to read: the requested range, extended by what may have been moved over its ends.
+    /// The range to read: the requested range, extended by the largest distance by which times may have been moved over
+    /// its ends.
     pub reach: TimeRange,
     pub windows: Option<Windows>,
 }
@@ -52,7 +53,7 @@ pub struct Question {
 /// Samples of one series in one chunk or in memory.
 #[derive(Debug)]
 struct Candidate {
-    /// Of the whole chunk.
+    /// Time range of the whole chunk.
     range: TimeRange,
     /// Range in which later samples may be resent copies of those of the chunk.
     reach: TimeRange,
@@ -144,7 +145,7 @@ pub struct Done {
 pub struct Failed {
     /// Index of the stored chunk.
     pub row: usize,
-    /// Of the whole chunk.
+    /// Time range of the whole chunk.
     pub range: TimeRange,
     /// The slot of the part.
     pub slot: usize,
@@ -200,7 +201,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Decides for each series what is decoded.
+    /// Decides for each series which columns are decoded.
     fn choose(
         &mut self,
         candidates: Vec<Vec<Candidate>>,

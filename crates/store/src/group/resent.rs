@@ -5,10 +5,10 @@
 //! (`tacho_chunk::semantic::compact_times`) and no further than the row's error. So a later sample is a copy of the nearest
 //! moved one, if that is no further than the error: it replaces that sample, at its time.
 //!
-//! The first and the last time of a row are not moved, so samples outside of it are new. But a merge may end inside the row,
-//! and the samples at its ends may be deleted: then the first or last time left has been moved, and its original may be
-//! outside. The row states how far ([`Overhang`]): less than half way to the next sample that it had there, so that the
-//! original of that one is never taken for it.
+//! The first and the last time of a row are not moved, so samples outside of it are new. But a merge may end inside the
+//! row, and the samples at its ends may be deleted: then the first or last time left has been moved, and its original
+//! may be outside. The row states how far ([`Overhang`]): less than half of the distance to the sample that followed
+//! there, so that the original of that sample is never mistaken for it.
 //!
 //! A sample that was not recognised once stays new: a merge writes it into a row of its own (without an error of times) whose
 //! generation is not above that of the moved row, and only samples of later generations are compared.

@@ -185,7 +185,7 @@ impl Replacement {
 /// The value of a chunk's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// What it replaces.
+    /// The rows that it replaces.
     pub replacement: Option<Replacement>,
     /// Overhang of its times.
     pub overhang: Overhang,

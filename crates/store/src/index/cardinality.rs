@@ -73,7 +73,7 @@ impl Label {
         cost
     }
 
-    /// Of equal numbers the values that sort first.
+    /// The values with the most series; ties in order of the values.
     fn top(&self, count: usize) -> Vec<(String, usize)> {
         let mut best = BinaryHeap::with_capacity(count.saturating_add(1).min(self.values.len() + 1));
         for (value, postings) in &self.values {

@@ -56,7 +56,7 @@ struct Series {
     kinds: Kinds,
     /// Kinds whose row is in the Series table.
     persisted: Kinds,
-    /// Its share of the index's memory, without names and values.
+    /// Share of the series in the index's memory, without names and values.
     bytes: u32,
 }
 
@@ -83,7 +83,7 @@ struct Label {
 #[derive(Debug, Default)]
 pub struct Index {
     series: Vec<Series>,
-    /// Of each series; read sequentially when a batch has known ones.
+    /// Id of each series; read sequentially for batches of known series.
     ids: Vec<SeriesId>,
     numbers: Numbers,
     groups: Groups,

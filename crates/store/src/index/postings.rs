@@ -1,5 +1,5 @@
-//! The series of one label value. Compact: most values of a label with many have few series, most series share the values of
-//! the other labels.
+//! The series of one label value. Compact: labels with many values have few series per value, and labels with few
+//! values have most series.
 
 use super::bitmap::Bitmap;
 

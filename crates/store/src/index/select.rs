@@ -101,14 +101,14 @@ impl Index {
         Bitmap::up_to(self.series.len() as SeriesNumber)
     }
 
-    fn these(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Bitmap {
+    fn of_kind(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Bitmap {
         let all = || self.kinds[place(kind)].clone();
         numbers.map_or_else(all, |numbers| numbers.iter().copied().filter(|n| self.is_of(kind, *n)).collect())
     }
 
     /// Label names of these series of a kind, sorted; of all series for `None`.
     pub fn label_names(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
-        let series = self.these(kind, numbers);
+        let series = self.of_kind(kind, numbers);
         let found =
             self.labels.iter().filter(|(_, label)| label.carriers.as_ref().is_some_and(|c| c.meets(&series)));
         found.map(|(name, _)| name.to_string()).collect()
@@ -117,7 +117,7 @@ impl Index {
     /// Values of one label of these series of a kind, sorted; of all series for `None`.
     pub fn label_values(&self, kind: Kind, name: &str, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
         let Some(label) = self.labels.get(name) else { return Vec::new() };
-        let mut series = self.these(kind, numbers);
+        let mut series = self.of_kind(kind, numbers);
         series.keep(&label.carriers());
         if series.len() < label.values.len() {
             let values = series.iter().filter_map(|n| self.labels_of(n).get(name));
@@ -208,7 +208,7 @@ impl<'m> Selecting<'m> {
     }
 
     /// Whether all matchers were applied before the turn ended.
-    fn go_on(&mut self, index: &Index, turn: &mut Turn<'_>) -> bool {
+    fn apply_matchers(&mut self, index: &Index, turn: &mut Turn<'_>) -> bool {
         while let Some((cost, matcher)) = self.rest.last().copied() {
             if matches!(self.work, Work::Nothing) {
                 self.begin(index, cost, matcher);
@@ -318,7 +318,7 @@ pub fn select(
     let mut selecting = Selecting::new(&index.read(), kind, matchers);
     while waits() {
         let index = index.read();
-        if selecting.go_on(&index, &mut Turn::new(TURN_MAX, waits)) {
+        if selecting.apply_matchers(&index, &mut Turn::new(TURN_MAX, waits)) {
             return Some(selecting.into_found(&index));
         }
     }
@@ -376,12 +376,12 @@ impl Index {
     /// As [`find`], in the largest possible number of turns.
     pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
         let mut selecting = Selecting::new(self, kind, matchers);
-        while !selecting.go_on(self, &mut Turn::new(Duration::ZERO, &|| true)) {}
+        while !selecting.apply_matchers(self, &mut Turn::new(Duration::ZERO, &|| true)) {}
         let labels = selecting.into_found(self).into_iter().map(|number| self.labels_of(number));
         labels.map(|labels| (labels.id(), labels.clone())).collect()
     }
 
-    /// Those that any of the selectors accepts.
+    /// Series that any of the selectors accepts.
     pub fn any_of(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Option<Vec<SeriesNumber>> {
         let found = selectors.iter().flat_map(|matchers| self.find(kind, matchers));
         (!selectors.is_empty()).then(|| found.filter_map(|(id, _)| self.number(id)).collect())
@@ -407,7 +407,7 @@ mod tests {
             let matchers = [Matcher::equal("name", "m"), Matcher::new("host", op, pattern).unwrap()];
             let mut selecting = Selecting::new(&index, Kind::Sample, &matchers);
             let (mut turns, mut gone) = (0, Vec::new());
-            while !selecting.go_on(&index, &mut Turn::new(Duration::ZERO, &|| true)) {
+            while !selecting.apply_matchers(&index, &mut Turn::new(Duration::ZERO, &|| true)) {
                 add(&mut index, &format!("host-{turns}-0"));
                 gone.push((7 * turns) % 1_000);
                 index.remove(Kind::Sample, (7 * turns) % 1_000);

@@ -150,7 +150,7 @@ fn cardinality_is_counted_by_label() {
 }
 
 #[test]
-fn only_new_series_past_a_bound_are_refused() {
+fn only_new_series_above_a_limit_are_refused() {
     let index = index();
     let labels = |pairs: &[(&str, &str)]| Labels::new(pairs.iter().copied()).unwrap();
     let check = |bounds: Bounds, series: &[&[(&str, &str)]], expect: &[&str]| {
@@ -178,7 +178,7 @@ fn only_new_series_past_a_bound_are_refused() {
 }
 
 #[test]
-fn memory_is_counted_as_series_come_and_go_and_bounds_the_new_ones() {
+fn memory_follows_added_and_removed_series_and_limits_new_ones() {
     let long = "v".repeat(2_000);
     let base = Arc::new(Labels::new([("host", "a"), ("path", &long)]).unwrap());
     let shared: Vec<Arc<Labels>> = (0..50)

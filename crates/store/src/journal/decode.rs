@@ -55,7 +55,7 @@ impl Decoder {
         Self { version, series, families, operations, texts, missing_max: 0, lost: false }
     }
 
-    /// So many bytes of the file could not be read: their definitions are missing.
+    /// Notes that this many bytes of the file could not be read: their definitions are missing.
     pub const fn lost(&mut self, bytes: usize) {
         self.missing_max = self.missing_max.saturating_add(bytes);
         self.lost = true;
@@ -65,7 +65,7 @@ impl Decoder {
         self.lost
     }
 
-    /// Reads only the definitions of a record: those behind a lost record show what it defined.
+    /// Reads only the definitions of a record: those behind a lost record repeat its definitions.
     pub fn learn(&mut self, payload: &[u8]) -> Result<(), Malformed> {
         let (mut cursor, _) = front(self.version, payload)?;
         self.define(&mut cursor)
@@ -341,7 +341,7 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
     table.get(usize::try_from(number).ok()?)?.as_ref()
 }
 
-/// Limits on what a file may lack.
+/// Limits on the missing definitions of a file.
 struct Missing<'a> {
     /// Limit on missing definitions.
     max: &'a mut usize,

@@ -104,7 +104,7 @@ pub struct Encoder {
     durable: Mark,
     /// Definitions that a later record may use, and that are in the file once.
     once: Vec<Defined>,
-    /// Those of the last record, which no later one uses yet.
+    /// Definitions of the last record, which no later record uses yet.
     latest: Option<Defined>,
 }
 

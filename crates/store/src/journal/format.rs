@@ -14,7 +14,7 @@ pub const VERSION_SINGLE: u16 = 2;
 pub const VERSION_WHOLE_LABELS: u16 = 1;
 /// The part of a header that all versions have: its checksum says whether its version can be trusted.
 pub const HEADER_BYTES: usize = 48;
-/// Limit on older generations in a header: 30 minutes each, a month of a driver that takes nothing.
+/// Limit on older generations in a header: at 30 minutes each, a month during which the driver accepts nothing.
 pub const OLDER_MAX: usize = 1_440;
 /// Starts every record, so that a reader finds the next sound one after a damaged one.
 pub const RECORD_MAGIC: [u8; 4] = *b"\xf5rec";
@@ -234,12 +234,13 @@ pub fn file_generation(name: &str) -> Option<u64> {
     name.strip_suffix(".journal").and_then(digits)
 }
 
-/// The generation of a file: of a journal, of one that was set aside, or of an operator's permission to go on without it.
+/// The generation in a file name: of a journal, of a quarantined journal, or of an operator's permission to continue
+/// without it.
 pub fn named_generation(name: &str) -> Option<u64> {
     name.split('.').next().and_then(digits)
 }
 
-/// Made by operators: the store may open without this generation's file, or with the rest of it.
+/// Made by operators: the store may open without this generation's file, or with its readable part.
 pub fn lost_name(generation: u64) -> String {
     format!("{generation:020}.lost")
 }

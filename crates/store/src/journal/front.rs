@@ -61,7 +61,7 @@ impl Front {
                 return Ok(Self::Unborn);
             }
             return Err(Error::corrupt(format!(
-                "{why}, and no record can be read: move the file away to go on without it"
+                "{why}, and no record can be read: move the file away to continue without it"
             ))
             .with("path", path.display()));
         };

@@ -1,5 +1,5 @@
-//! Lack files: what a journal that was set aside lacks. A small file next to it, so that no start has to read the journal
-//! again.
+//! Lack files: the unreadable parts of a quarantined journal. A small file next to it, so that later starts need not
+//! read the journal.
 
 use std::ffi::OsStr;
 use std::io;
@@ -31,7 +31,7 @@ impl Contents {
 }
 
 impl Lack {
-    /// Why batches of the generation may be missing; `None` if none is.
+    /// Why batches of the generation may be missing; `None` if no batch is missing.
     pub fn reason(&self, generation: u64) -> Option<Arc<str>> {
         let Lost { places, bytes } = self.lost;
         if places == 0 {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_round_trips_and_damage_is_noticed() {
+    fn a_lack_file_round_trips_and_damage_is_noticed() {
         let lost = Lost { places: 2, bytes: 300 };
         for begun in [None, Some(-7)] {
             let lack = Lack { lost, begun };

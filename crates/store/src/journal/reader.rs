@@ -29,11 +29,11 @@ pub struct Contents {
     /// None: it is damaged, or the process died while it made the file.
     pub header: Option<Header>,
     /// The process died while it made the file.
-    pub unborn: bool,
+    pub never_begun: bool,
     pub records: u64,
     /// Offsets and reasons of damaged places that were synced once.
     pub damaged: Vec<(u64, String)>,
-    /// Damage that may have held batches.
+    /// Damaged places that may have held batches.
     pub lost: Lost,
     /// Length of the good part, bytes.
     pub length: u64,
@@ -80,7 +80,7 @@ pub fn read_front(path: &Path) -> Result<(Front, u64)> {
     file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(failed)?;
     match Front::decode(&bytes, path) {
         Ok(front @ Front::Sound { .. }) => Ok((front, length)),
-        // All of the file decides what is wrong with it.
+        // The cause of the error depends on the whole file.
         _ => {
             let bytes = std::fs::read(path).map_err(failed)?;
             Ok((Front::decode(&bytes, path)?, length))
@@ -99,7 +99,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     let front = Front::decode(bytes, path)?;
     let mut contents = Contents {
         header: front.header().cloned(),
-        unborn: false,
+        never_begun: false,
         records: 0,
         damaged: Vec::new(),
         lost: Lost::default(),
@@ -109,7 +109,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     };
     let (version, from) = match front {
         Front::Unborn => {
-            contents.unborn = true;
+            contents.never_begun = true;
             return Ok(contents);
         }
         Front::Sound { version, bytes, .. } => (version, bytes),
@@ -152,7 +152,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
         }
     }
     if search.has_given_up() {
-        let why = "so much looks like records behind a damaged place that not all of it was tried";
+        let why = "too many possible records behind a damaged place: not all of them were tried";
         contents.damaged.push((end as u64, why.to_owned()));
     }
     contents.length = end as u64;

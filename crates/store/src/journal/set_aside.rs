@@ -9,21 +9,22 @@ use super::lack::{Lack, is_lack};
 use super::reader::read;
 use crate::disk::{Disk, free_path};
 
-/// Directory of what was set aside, in the journal's directory.
+/// Directory of the quarantined files, in the journal's directory.
 pub const QUARANTINE: &str = "quarantine";
 
-/// Files set aside that are still there.
+/// Quarantined files that still exist.
 fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(directory.join(QUARANTINE)).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| !is_lack(path))
 }
 
-/// Number of files set aside that are still there.
+/// Number of quarantined files that still exist.
 pub fn quarantined(directory: &Path) -> u64 {
     files(directory).count() as u64
 }
 
-/// What the files set aside lack: a reason for each that lacks batches. Reported until an operator takes the file away.
+/// Losses of the quarantined files: a reason for each file with missing batches. Reported until an operator removes the
+/// file.
 pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
     // A second file of a generation has a number behind its name.
     let journal = |path: PathBuf| {
@@ -34,7 +35,7 @@ pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
     journals.sort_unstable();
     let lost = journals.into_iter().filter_map(|(generation, path)| match Lack::read(&path) {
         Some(lack) => lack.reason(generation),
-        // An older version set it aside, or its lack file is damaged.
+        // An older version quarantined it, or its lack file is damaged.
         None => match read(&path, |_| {}) {
             Ok(contents) => contents.lack().reason(generation),
             Err(error) => Some(format!("{} cannot be read: {error}", file_name(generation)).into()),
@@ -50,7 +51,7 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, path: &Path, lack: &Lack) ->
     let kept = free_path(&quarantine, &name)?;
     let written = std::fs::metadata(path).and_then(|found| lack.write(disk, &kept, found.len()));
     if let Err(error) = written {
-        tracing::warn!(path = %kept.display(), %error, "what this journal lacks is looked for at each start");
+        tracing::warn!(path = %kept.display(), %error, "cannot write the lack file: each start reads this journal again");
     }
     disk.rename(path, &kept)?;
     disk.sync_directory(&quarantine)?;

@@ -129,7 +129,7 @@ fn the_golden_files_are_read() {
 }
 
 #[test]
-fn today_the_same_bytes_are_written() {
+fn the_golden_bytes_are_still_written() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(&RealDisk, directory.path(), &header_v3()).unwrap();
     let mut encoder = Encoder::default();
@@ -145,7 +145,7 @@ fn today_the_same_bytes_are_written() {
 }
 
 #[test]
-fn every_cut_of_the_golden_file_gives_its_whole_records() {
+fn a_truncated_golden_file_gives_its_whole_records() {
     let bytes = std::fs::read(golden_path(1)).unwrap();
     let first_end = HEADER_BYTES + 12 + take_record(&bytes[HEADER_BYTES..]).unwrap().len();
     let directory = tempfile::tempdir().unwrap();
@@ -207,7 +207,7 @@ fn a_damaged_length_loses_no_record_of_the_same_write() {
 }
 
 #[test]
-fn a_lost_write_takes_its_definitions_with_it() {
+fn definitions_of_a_lost_write_are_removed() {
     let [first, second] = golden();
     let (mut encoder, mut records, mut lost) = (Encoder::default(), Vec::new(), Vec::new());
     encoder.encode(&first, 48, &mut lost).unwrap();

@@ -30,7 +30,7 @@ pub enum Failure {
 }
 
 impl Writer {
-    /// Makes the file and its name durable. Overwrites the rest of a failed attempt.
+    /// Makes the file and its name durable. Overwrites the remains of a failed attempt.
     pub fn create(disk: &dyn Disk, directory: &Path, header: &Header) -> Result<Self> {
         let path = file_path(directory, header.generation);
         let create = || {
@@ -64,8 +64,8 @@ impl Writer {
         self.length
     }
 
-    /// Appends whole records and syncs once. The mark written after them, without a sync, says that they are on disk: it
-    /// survives a death of the process from now on.
+    /// Appends whole records and syncs once. The mark written after them, without a sync, states that they are on disk:
+    /// it survives a crash of the process.
     pub fn commit(&mut self, disk: &dyn Disk, records: &[u8]) -> Result<(), Failure> {
         if self.soiled
             && let Err(error) = self.clean(disk)

@@ -19,21 +19,21 @@ use crate::driver::{
 use crate::random::Random;
 use crate::{Error, ErrorKind, Result};
 
-/// Frequency of each fault: once in so many calls on average, 0 for never.
+/// Frequency of each fault: once in this many calls on average, 0 for never.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub seed: u64,
-    /// Fails without doing it.
+    /// Fails without an effect.
     pub error_before: u64,
-    /// Does it, then reports a failure.
+    /// Takes effect, then reports a failure.
     pub error_after: u64,
-    /// Does a part of it (a `put`'s first rows, a scan's first row), then fails.
+    /// Takes effect in part (a `put`'s first rows, a scan's first row), then fails.
     pub torn: u64,
     /// No `put` is torn: the driver keeps its atomic puts.
     pub whole_puts: bool,
-    /// Does it twice.
+    /// Takes effect twice.
     pub duplicate: u64,
-    /// Waits up to `delay_max` before doing it.
+    /// Waits up to `delay_max` first.
     pub delay: u64,
     pub delay_max: Duration,
 }
@@ -60,15 +60,15 @@ pub struct Faulty<D> {
     /// While set, every call fails with this kind.
     broken: Mutex<Option<ErrorKind>>,
     quiet: AtomicBool,
-    damaged: Mutex<Wounds>,
+    damaged: Mutex<DamagedRows>,
 }
 
 /// Table, partition and clustering of a row.
 type Place = (Table, Vec<u8>, Vec<u8>);
 
-/// Unreadable rows, and what is left of each.
+/// Unreadable rows, and the readable rest of each.
 #[derive(Clone, Default)]
-struct Wounds(Arc<BTreeMap<Place, Wound>>);
+struct DamagedRows(Arc<BTreeMap<Place, Wound>>);
 
 /// Damage of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,35 +103,35 @@ impl<D: Driver> Faulty<D> {
     /// Makes the row of this key unreadable, until it is put again or deleted.
     pub fn damage(&self, (table, partition, clustering): (Table, &[u8], &[u8]), wound: Wound) {
         let place = (table, partition.to_vec(), clustering.to_vec());
-        Arc::make_mut(&mut self.wounds().0).insert(place, wound);
+        Arc::make_mut(&mut self.damaged_rows().0).insert(place, wound);
     }
 
-    fn wounds(&self) -> MutexGuard<'_, Wounds> {
+    fn damaged_rows(&self) -> MutexGuard<'_, DamagedRows> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the damage of rows that are put.
-    fn heal(&self, rows: &[Row]) {
-        let mut wounds = self.wounds();
-        if !wounds.0.is_empty() {
-            let wounds = Arc::make_mut(&mut wounds.0);
+    fn clear_put_rows(&self, rows: &[Row]) {
+        let mut damaged_rows = self.damaged_rows();
+        if !damaged_rows.0.is_empty() {
+            let damaged_rows = Arc::make_mut(&mut damaged_rows.0);
             for Row { table, partition, clustering, .. } in rows {
-                wounds.remove(&(*table, partition.clone(), clustering.clone()));
+                damaged_rows.remove(&(*table, partition.clone(), clustering.clone()));
             }
         }
     }
 
     /// Removes the damage of deleted rows.
-    fn bury(&self, deletes: &[Delete]) {
-        let mut wounds = self.wounds();
-        if !wounds.0.is_empty() {
+    fn clear_deleted_rows(&self, deletes: &[Delete]) {
+        let mut damaged_rows = self.damaged_rows();
+        if !damaged_rows.0.is_empty() {
             let gone = |(table, partition, clustering): &Place| {
                 deletes.iter().any(|delete| {
                     let range = (delete.from.as_ref(), delete.to.as_ref());
                     (delete.table, &delete.partition) == (*table, partition) && range.contains(&clustering)
                 })
             };
-            Arc::make_mut(&mut wounds.0).retain(|place, _| !gone(place));
+            Arc::make_mut(&mut damaged_rows.0).retain(|place, _| !gone(place));
         }
     }
 
@@ -145,7 +145,7 @@ impl<D: Driver> Faulty<D> {
         self.frozen.send_replace(false);
     }
 
-    /// So many more calls are done; the next one hangs, and all later ones.
+    /// This many more calls return; the next one and all later ones hang.
     pub fn freeze_after(&self, calls: u64) {
         self.calls_left.store(calls, Ordering::SeqCst);
     }
@@ -215,9 +215,9 @@ impl<D: Driver> Faulty<D> {
     }
 }
 
-impl Wounds {
+impl DamagedRows {
     /// The row with its damage.
-    fn inflict(&self, row: Row) -> Scanned {
+    fn apply_damage(&self, row: Row) -> Scanned {
         let Row { table, partition, clustering, value } = row;
         let place = (table, partition, clustering);
         let wound = self.0.get(&place).copied();
@@ -264,7 +264,7 @@ impl<D: Driver> Driver for Faulty<D> {
 
     async fn put(&self, mut rows: Vec<Row>) -> Result<()> {
         let fault = self.next_fault().await?;
-        self.heal(&rows);
+        self.clear_put_rows(&rows);
         match fault {
             Fault::ErrorAfter => {
                 self.inner.put(rows).await?;
@@ -293,11 +293,11 @@ impl<D: Driver> Driver for Faulty<D> {
             }
             _ => self.inner.scan(scan).await?,
         };
-        let wounds = self.wounds().clone();
-        if wounds.0.is_empty() {
+        let damaged_rows = self.damaged_rows().clone();
+        if damaged_rows.0.is_empty() {
             return Ok(rows);
         }
-        Ok(rows.map_ok(move |row| row.and_then(|row| wounds.inflict(row))).boxed())
+        Ok(rows.map_ok(move |row| row.and_then(|row| damaged_rows.apply_damage(row))).boxed())
     }
 
     async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
@@ -306,7 +306,7 @@ impl<D: Driver> Driver for Faulty<D> {
 
     async fn delete(&self, mut deletes: Vec<Delete>) -> Result<()> {
         let fault = self.next_fault().await?;
-        self.bury(&deletes);
+        self.clear_deleted_rows(&deletes);
         match fault {
             Fault::ErrorAfter => {
                 self.inner.delete(deletes).await?;

@@ -12,7 +12,7 @@ use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 pub struct OpenSamples {
     /// Number of the series in the index.
     number: u32,
-    /// Of the first value.
+    /// Type of the first value.
     value_type: ValueType,
     form: Form,
 }
@@ -27,7 +27,7 @@ enum Form {
 #[derive(Debug)]
 struct Packed {
     samples: PackedSamples,
-    /// Of the packed values.
+    /// Type of the packed values.
     value_type: ValueType,
     /// From the first value of another type on, all samples after the packed ones.
     mixed: Vec<Sample>,

@@ -6,8 +6,8 @@
 //!   chunks.rs   all stored chunks of one series, for `tacho inspect`
 //!   rows.rs     rows of one partition: visible to the reader's snapshot, not replaced, damaged ones reported
 //! ```
-//! A generation is read from memory while it is there, from the driver afterwards. A read looks at memory first; then it ignores
-//! chunks of those generations in the driver, however far their flush has come.
+//! A generation is read from memory while it is there, from the driver afterwards. A read looks at memory first; it
+//! then ignores chunks of the same generations in the driver, so a flush in progress does not matter.
 
 mod chunks;
 mod rows;

@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind, Result};
 /// A row of a partition that counts.
 pub struct Found {
     pub key: ChunkKey,
-    /// Of the times of its samples.
+    /// Overhang of the times of its samples.
     pub overhang: Overhang,
     /// Whole, or its parts; for a damaged row the rest of it. It has its own checksums.
     pub chunk: Bytes,
@@ -29,7 +29,7 @@ pub struct Found {
     pub whole: usize,
     /// The reason, if the row is damaged.
     pub damaged: Option<Box<str>>,
-    /// Of key and value.
+    /// Bytes of key and value.
     pub row_bytes: usize,
 }
 
@@ -76,7 +76,7 @@ impl Found {
         !self.chunk.is_empty() || self.damaged.is_some()
     }
 
-    /// Time range of its records, as far as the row can say.
+    /// Time range of its records, as far as it is known.
     pub fn range(&self) -> TimeRange {
         let start = self.key.start;
         let longest = TimeRange::new(start, start.saturating_add_unsigned(self.key.span.span_max_ns()));
@@ -106,7 +106,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// What a reader of one series misses of it: nothing if it is masked, or outside the requested range.
+    /// The damage that a reader of one series reports for it: none if it is masked, or outside the requested range.
     pub fn of(&self, kind: Kind, labels: Option<Arc<Labels>>, asked: TimeRange, masks: &[Mask]) -> Damages {
         let range = TimeRange::new(self.range.start.max(asked.start), self.range.end.min(asked.end));
         let hides = |mask: &Mask| {

@@ -253,7 +253,7 @@ impl Losing<'_> {
         self.rows.get(row).map_or(TimeRange::ALL, |(_, row)| row.range())
     }
 
-    /// What one series misses of a row.
+    /// The damage of one series in a row.
     fn damage(
         &self,
         (row, range): (usize, TimeRange),

@@ -21,11 +21,11 @@ use crate::keys::ChunkKey;
 /// Bytes of new chunks, and jobs, of one batch: one `put` and one sync for many small partitions.
 const BATCH_BYTES: u64 = 8 << 20;
 const BATCH_JOBS: usize = 256;
-/// How long a batch starts new looks: a deletion waits for its end.
+/// How long a batch starts new jobs: a deletion waits for the end of the batch.
 const BATCH_TIME: Duration = Duration::from_millis(500);
 /// Result of a list of jobs.
 #[derive(Debug, Default)]
-pub struct Tended {
+pub struct JobResults {
     pub report: MergeReport,
     /// The first failure; its job was not done.
     pub failure: Option<Error>,
@@ -34,17 +34,17 @@ pub struct Tended {
 }
 
 /// Runs all jobs and their follow-up jobs, `width` at a time.
-pub async fn tend(upkeep: &Arc<Upkeep>, jobs: VecDeque<Job>, width: usize) -> Tended {
-    let (mut jobs, mut tended) = (jobs, Tended::default());
-    tended.report.partitions = jobs.len() as u64;
+pub async fn run_jobs(upkeep: &Arc<Upkeep>, jobs: VecDeque<Job>, width: usize) -> JobResults {
+    let (mut jobs, mut results) = (jobs, JobResults::default());
+    results.report.partitions = jobs.len() as u64;
     while !jobs.is_empty() {
-        batch(upkeep, &mut jobs, width, &mut tended).await;
+        batch(upkeep, &mut jobs, width, &mut results).await;
     }
-    tended
+    results
 }
 
 /// Looks at some partitions and applies the replacements; follow-up jobs go back to `jobs`.
-pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize, tended: &mut Tended) {
+pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize, results: &mut JobResults) {
     let gate = upkeep.gate.read().await;
     let tombstone = upkeep.store.tombstones.read().last_id();
     let (begun, mut bytes) = (Instant::now(), 0);
@@ -71,7 +71,7 @@ pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize,
             }
             Err(error) => {
                 report(upkeep, &error, "partition was not looked at");
-                fail(upkeep, &job, error, tended);
+                fail(upkeep, &job, error, results);
             }
         }
     }
@@ -80,13 +80,13 @@ pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize,
         seen.iter_mut().flat_map(|seen| std::mem::take(&mut seen.replacements)).collect();
     let done = replace(upkeep, &replacements, tombstone, gate).await;
     if done.is_ok() {
-        replacements.iter().for_each(|replacement| tended.report.add(replacement));
+        replacements.iter().for_each(|replacement| results.report.add(replacement));
     }
     for seen in seen {
-        account(upkeep, &seen, tended);
+        account(upkeep, &seen, results);
         match &done {
             Ok(()) => follow(upkeep, seen, jobs).await,
-            Err(error) => fail(upkeep, &seen.job, error.clone(), tended),
+            Err(error) => fail(upkeep, &seen.job, error.clone(), results),
         }
     }
 }
@@ -97,7 +97,7 @@ fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {
         return job;
     }
-    // In this order: flushed chunks are noted before.
+    // In this order: flushed chunks are noted before the generation counts as flushed.
     let through = Some(upkeep.store.progress.borrow().flushed);
     let Some(noted) = upkeep.store.inbox.fresh.take_one(&job.partition) else {
         return Job { through, ..job };
@@ -119,24 +119,24 @@ pub fn give_back(inbox: &Inbox, job: &Job) {
 }
 
 /// The job is not repeated now; its chunks count as fresh again.
-fn fail(upkeep: &Upkeep, job: &Job, error: Error, tended: &mut Tended) {
+fn fail(upkeep: &Upkeep, job: &Job, error: Error, results: &mut JobResults) {
     give_back(&upkeep.store.inbox, job);
-    tended.failure.get_or_insert(error);
+    results.failure.get_or_insert(error);
 }
 
-fn account(upkeep: &Upkeep, seen: &Seen, tended: &mut Tended) {
+fn account(upkeep: &Upkeep, seen: &Seen, results: &mut JobResults) {
     let counts = &upkeep.counts;
     counts.bytes_read.add(seen.bytes_read);
     counts.rows_dead.add(seen.rows_dead);
     counts.busy_ns.add(u64::try_from(seen.busy.as_nanos()).unwrap_or(u64::MAX));
-    tended.report.bytes_read += seen.bytes_read;
-    tended.report.busy += seen.busy;
+    results.report.bytes_read += seen.bytes_read;
+    results.report.busy += seen.busy;
     let reach =
         |key: &ChunkKey| TimeRange::new(key.start, key.start.saturating_add_unsigned(key.span.span_max_ns()));
-    let walls = seen.walls.iter().map(reach).chain(seen.undone.then_some(TimeRange::ALL));
-    let joined = walls.reduce(|a, b| TimeRange::new(a.start.min(b.start), a.end.max(b.end)));
+    let undecodable = seen.undecodable.iter().map(reach).chain(seen.undone.then_some(TimeRange::ALL));
+    let joined = undecodable.reduce(|a, b| TimeRange::new(a.start.min(b.start), a.end.max(b.end)));
     if let Some(range) = joined {
-        let known = tended.walled.entry(seen.job.partition).or_insert(range);
+        let known = results.walled.entry(seen.job.partition).or_insert(range);
         *known = TimeRange::new(known.start.min(range.start), known.end.max(range.end));
     }
 }

@@ -46,7 +46,7 @@ pub struct Aim {
     pub records: usize,
     /// Time that a chunk may cover, ns: one that covers most of it is full, however few records it has.
     pub span_max: u64,
-    /// Rows of one level that are worth a merge.
+    /// Number of rows of one level that are merged.
     pub fan_in: usize,
     /// Limit on the values that one merge decodes: bounds its memory.
     pub values_max: usize,
@@ -182,7 +182,7 @@ fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     level
 }
 
-/// The rows of a run that are worth a merge now.
+/// The rows of a run to be merged now.
 fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
     let part = &rows[run.clone()];
     if let Some(due) = part.iter().position(|row| row.state != State::Sound) {
@@ -199,7 +199,7 @@ fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Optio
         Mode::Finish => finishes(part),
         Mode::Tiered => false,
     };
-    if pays { Some(run) } else { crowd(rows, run, aim.fan_in.max(2) * lanes, levels, aim) }
+    if pays { Some(run) } else { run_of_level(rows, run, aim.fan_in.max(2) * lanes, levels, aim) }
 }
 
 /// Number of sets of members with rows of their own: each flush adds a row to each.
@@ -224,7 +224,13 @@ fn grows(part: &[Facts], aim: &Aim) -> bool {
 }
 
 /// The first `count` or more adjacent rows of the same level or above; the highest level first.
-fn crowd(rows: &[Facts], run: Range<usize>, count: usize, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
+fn run_of_level(
+    rows: &[Facts],
+    run: Range<usize>,
+    count: usize,
+    levels: &[u32],
+    aim: &Aim,
+) -> Option<Range<usize>> {
     let levels = &levels[run.clone()];
     let highest = levels.iter().copied().max().unwrap_or(0);
     (1..=highest).rev().find_map(|wanted| {
@@ -233,9 +239,9 @@ fn crowd(rows: &[Facts], run: Range<usize>, count: usize, levels: &[u32], aim: &
             if *level >= wanted {
                 continue;
             }
-            let crowd = run.start + from..run.start + at;
-            if crowd.len() >= count && grows(&rows[crowd.clone()], aim) {
-                return Some(crowd);
+            let found = run.start + from..run.start + at;
+            if found.len() >= count && grows(&rows[found.clone()], aim) {
+                return Some(found);
             }
             from = at + 1;
         }
@@ -332,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_finishes_small_groups_and_all() {
+    fn the_mode_decides_which_small_groups_are_merged() {
         let finish = Aim { mode: Mode::Finish, ..AIM };
         let all = Aim { mode: Mode::All, ..AIM };
         check(&side_by_side(&[20, 5]), finish, &[(0..2, END)]);
@@ -396,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_start_go_together() {
+    fn rows_with_the_same_start_are_merged_together() {
         let rows: Vec<Facts> = (0..6).map(|_| row(0, 5, 300, 0)).collect();
         check(&rows, AIM, &[(0..6, END)]);
     }
@@ -504,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn members_with_times_of_their_own_do_not_bind_each_other() {
+    fn members_with_separate_times_do_not_restrict_each_others_merges() {
         let sibling = |start, members| {
             let replacement = Some(Replacement { merge: 1, starts: TimeRange::new(0, 50), through: 1 });
             Facts { members, replacement, ..row(start, start + 99, 100, 1) }

@@ -43,7 +43,7 @@ impl TrustedClock {
         Self { wall, trusted: Trusted::new(bounds, latest) }
     }
 
-    /// What the wall clock says.
+    /// The time of the wall clock.
     pub fn wall(&self) -> Timestamp {
         self.wall.now()
     }
@@ -132,7 +132,7 @@ impl Trusted {
                         found,
                         expected,
                         ahead_seconds = found.abs_diff(expected) / 1_000_000_000,
-                        "the clock is far ahead of what is expected: nothing is deleted by it until it is set right, or \
+                        "the clock is far ahead of the expected time: it is not used to delete history until it is set right, or \
                          confirmed with POST /api/v1/admin/clock/confirm"
                     );
                 }
@@ -144,7 +144,7 @@ impl Trusted {
             latest = latest.max(expected);
         }
         if state.jump.take().is_some() {
-            tracing::info!(found, "the clock is near what is expected again");
+            tracing::info!(found, "the clock agrees with the expected time again");
         }
         // After a start with a clock that was behind, the time while the store was closed is still unknown.
         let away = state.away && latest > found;

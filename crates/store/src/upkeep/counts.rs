@@ -14,7 +14,7 @@ pub struct UpkeepStats {
     /// Chunks that merges replaced, and their replacements.
     pub chunks_in: u64,
     pub chunks_out: u64,
-    /// Bytes of rows read by looks, and of chunks written.
+    /// Bytes of rows read by jobs, and of chunks written.
     pub bytes_read: u64,
     pub bytes_written: u64,
     /// Records of replaced chunks, and of their replacements.

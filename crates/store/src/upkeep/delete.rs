@@ -20,8 +20,8 @@ pub struct Deleted {
     pub series: [usize; 3],
 }
 
-/// Masks the records taken so far of the series that all matchers accept, in the range. `seal` ends the active generation and
-/// completes when it has ended.
+/// Masks the records of the series that all matchers accept, in the range, as far as they are stored by now. `seal`
+/// ends the active generation and completes when it has ended.
 ///
 /// # Errors
 /// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are pending, the driver's:
@@ -61,7 +61,7 @@ pub async fn delete(
     Ok(deleted)
 }
 
-/// Number of series that all matchers accept, by kind. Patterns may take long: stops when the caller has gone.
+/// Number of series that all matchers accept, by kind. Patterns may take long: stops when the caller no longer waits.
 async fn selected(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
     let upkeep = Arc::clone(upkeep);
     let waiter = Waiter::default();

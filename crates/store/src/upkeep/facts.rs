@@ -1,4 +1,4 @@
-//! Facts that merges are chosen by: one row without its records, and the first unknown row.
+//! Inputs to the choice of merges: the facts of one row without its records, and the first unknown row.
 
 use tacho_model::{TimeRange, Timestamp};
 
@@ -45,7 +45,7 @@ impl Facts {
     }
 }
 
-/// What the rules require for a row.
+/// The work that the rules require for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     #[default]

@@ -6,14 +6,15 @@ use futures_util::TryStreamExt;
 use tacho_model::{Kind, SeriesId, TimeRange};
 
 use super::Upkeep;
-use super::replace::insist_delete;
+use super::replace::delete_with_retries;
 use super::window::Partition;
 use crate::driver::{Delete, Driver, Scan, Table};
 use crate::generation::Generations;
 use crate::index::Index;
 use crate::keys::{chunk_scan, spans};
 
-/// For a partition that was seen empty. Does nothing when memory holds records of it, or when a flush has ended since.
+/// For a partition that was found empty. Does nothing if memory holds records of it, or if a flush has ended in
+/// between.
 pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     // The flusher checks these rows under the metadata lock: it puts the row of a returning series after this delete.
     let _locked = upkeep.store.metadata.lock.lock().await;
@@ -27,7 +28,7 @@ pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     clustering.extend_from_slice(&id);
     let mut deletes = vec![Delete::row(Table::Series, [id[0]], clustering)];
     deletes.extend(upkeep.lives.forget(&forgotten));
-    insist_delete(upkeep, &deletes).await;
+    delete_with_retries(upkeep, &deletes).await;
 }
 
 /// Whether any row of any generation exists that may reach into the range. `true` on an error.

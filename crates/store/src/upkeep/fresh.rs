@@ -55,19 +55,20 @@ impl Fresh {
         }
     }
 
-    /// Takes the partitions with at least so many fresh chunks; the caller gives back what it does not merge.
+    /// Takes the partitions with at least this many fresh chunks; the caller gives back the chunks that it does not
+    /// merge.
     pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
         let mut all = self.lock();
         let taken: Vec<(Key, Tail)> = all.extract_if(|_, tail| tail.chunks >= chunks).collect();
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 
-    /// Takes one partition: a look may move a boundary that another look found to be clean.
+    /// Takes one partition: a job may move a boundary that another job found to be clean.
     pub fn take_one(&self, partition: &Partition) -> Option<Tail> {
         self.lock().remove(&Key::try_from(partition.key().as_slice()).ok()?)
     }
 
-    /// Adds what a merge has left, or what was not looked at.
+    /// Adds chunks that a merge has left, or that were not read.
     pub fn give_back(&self, partition: &Partition, tail: Tail) {
         if let Ok(key) = Key::try_from(partition.key().as_slice()) {
             add(&mut self.lock(), key, tail);

@@ -1,4 +1,4 @@
-//! The upkeep task: fresh chunks first, then a slow sweep, orders before both.
+//! The upkeep task. Priorities: orders, then fresh chunks, then a slow sweep.
 //!
 //! Runs jobs in batches. A batch looks at some partitions concurrently and applies the results in one `put`; between two
 //! batches the task rests according to its pace, and takes orders.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tacho_model::Timestamp;
 
 use super::Upkeep;
-use super::batch::{Tended, batch, give_back, tend};
+use super::batch::{JobResults, batch, give_back, run_jobs};
 use super::choice::Mode;
 use super::fresh::Tail;
 use super::look::Job;
@@ -48,7 +48,7 @@ struct Keeper {
     next_sweep: tokio::time::Instant,
     /// When the next part of the stored bytes is verified.
     next_verify: tokio::time::Instant,
-    /// All partitions were looked at since the start.
+    /// Whether all partitions were checked since the start.
     swept: bool,
     /// End of the downsampled part of each partition.
     thinned: HashMap<Partition, Timestamp>,
@@ -99,7 +99,7 @@ impl Keeper {
             return Ok(());
         }
         let name = self.upkeep.store.driver.info().name;
-        Err(Error::invalid(format!("driver {name} cannot put rows all at once, nothing is merged")))
+        Err(Error::invalid(format!("driver {name} has no atomic put of several rows: nothing is merged")))
     }
 
     async fn serve(&mut self, waiting: Waiting) {
@@ -107,28 +107,28 @@ impl Keeper {
             Order::MergeAll => Mode::All,
             Order::Sweep => Mode::Tiered,
         };
-        // The backlog is obsolete: everything is looked at now.
+        // The backlog is obsolete: all partitions are checked now.
         self.backlog.drain(..).for_each(|job| give_back(&self.upkeep.store.inbox, &job));
         let result = match self.can_replace() {
-            Ok(()) => self.tend_everything(mode).await,
+            Ok(()) => self.merge_everything(mode).await,
             Err(error) => Err(error),
         };
         waiting.answer(&result);
     }
 
-    async fn tend_everything(&mut self, mode: Mode) -> Result<MergeReport> {
+    async fn merge_everything(&mut self, mode: Mode) -> Result<MergeReport> {
         let begun = Instant::now();
-        // Fresh chunks are part of everything; those not wholly flushed are given back.
+        // This includes the fresh chunks; those not wholly flushed are given back.
         let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
         let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
         let jobs = sweep::partitions(&self.upkeep.store.index).into_iter().map(job);
-        let tended = tend(&self.upkeep, jobs.collect(), EAGER_JOBS).await;
+        let results = run_jobs(&self.upkeep, jobs.collect(), EAGER_JOBS).await;
         self.tried.clear();
         sweep::finish_deletions(&self.upkeep, None, &mut self.tried).await;
         self.upkeep.store.driver.settle().await?;
-        match tended.failure {
+        match results.failure {
             Some(error) => Err(error),
-            None => Ok(MergeReport { elapsed: begun.elapsed(), ..tended.report }),
+            None => Ok(MergeReport { elapsed: begun.elapsed(), ..results.report }),
         }
     }
 
@@ -186,18 +186,18 @@ impl Keeper {
     /// One batch of the backlog, and a rest, which an order ends.
     async fn work(&mut self) {
         let begun = Instant::now();
-        let mut tended = Tended::default();
+        let mut results = JobResults::default();
         let before = self.backlog.len();
-        batch(&self.upkeep, &mut self.backlog, 1, &mut tended).await;
-        let MergeReport { bytes_read, bytes_written, busy, .. } = tended.report;
+        batch(&self.upkeep, &mut self.backlog, 1, &mut results).await;
+        let MergeReport { bytes_read, bytes_written, busy, .. } = results.report;
         let mut rest =
             pace(&self.upkeep.store.options).rest(bytes_read + bytes_written, busy, begun.elapsed());
-        if tended.failure.is_some() {
+        if results.failure.is_some() {
             rest = rest.max(backoff(&self.upkeep).next_wait());
         }
         tracing::debug!(
             jobs = before,
-            merges = tended.report.merges,
+            merges = results.report.merges,
             bytes_read,
             bytes_written,
             "upkeep worked"

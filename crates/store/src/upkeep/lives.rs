@@ -1,4 +1,5 @@
-//! Changes and descents of each series' values: a possible counter keeps its values, and one chunk is not enough to know.
+//! Changes and descents of each series' values: the values of a possible counter stay exact, and one chunk does not
+//! show whether a series is a counter.
 //!
 //! Each sample is counted once, by the first merge that reads it, for series whose values a rule permits to change. The sums
 //! are in the Meta table (`docs/format/keys.md`) and are put with the rows of the merge. A series without a row may be a
@@ -38,8 +39,8 @@ impl Lives {
         let load = async || {
             let mut rows = driver.scan(Scan::all(Table::Meta, LIVES)).await?;
             while let Some(row) = rows.try_next().await? {
-                // Then nothing is known of the series: it may be a counter.
-                let told = |damaged: &Damaged| tracing::error!(%damaged, "row of a series' life left out");
+                // Without it nothing is known of the series: it may be a counter.
+                let told = |damaged: &Damaged| tracing::error!(%damaged, "row of a series' life skipped");
                 let Ok(row) = row.inspect_err(told) else { continue };
                 let (id, life) = decode(&row)?;
                 self.lock().insert(id, life);
@@ -134,7 +135,7 @@ mod tests {
             assert_eq!(known, [movement(402, 8), movement(2, 0), movement(0, 0)]);
         }
         let unread = Lives::default().forget(&[one, SeriesId(3)]);
-        assert_eq!(unread.len(), 2, "nobody has looked which of them have a row");
+        assert_eq!(unread.len(), 2, "the rows are not loaded yet");
         let gone = again.forget(&[one, SeriesId(3)]);
         assert_eq!((gone.len(), again.of(one)), (1, movement(0, 0)));
         driver.delete(gone).await.unwrap();

@@ -11,16 +11,16 @@ use super::choice::{self, Aim, Merge, Mode};
 use super::facts::{Facts, Next, State};
 use super::fresh::Tail;
 use super::merge::{Cutting, Merged, Source, Treatment, Unreadable, end_of_step, merge};
-use super::replace::all_leave;
+use super::replace::wait_for_readers;
 use super::replacement::{RowBuilder, RowReplacement};
 use super::snapshots::Place;
-use super::window::{self, Known, Partition, Scope, Stretch, Wall, Window};
+use super::window::{self, Known, Partition, Scope, Stretch, UnreadableRow, Window};
 use crate::driver::{Delete, Driver, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
 use crate::memtable::CHUNK_CALLS_MAX;
 use crate::{Error, ErrorKind, Result};
 
-/// A job: a stretch of a partition to look at.
+/// A job: a stretch of a partition to read and merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     pub partition: Partition,
@@ -58,12 +58,12 @@ pub struct Seen {
     pub replacements: Vec<RowReplacement>,
     /// Where to continue after the replacements.
     pub rest: Option<Stretch>,
-    /// What is left for later merges.
+    /// The rest for later merges.
     pub tail: Option<Tail>,
     /// The partition has no rows.
     pub empty: bool,
     /// Rows that could not be read.
-    pub walls: Vec<ChunkKey>,
+    pub undecodable: Vec<ChunkKey>,
     /// A row that is due could not be rewritten.
     pub undone: bool,
     /// Rows that are not wholly flushed were skipped.
@@ -120,11 +120,11 @@ pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
     let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through, values };
     let window = window::read(driver, scope, &rules.treatments, notes).await?;
     // An unreadable row may be one that replaced dead rows: then these are the only copy.
-    if window.walls.is_empty() {
+    if window.undecodable.is_empty() {
         delete(driver, &window.dead).await?;
     }
-    if window.walls.is_empty() && !window.emptied.is_empty() {
-        all_leave(&upkeep.store.snapshots).await;
+    if window.undecodable.is_empty() && !window.emptied.is_empty() {
+        wait_for_readers(&upkeep.store.snapshots).await;
         delete(driver, &window.emptied).await?;
     }
     let aim = aim(upkeep, &job, &rules);
@@ -143,7 +143,7 @@ fn nothing(job: Job) -> Seen {
         rest: None,
         tail: None,
         empty: true,
-        walls: Vec::new(),
+        undecodable: Vec::new(),
         undone: false,
         young: false,
         bytes_read: 0,
@@ -180,18 +180,21 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         young: window.young || job.young,
         bytes_read: window.bytes,
         rows_dead: window.dead.len() as u64,
-        walls: window.walls.iter().map(|wall| wall.key).collect(),
-        empty: window.rows.is_empty() && window.walls.is_empty() && window.next.is_none() && !window.young,
+        undecodable: window.undecodable.iter().map(|unread| unread.key).collect(),
+        empty: window.rows.is_empty()
+            && window.undecodable.is_empty()
+            && window.next.is_none()
+            && !window.young,
         ..nothing(job)
     };
     let builder = RowBuilder::new(job.partition, window.merge, &upkeep.store.sequence, &rules.series);
     let next = window.next;
     let mut rows = std::mem::take(&mut window.rows);
     // A replacement would also shadow an unreadable row with the same start.
-    for Wall { key, reason } in &window.walls {
+    for UnreadableRow { key, reason } in &window.undecodable {
         note(upkeep, &job.partition, key, reason);
     }
-    rows.retain(|row| !window.walls.iter().any(|wall| wall.key.start == row.facts.key.start));
+    rows.retain(|row| !window.undecodable.iter().any(|unread| unread.key.start == row.facts.key.start));
     let all: Vec<_> = rows.iter().map(|row| row.facts).collect();
     let reaches_over = |from| choice::reaches_over(&all, from, aim.ordered);
     if let Some(from) = job.stretch.looks_back().and_then(reaches_over) {
@@ -201,9 +204,10 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     let mut floor = job.stretch.floor();
     let mut due = None;
     let work = Work { upkeep, job, builder, rules, aim, cutting };
-    for part in rows.chunk_by(|a, b| !window.walls.iter().any(|wall| divides(wall.key.start, a, b))) {
+    for part in rows.chunk_by(|a, b| !window.undecodable.iter().any(|unread| divides(unread.key.start, a, b)))
+    {
         let is_last = part.last().map(|row| row.facts.key) == rows.last().map(|row| row.facts.key);
-        let behind = if is_last { Behind::Window(next) } else { Behind::Wall(floor_after(part)) };
+        let behind = if is_last { Behind::Window(next) } else { Behind::Unreadable(floor_after(part)) };
         due = due.or(work.part(part, floor, behind, &mut seen));
         floor = floor.max(floor_after(part));
     }
@@ -221,7 +225,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         };
         seen.rest = next.filter(|next| next.start <= job.end).map(on);
     }
-    // Another look finds out whether the partition is empty now.
+    // Another job finds out whether the partition is empty now.
     let emptied = !seen.replacements.is_empty() && seen.replacements.iter().all(|e| e.after.chunks == 0);
     if seen.rest.is_none() && emptied {
         seen.rest = Some(Stretch::From(Timestamp::MIN));
@@ -230,11 +234,11 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     seen
 }
 
-/// What follows some rows.
+/// The end of some rows of the window.
 #[derive(Clone, Copy)]
 enum Behind {
     /// An unreadable row; rows before it end before this time.
-    Wall(Timestamp),
+    Unreadable(Timestamp),
     /// The end of the window, and the first row behind it.
     Window(Option<Next>),
 }
@@ -255,7 +259,7 @@ impl Work<'_> {
     fn part(&self, part: &[Known], floor: Timestamp, behind: Behind, seen: &mut Seen) -> Option<Timestamp> {
         let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
         let next = match behind {
-            Behind::Wall(next) => Some(Next::at(next)),
+            Behind::Unreadable(next) => Some(Next::at(next)),
             Behind::Window(next) => next,
         };
         let Some(next) = next else {
@@ -288,8 +292,8 @@ impl Work<'_> {
                 Err(Unreadable { source, error }) => {
                     let key = rows[source].facts.key;
                     note(self.upkeep, &self.job.partition, &key, &error.to_string());
-                    self.upkeep.raise_wall((self.job.partition.key(), key.encode()));
-                    seen.walls.push(key);
+                    self.upkeep.mark_undecodable((self.job.partition.key(), key.encode()));
+                    seen.undecodable.push(key);
                     seen.rest = Some(self.job.stretch);
                 }
             }
@@ -305,8 +309,8 @@ fn first_due(facts: &[Facts], merges: &[Merge]) -> Option<Timestamp> {
 }
 
 /// Whether an unreadable row starts between two rows, or with one of them.
-fn divides(wall: Timestamp, a: &Known, b: &Known) -> bool {
-    (a.facts.key.start..=b.facts.key.start).contains(&wall)
+fn divides(unread: Timestamp, a: &Known, b: &Known) -> bool {
+    (a.facts.key.start..=b.facts.key.start).contains(&unread)
 }
 
 /// The time after all records of these rows.

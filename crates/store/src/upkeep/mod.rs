@@ -149,8 +149,8 @@ impl Upkeep {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn raise_wall(&self, place: snapshots::Place) {
-        self.notes().walls.insert(place);
+    fn mark_undecodable(&self, place: snapshots::Place) {
+        self.notes().undecodable.insert(place);
     }
 
     /// Tombstones up to this one have been applied to these rows.

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_waits_and_others_join_it_up_to_the_bound() {
+    fn callers_share_one_waiting_order_up_to_the_limit() {
         let orders = Orders::default();
         let mut first = orders.add(Order::MergeAll).unwrap();
         let running = orders.take().unwrap();

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tighter_bound_counts() {
+    fn the_stricter_limit_decides_the_pace() {
         let pace = Pace { bytes_per_second: 1_000, cpu_percent: 25 };
         let rest = |bytes, busy, elapsed| {
             let [busy, elapsed] = [busy, elapsed].map(Duration::from_millis);

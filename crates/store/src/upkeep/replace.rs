@@ -5,8 +5,9 @@
 //!     -> wait for readers that began before -> delete replaced rows
 //!     -> wait for readers that began before -> delete empty rows
 //! ```
-//! A crash before the put changes nothing; after the put the replaced rows are dead because of the new ones (`alive.rs`).
-//! Failed steps are retried with growing waits, a delete a limited number of times: the rows that it leaves are dead anyway.
+//! A crash before the put changes nothing; after the put the replaced rows are dead because of the new ones
+//! (`alive.rs`). Failed steps are retried with exponential backoff, a delete a limited number of times: rows left by it
+//! are dead anyway.
 
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ pub async fn replace(
     snapshots.wait_for_older(change).await;
     let deleted = delete(upkeep, &replaced).await;
     // A reader that saw a replaced row on an earlier page must see the row that replaces it on a later page.
-    all_leave(snapshots).await;
+    wait_for_readers(snapshots).await;
     snapshots.forget(change, &new, &replaced);
     if deleted {
         let empty: Vec<Place> = replacements.iter().flat_map(|e| e.empty.iter().cloned()).collect();
@@ -74,7 +75,7 @@ pub async fn replace(
 }
 
 /// Waits for the end of all reads that have begun.
-pub async fn all_leave(snapshots: &Snapshots) {
+pub async fn wait_for_readers(snapshots: &Snapshots) {
     snapshots.wait_for_older(snapshots.publish(&[], &[])).await;
 }
 
@@ -138,21 +139,21 @@ pub async fn delete(upkeep: &Upkeep, places: &[Place]) -> bool {
     let row =
         |(partition, clustering): &Place| Delete::row(Table::Chunks, partition.clone(), clustering.clone());
     let rows: Vec<Delete> = places.iter().map(row).collect();
-    insist_delete(upkeep, &rows).await
+    delete_with_retries(upkeep, &rows).await
 }
 
-/// Retries with growing waits, a limited number of times. `false`: given up for now; the caller must work with the rows still
-/// there, and the next look deletes them.
-pub async fn insist_delete(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
+/// Retries with exponential backoff, a limited number of times. `false`: given up for now; the caller must work with
+/// the rows still there, and the next look deletes them.
+pub async fn delete_with_retries(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
     for some in deletes.chunks(DELETES) {
-        if !insist_delete_some(upkeep, some).await {
+        if !delete_some_with_retries(upkeep, some).await {
             return false;
         }
     }
     true
 }
 
-async fn insist_delete_some(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
+async fn delete_some_with_retries(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
     let mut backoff = backoff(upkeep);
     for attempt in 1..=DELETE_ATTEMPTS {
         let Err(error) = upkeep.store.driver.delete(deletes.to_vec()).await else { return true };

@@ -26,7 +26,7 @@ impl Sequence {
         Self(AtomicU64::new(last))
     }
 
-    /// The last number given: the next process continues after it. To be put with the rows that have it.
+    /// The last assigned number: the next process continues after it. To be put with the rows that have it.
     pub fn last(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -36,7 +36,7 @@ impl Sequence {
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(next(last))).map_or(0, next)
     }
 
-    /// Above all numbers given, and above `seen`, which is higher only after merges of an older version.
+    /// Above all assigned numbers, and above `seen`, which is higher only after merges of an older version.
     pub fn merge(&self, seen: u64) -> u64 {
         self.next(seen)
     }

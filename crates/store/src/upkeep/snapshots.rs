@@ -120,7 +120,7 @@ impl Snapshots {
         self.mark(new, |mark| mark.born = Birth::Announced);
     }
 
-    /// They were not put, or were deleted.
+    /// Removes the marks of rows that were not put, or were deleted.
     pub fn withdraw(&self, new: &[Place]) {
         self.unmark(new, |_| None);
     }
@@ -155,7 +155,7 @@ impl Snapshots {
     /// Removes the marks of a change: no older snapshot is open, and the replaced rows are deleted.
     pub fn forget(&self, change: u64, new: &[Place], replaced: &[Place]) {
         self.unmark(new, |mark| match mark.born {
-            // A later change may have doomed it since.
+            // A later change may have replaced it in the meantime.
             Birth::At(at) if at <= change => Some(Mark { born: Birth::Known, ..mark }),
             _ => Some(mark),
         });
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_snapshot_sees_what_was_there_when_it_began() {
+    async fn a_snapshot_sees_the_rows_that_existed_when_it_began() {
         let snapshots = Arc::new(Snapshots::default());
         let before = snapshots.open();
         snapshots.announce(&[place(2)]);

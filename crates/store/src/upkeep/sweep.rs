@@ -1,4 +1,4 @@
-//! Finds the partitions that rules and deletions have work for.
+//! Finds the partitions to which rules or deletions must be applied.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::time::Instant;
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::Upkeep;
-use super::batch::{Tended, batch};
+use super::batch::{JobResults, batch};
 use super::choice::Mode;
 use super::forget::holds_rows;
 use super::look::Job;
 use super::merge::Treatment;
 use super::pace::Pace;
-use super::replace::{all_leave, insist_delete};
+use super::replace::{delete_with_retries, wait_for_readers};
 use super::tombstones::Tombstone;
 use super::window::{Partition, Stretch};
 use crate::index::{self, Index};
@@ -93,7 +93,7 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Applies deletions whose generations are all flushed, and removes those that no row has records of any more. Others are
+/// Applies deletions whose generations are all flushed, and removes deletions without remaining records. Others are
 /// added to `tried` and skipped until the next sweep: their records cannot be read, and a retry would not help.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
     let flushed = upkeep.store.progress.borrow().flushed;
@@ -107,21 +107,21 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
     let from = |(kind, id): Place| Job::all(Partition { kind, id }, Mode::Tiered);
     let places: BTreeSet<Place> = meant.iter().flatten().copied().collect();
     let mut jobs: VecDeque<Job> = places.into_iter().map(from).collect();
-    let mut tended = Tended::default();
+    let mut results = JobResults::default();
     while !jobs.is_empty() {
-        let (begun, before) = (Instant::now(), tended.report);
-        batch(upkeep, &mut jobs, 1, &mut tended).await;
+        let (begun, before) = (Instant::now(), results.report);
+        batch(upkeep, &mut jobs, 1, &mut results).await;
         if let Some(pace) = pace {
-            let after = tended.report;
+            let after = results.report;
             let bytes = after.bytes_read + after.bytes_written - before.bytes_read - before.bytes_written;
             tokio::time::sleep(pace.rest(bytes, after.busy - before.busy, begun.elapsed())).await;
         }
     }
-    if tended.failure.is_some() {
+    if results.failure.is_some() {
         return;
     }
     for (tombstone, meant) in tombstones.into_iter().zip(meant) {
-        if is_needed(upkeep, &tombstone, &meant, &tended).await {
+        if is_needed(upkeep, &tombstone, &meant, &results).await {
             tried.insert(tombstone.id);
         } else {
             remove(upkeep, &tombstone).await;
@@ -130,11 +130,16 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
 }
 
 /// Whether it may still mask records: in an unreadable row, or of an unknown series. Either may be readable again later.
-async fn is_needed(upkeep: &Upkeep, tombstone: &Tombstone, meant: &BTreeSet<Place>, tended: &Tended) -> bool {
+async fn is_needed(
+    upkeep: &Upkeep,
+    tombstone: &Tombstone,
+    meant: &BTreeSet<Place>,
+    results: &JobResults,
+) -> bool {
     let walled = |(partition, range): (&Partition, &TimeRange)| {
         meant.contains(&(partition.kind, partition.id)) && range.overlaps(&tombstone.range)
     };
-    if tended.walled.iter().any(walled) {
+    if results.walled.iter().any(walled) {
         return true;
     }
     for (kind, id) in upkeep.store.unreadable.nameless() {
@@ -147,8 +152,8 @@ async fn is_needed(upkeep: &Upkeep, tombstone: &Tombstone, meant: &BTreeSet<Plac
 
 /// No row has records that it masks. Readers that began before may still have seen one.
 async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
-    all_leave(&upkeep.store.snapshots).await;
-    if !insist_delete(upkeep, &[tombstone.delete()]).await {
+    wait_for_readers(&upkeep.store.snapshots).await;
+    if !delete_with_retries(upkeep, &[tombstone.delete()]).await {
         return;
     }
     let mut tombstones = upkeep.store.tombstones.write();

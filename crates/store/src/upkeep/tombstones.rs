@@ -99,7 +99,7 @@ impl Tombstones {
     /// `Limit` when a deletion by these matchers exceeds a limit until others are done.
     pub fn check_room(&self, matchers: &[Matcher]) -> Result<()> {
         let limit = |what: String| {
-            let message = format!("limit of {what} that are not done yet is reached");
+            let message = format!("limit of {what} in progress is reached");
             Err(Error::new(ErrorKind::Limit, message))
         };
         if self.len() >= TOMBSTONES_MAX {
@@ -270,7 +270,7 @@ mod tests {
             assert!(room.as_ref().is_err_and(|error| error.contains(of)), "{room:?}");
         };
         let fits = |all: &Tombstones, op, value: &str| {
-            all.check_room(&tombstone(1, op, value).matchers).expect("there is room");
+            all.check_room(&tombstone(1, op, value).matchers).expect("below the limit");
         };
         let mut all = Tombstones::default();
         for id in 1..=PATTERNS_MAX as u64 {

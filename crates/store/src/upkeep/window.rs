@@ -43,7 +43,7 @@ impl Partition {
     }
 }
 
-/// Which rows to read.
+/// Selects the rows to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// Rows that start here or later; no earlier row reaches in.
@@ -96,7 +96,7 @@ pub struct Known {
 
 /// A row that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wall {
+pub struct UnreadableRow {
     pub key: ChunkKey,
     pub reason: Box<str>,
 }
@@ -110,7 +110,7 @@ pub struct Window {
     /// Rows without records that replaced others: without them the dead would be alive again.
     pub emptied: Vec<Place>,
     /// Unreadable rows, and the reasons. They are not touched, and nothing is merged across them.
-    pub walls: Vec<Wall>,
+    pub undecodable: Vec<UnreadableRow>,
     /// The first row after the window; `None` at the end of the partition.
     pub next: Option<Next>,
     /// Bytes of rows read.
@@ -125,18 +125,18 @@ pub struct Window {
 #[derive(Debug, Default)]
 pub struct Notes {
     /// Rows whose records could not be decoded.
-    pub walls: HashSet<Place>,
+    pub undecodable: HashSet<Place>,
     /// The last deletion that was applied to rows written since the start.
     pub applied: HashMap<Place, u64>,
 }
 
 impl Notes {
     fn of(&self, place: &Place) -> (u64, bool) {
-        (self.applied.get(place).copied().unwrap_or(0), self.walls.contains(place))
+        (self.applied.get(place).copied().unwrap_or(0), self.undecodable.contains(place))
     }
 }
 
-/// What a window covers.
+/// The range and the limits of a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     pub partition: Partition,
@@ -188,7 +188,7 @@ pub async fn read(
         let (Split { replacement, overhang, chunk }, row) = match split {
             Ok(split) => split,
             Err(error) => {
-                window.walls.push(Wall { key, reason: error.to_string().into() });
+                window.undecodable.push(UnreadableRow { key, reason: error.to_string().into() });
                 continue;
             }
         };
@@ -197,9 +197,9 @@ pub async fn read(
         let place = (row.partition, row.clustering);
         torn_before = torn_before.max(replacement.map_or(Timestamp::MIN, |r| r.starts.end));
         window.merge = window.merge.max(replacement.map_or(0, |r| r.merge));
-        let (applied, is_wall) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
+        let (applied, is_undecodable) = notes.lock().unwrap_or_else(PoisonError::into_inner).of(&place);
         let opened = Chunk::open(&chunk).map_err(|error| Box::from(error.to_string()));
-        let opened = if is_wall { Err("its records cannot be decoded".into()) } else { opened };
+        let opened = if is_undecodable { Err("its records cannot be decoded".into()) } else { opened };
         let known = opened.map(|chunk| facts(key, (replacement, overhang), chunk.header(), members, applied));
         let facts = known.as_ref().ok().copied();
         // Where a merge would have to end before it starts (`choice.rs`).
@@ -218,7 +218,7 @@ pub async fn read(
             Ok(_) if is_passed => What::Passed,
             Ok(facts) => What::Known(Known { facts, source: Source { key, overhang, chunk } }),
             Err(_) if chunk.is_empty() => What::Emptied,
-            Err(reason) => What::Wall(Wall { key, reason }),
+            Err(reason) => What::Unreadable(UnreadableRow { key, reason }),
         };
         found.push(Found { place, key, replacement, what });
     }
@@ -247,7 +247,7 @@ enum What {
     /// Has no chunk.
     Emptied,
     /// Cannot be read.
-    Wall(Wall),
+    Unreadable(UnreadableRow),
 }
 
 fn sort_out(found: Vec<Found>, window: &mut Window) {
@@ -259,7 +259,7 @@ fn sort_out(found: Vec<Found>, window: &mut Window) {
             What::Known(known) => window.rows.push(known),
             What::Passed => {}
             What::Emptied => window.emptied.push(found.place),
-            What::Wall(wall) => window.walls.push(wall),
+            What::Unreadable(row) => window.undecodable.push(row),
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn put(out: &mut Vec<u8>, front: &Mark, marks: &[Mark], log: u32, mor
     put_bits(out, &states, log);
 }
 
-/// Reads what [`put`] wrote for a column of `tokens` tokens; the front is the first mark.
+/// Reads the marks that [`put`] wrote for a column of `tokens` tokens; the front is the first mark.
 pub(super) fn take(
     reader: &mut Reader<'_>,
     front: Mark,

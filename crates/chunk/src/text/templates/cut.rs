@@ -32,8 +32,8 @@ pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     true
 }
 
-/// Slots are all words between spaces, without surrounding punctuation. Only the first word without a digit is fixed, as it
-/// says what the text is about. For texts with so many names that hardly two share their words.
+/// Slots are all words between spaces, without surrounding punctuation. Only the first word without a digit is fixed,
+/// as it indicates the subject of the text. For texts with many different names, few of which share their words.
 pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let (mut at, mut fixed) = (0, false);
@@ -62,7 +62,7 @@ fn is_core(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"/_-$".contains(byte)
 }
 
-/// `2026-11-22`, `03:17:29,005`: so many digits that each number gets a slot.
+/// `2026-11-22`, `03:17:29,005`: with this many digits, each number gets a slot.
 fn is_time(word: &[u8]) -> bool {
     word.len() >= TIME_BYTES_MIN && word.iter().all(|byte| byte.is_ascii_digit() || b":-.,".contains(byte))
 }

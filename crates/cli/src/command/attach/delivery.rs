@@ -24,10 +24,9 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     let bytes = fs::read(jar).map_err(failed)?;
     let name = format!("tachograph-agent-{:016x}.jar", xxh3_64(&bytes));
     let copy = process.tmp().map_err(failure)?.join(&name);
-    let trusted = [0, process.uid, us()];
-    let wrong = |what: String| {
-        Err(Failure::new(format!("{} is there, and {what}", copy.display())).hint("take it away"))
-    };
+    let trusted = [0, process.uid, own_uid()];
+    let wrong =
+        |what: String| Err(Failure::new(format!("{} exists, and {what}", copy.display())).hint("remove it"));
     match fs::symlink_metadata(&copy) {
         // The owner of the file may change it.
         Ok(file) if !trusted.contains(&file.uid()) => {
@@ -41,11 +40,11 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     Ok(format!("/tmp/{name}"))
 }
 
-fn us() -> u32 {
+fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A settings file in the /tmp of a process. Removed when dropped: the agent has read it once it is loaded.
+/// A settings file in the /tmp of a process. Removed when dropped: a loaded agent has read it.
 pub(super) struct SettingsFile {
     path: PathBuf,
     seen: String,
@@ -73,8 +72,8 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
     let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
-        // Without it the file is ours. A group of its user that we are not in gets nothing by it.
-        Err(error) if process.uid != us() => Err(error),
+        // Without this the file belongs to this process's user. A group that this process is not in gets no access.
+        Err(error) if process.uid != own_uid() => Err(error),
         _ => Ok(()),
     };
     write(&path, text.as_bytes(), give).map_err(|error| cannot_write(&path, &error))?;
@@ -85,7 +84,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
-/// A copy of ours for all users: programs of several may read it. Under its name it is whole.
+/// A copy that all users may read, for the programs of several users. It gets its name only when it is complete.
 fn write_copy(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let aside = path.with_extension(format!("{}.new", std::process::id()));
     // Independent of the umask.
@@ -93,7 +92,7 @@ fn write_copy(path: &Path, bytes: &[u8]) -> io::Result<()> {
     or_remove(&aside, fs::rename(&aside, path))
 }
 
-/// A new file of ours, which `give` opens to others. Where one of both fails there is none.
+/// A new file of this process's user, which `give` opens to others. If either step fails, no file is left.
 fn write(path: &Path, bytes: &[u8], give: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     or_remove(path, give(&file).and_then(|()| file.write_all(bytes)))
@@ -106,7 +105,7 @@ fn or_remove(path: &Path, ended: io::Result<()>) -> io::Result<()> {
     ended
 }
 
-/// The path, if any JVM understands it: `=` ends that of a jar, and other letters depend on its language.
+/// The path, if every JVM can parse it: `=` ends the path of a jar, and non-ASCII letters depend on the JVM's language.
 fn plain(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| text.is_ascii() && !text.contains('=') && text.len() <= PATH_BYTES_MAX)
 }
@@ -116,7 +115,8 @@ fn is_seen(path: &Path, process: &Process) -> bool {
     is_same_file(path, &process.seen(path))
 }
 
-/// Whether the file, and all folders above it, are open to the user of the process; false also where only its group helps.
+/// Whether the user of the process may read the file and enter all directories above it; false also if only its group
+/// may.
 fn may_read(path: &Path, process: &Process) -> bool {
     let is_open = |path: &Path, bit: u32| {
         let Ok(file) = fs::metadata(path) else { return false };
@@ -134,7 +134,7 @@ mod tests {
         Process::find(std::process::id()).expect("it is there")
     }
 
-    /// A directory that other users may look into.
+    /// A directory that other users may enter.
     fn for_all() -> tempfile::TempDir {
         let directory = tempfile::tempdir_in("/tmp").unwrap();
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
@@ -153,17 +153,17 @@ mod tests {
             ("größe.jar", 0o644, this(), true),
         ] {
             let path = directory.path().join(name);
-            // Of its own in each run: the copy is named after it.
+            // Different in each run: the name of the copy depends on it.
             fs::write(&path, format!("{name} {mode} {}", path.display())).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let seen = jar(&path, &process).unwrap();
             assert_eq!(seen != path.display().to_string(), is_copied, "{seen}");
             if is_copied {
                 assert_eq!(fs::read(&seen).unwrap(), fs::read(&path).unwrap());
-                assert_eq!(jar(&path, &process).unwrap(), seen, "the copy serves again");
+                assert_eq!(jar(&path, &process).unwrap(), seen, "the copy is reused");
                 fs::write(&seen, "something else").unwrap();
                 let said = jar(&path, &process).unwrap_err().to_string();
-                assert!(said.contains(&format!("{seen} is there, and is not this agent")), "{said}");
+                assert!(said.contains(&format!("{seen} exists, and is not this agent")), "{said}");
                 fs::remove_file(&seen).unwrap();
             }
         }
@@ -184,7 +184,7 @@ mod tests {
         if std::os::unix::fs::chown(&seen, Some(user(1).uid), None).is_ok() {
             assert_eq!(jar(&path, &user(1)).unwrap(), seen);
             let said = jar(&path, &user(2)).unwrap_err().to_string();
-            let expect = format!("{seen} is there, and belongs to user {}\nhint: take it away", user(1).uid);
+            let expect = format!("{seen} exists, and belongs to user {}\nhint: remove it", user(1).uid);
             assert!(said.contains(&expect), "{said}");
         }
         fs::remove_file(&seen).unwrap();

@@ -29,13 +29,13 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if !bytes.windows(ENTRY_POINT.len()).any(|window| window == ENTRY_POINT) {
         return Err(Failure::usage(format!("{} is not the Java agent", jar.display())).hint(BUILD));
     }
-    // Not for a link's own name: the program finds it by this path as long as it runs.
+    // Links are resolved: the program reads the jar by this path as long as it runs.
     jar.canonicalize().map_err(cannot_read)
 }
 
 const BUILD: &str = "`make build` leaves it in agent/java/target; name it with --jar or TACHO_AGENT_JAR";
 
-/// Beside the binary, in the checkout from which that was built, and in the one that is the current directory.
+/// Next to the binary, in the checkout of the binary's build, and in the checkout in the current directory.
 fn places(binary: Option<&Path>) -> Vec<PathBuf> {
     let folder = binary.and_then(Path::parent);
     let beside = folder.map(|folder| folder.join(NAME));

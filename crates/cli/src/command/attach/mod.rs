@@ -1,4 +1,4 @@
-//! `tacho attach`: the Java agent into a program that runs, or which ones there are.
+//! `tacho attach`: loads the Java agent into a running JVM, or lists the running JVMs.
 
 mod delivery;
 mod jar;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 use delivery::SettingsFile;
 
-/// How long the agent's thread may take to show, once the JVM says that the agent is loaded.
+/// Time limit for the agent's thread to appear after the JVM has reported the agent as loaded.
 const START_TIME_MAX: Duration = Duration::from_secs(5);
 /// Characters of a command that a table shows.
 const COMMAND_CHARS_MAX: usize = 100;
@@ -27,7 +27,7 @@ const COMMAND_CHARS_MAX: usize = 100;
 /// agent are described in agent/java/README.md; TACHO_* variables in the program's environment override them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  tacho attach                                          # which Java programs are there
+  tacho attach                                          # list the running Java programs
   tacho attach 4711
   tacho attach 4711 service=shop 'include=com.shop..*'
   tacho attach 4711 --config agent.toml server=10.0.0.5:7071
@@ -42,7 +42,7 @@ pub struct Attach {
     /// File with settings of the agent
     #[arg(long, value_name = "FILE", requires = "pid")]
     config: Option<PathBuf>,
-    /// The agent [default: tachograph-agent.jar beside tacho, or what `make build` has built]
+    /// The agent [default: tachograph-agent.jar next to tacho, or as built by `make build`]
     #[arg(long, env = "TACHO_AGENT_JAR", value_name = "JAR")]
     jar: Option<PathBuf>,
     /// Print as JSON
@@ -104,7 +104,7 @@ impl Attach {
             let jvms: Vec<Value> = found.iter().map(listed_json).collect();
             ask::print_json(&json!({ "jvms": jvms }));
         } else if found.is_empty() {
-            eprintln!("no Java program runs here");
+            eprintln!("no running Java program found");
         } else {
             print!("{}", table(&found));
         }
@@ -136,7 +136,7 @@ fn failure(fault: Fault) -> Failure {
     }
 }
 
-/// How it stands to the agent.
+/// Whether the agent can be loaded into it.
 fn state(jvm: &Jvm) -> &'static str {
     jvm.obstacle().map_or("can be attached to", |fault| fault.brief())
 }
@@ -164,7 +164,7 @@ fn table(found: &[Result<Jvm, Fault>]) -> Table<5> {
     table
 }
 
-/// What is known of a process that is listed but cannot be attached to: number, user, name.
+/// Known facts of a process that is listed but cannot be attached to: number, user, name.
 fn who(fault: &Fault) -> (u32, Option<u32>, &str) {
     match fault {
         Fault::Foreign { pid, name, uid } => (*pid, Some(*uid), name),
@@ -220,7 +220,7 @@ mod tests {
             \x20 8              OpenJ9          java\n";
         assert_eq!(table(&[Err(foreign), Err(j9)]).to_string(), expect);
         let json = listed_json(&Err(Fault::Closed { pid: 9, name: "java".into() }));
-        let expect = json!({ "pid": 9, "user": null, "java": null, "state": "closed to this user", "program": "java" });
+        let expect = json!({ "pid": 9, "user": null, "java": null, "state": "not accessible to this user", "program": "java" });
         assert_eq!(json, expect);
     }
 }

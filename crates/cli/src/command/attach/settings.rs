@@ -45,7 +45,7 @@ fn keys() -> Vec<String> {
     AGENT_SETTINGS.match_indices("Type.").filter_map(key).collect()
 }
 
-/// Those of the file, and over them those of the command line.
+/// Settings of the file, overridden by those of the command line.
 pub(super) fn gather(file: Option<&Path>, given: &[(String, String)]) -> Result<Settings, Failure> {
     let mut settings = match file {
         Some(path) => {
@@ -60,7 +60,7 @@ pub(super) fn gather(file: Option<&Path>, given: &[(String, String)]) -> Result<
     Ok(settings)
 }
 
-/// Of a file's text, which is TOML.
+/// Settings of a file's text, which is TOML.
 fn parse(text: &str) -> Result<Settings, String> {
     // The agent ignores it, too.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Result<Settings, String> {
     table.into_iter().map(pair).collect()
 }
 
-/// As the agent reads it: the parts of a list with commas between.
+/// The form that the agent reads: lists are separated by commas.
 fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
@@ -87,7 +87,7 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// A file that the agent reads; empty where nothing is set.
+/// A file that the agent reads; empty without settings.
 pub(super) fn to_toml(settings: &Settings) -> String {
     settings.iter().map(|(key, value)| format!("{key} = {}\n", quoted(value))).collect()
 }
@@ -105,12 +105,13 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The variable of the environment that wins over a setting.
+/// The environment variable that overrides a setting.
 fn variable(key: &str) -> String {
     format!("TACHO_{}", key.to_ascii_uppercase())
 }
 
-/// Settings in whose place the environment of the program has others, one line each. `look_up`: a variable in there.
+/// Settings overridden by the environment of the program, one line each. `look_up`: reads a variable of that
+/// environment.
 pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let line = |(key, value): (&String, &String)| {
         let name = variable(key);
@@ -121,7 +122,7 @@ pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<St
     settings.iter().filter_map(line).collect()
 }
 
-/// A line where the agent looks for the server on a machine that is not this one.
+/// A warning if the agent's default address of the server is not on this machine.
 pub(super) fn unreachable(settings: &Settings, process: &Process) -> Option<String> {
     let is_told = settings.contains_key(SERVER) || process.variable(&variable(SERVER)).is_some();
     let line = "the program has its own network namespace, where 127.0.0.1:7071 is not this machine: give server=HOST:PORT";

@@ -12,9 +12,9 @@ use crate::failure::Failure;
 /// Where a program's stdout goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// It says where it listens: [`Child::address`] reads it.
+    /// It contains the listen address: [`Child::address`] reads it.
     Addresses,
-    /// It goes where stderr goes.
+    /// It goes to the same place as stderr.
     Log,
 }
 
@@ -24,12 +24,12 @@ pub struct Child {
     /// Read only to get an address; a full pipe would block the program.
     stdout: Option<Lines<BufReader<ChildStdout>>>,
     log: PathBuf,
-    /// The line in which a recorder says where it listens, once it has been read.
+    /// The line with the listen addresses of a recorder, once it has been read.
     listening: Option<String>,
 }
 
 impl Child {
-    /// Starts `program`; what it says on stderr goes into the file `log`.
+    /// Starts `program`; its stderr goes into the file `log`.
     pub fn start<S: AsRef<std::ffi::OsStr>>(
         name: &'static str,
         program: &Path,
@@ -70,7 +70,7 @@ impl Child {
         let line = self.listening.as_deref().unwrap_or_default();
         let pair = line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
         pair.map(str::to_owned)
-            .ok_or_else(|| Failure::new(format!("the {} does not say its {key} address", self.name)))
+            .ok_or_else(|| Failure::new(format!("the {} does not print its {key} address", self.name)))
     }
 
     /// Fails when the program has ended by itself.
@@ -96,10 +96,10 @@ impl Child {
         format!("its log is {}", self.log.display())
     }
 
-    /// SIGTERM, and SIGKILL when that has not helped for ten seconds.
+    /// SIGTERM, and SIGKILL if it still runs after ten seconds.
     pub async fn stop(&mut self) {
         if let Some(id) = self.process.id() {
-            // A failure here means that it is gone already, or that the kill below is needed.
+            // A failure means that it has ended already, or that the kill below is needed.
             let _ = Command::new("kill").args(["-TERM", &id.to_string()]).status().await;
         }
         if tokio::time::timeout(Duration::from_secs(10), self.process.wait()).await.is_err() {

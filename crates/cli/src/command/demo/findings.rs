@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::command::{graph, load};
 use crate::failure::Failure;
 
-/// Operations of which the demo shows whom they call.
+/// Operations whose callees the demo shows.
 const GRAPH_NODES: usize = 12;
 /// A record type of the application's own: `examples/bulletin-board/java/.../BoardEvents.java`.
 const EVENT: &str = "board_ad_posted";
@@ -24,13 +24,13 @@ pub struct Findings {
     status: Value,
     /// Records of [`EVENT`], which the application declares itself.
     events: u64,
-    /// Executions and their bytes as they came over the wire; executions that the agent gave up.
+    /// Executions and their bytes on the wire; executions dropped by the agent.
     received: f64,
     wire_bytes: f64,
     dropped: f64,
 }
 
-/// Waits until the agent has sent everything, has the server write its chunks, and asks.
+/// Waits until the agent has sent everything, makes the server flush its chunks, and queries it.
 pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failure> {
     let client = Client::new(http);
     let received = settle(&client).await?;
@@ -52,7 +52,7 @@ pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failur
     })
 }
 
-/// Executions received, once the number has stood still for a second.
+/// Executions received, once the number has not changed for a second.
 async fn settle(client: &Client) -> Result<f64, Failure> {
     let mut before = -1.0;
     for _ in 0..30 {

@@ -1,5 +1,5 @@
-//! `tacho demo`: the whole path on one machine. A recorder, a real application watched by the agent, load, and what
-//! was found.
+//! `tacho demo`: the whole path on one machine. A recorder, an application with the agent, load, and the recorded
+//! results.
 
 mod child;
 mod findings;
@@ -14,15 +14,15 @@ use crate::failure::Failure;
 use crate::signal;
 use child::{Child, Output};
 
-/// Record an example application under load for half a minute, and show the results
+/// Record an example application under load for half a minute and show the results
 ///
 /// Starts a recorder on a fresh data directory and the bulletin board with the Java agent, puts it under load, prints
-/// what was recorded, and stays up so that you can look at the page. Ctrl-C ends all of it.
+/// the results, and keeps running so that you can look at the page. Ctrl-C ends everything.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho demo
   tacho demo --duration 10s --exit
-  tacho demo --data ./history     # keep what was recorded")]
+  tacho demo --data ./history     # keep the records")]
 pub struct Demo {
     /// The Java agent
     #[arg(long, value_name = "JAR", default_value = "agent/java/target/tachograph-agent.jar")]
@@ -43,15 +43,15 @@ pub struct Demo {
     /// Connections of the load
     #[arg(long, short, default_value_t = 8, value_name = "N")]
     connections: usize,
-    /// End after printing instead of staying up
+    /// End after printing the results
     #[arg(long)]
     exit: bool,
-    /// Print what was found as JSON
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What readers of a bulletin board do: look through it, read, search, and now and then write.
+/// The requests of a bulletin board's users: lists, single ads, searches, and a few new ads.
 const MIX: &str = "50 GET /ads?page={1..40}
 30 GET /ads/{1..1000}
 10 GET /search?word=bicycle
@@ -64,12 +64,10 @@ impl Demo {
     pub fn run(self) -> Result<(), Failure> {
         for (what, jar, goal) in [("agent", &self.agent, "agent"), ("application", &self.app, "example")] {
             if !jar.is_file() {
-                return Err(Failure::usage(format!("there is no {what} at {}", jar.display())).hint(
-                    format!(
-                        "`make demo` builds it; or name it with --{}",
-                        if goal == "agent" { goal } else { "app" }
-                    ),
-                ));
+                return Err(Failure::usage(format!("no {what} at {}", jar.display())).hint(format!(
+                    "`make demo` builds it; or name it with --{}",
+                    if goal == "agent" { goal } else { "app" }
+                )));
             }
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
@@ -125,7 +123,7 @@ impl Demo {
     }
 }
 
-/// Where the demo's files lie; a temporary place is removed at the end.
+/// The directory of the demo's files; a temporary one is removed at the end.
 struct Place {
     dir: PathBuf,
     temporary: bool,
@@ -151,7 +149,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.temporary {
-            // Nothing depends on it; what cannot be removed stays in the system's temporary place.
+            // Nothing depends on it; files that cannot be removed stay in the system's temporary directory.
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }
@@ -195,7 +193,7 @@ async fn start_app(demo: &Demo, place: &Place, records: &str) -> Result<App, Fai
     Ok(App { child, target: format!("127.0.0.1:{port}") })
 }
 
-/// `wanted` when nobody has it, else one that is free now.
+/// `wanted` if no other process uses it, else a free one.
 fn free_port(wanted: u16) -> u16 {
     let bind = |port| std::net::TcpListener::bind(("127.0.0.1", port)).and_then(|l| l.local_addr());
     bind(wanted).or_else(|_| bind(0)).map_or(wanted, |address| address.port())

@@ -15,18 +15,18 @@ pub trait Blocks {
     fn mark(&self) -> Option<Mark>;
 
     /// Resumes at a mark of an earlier run; false when the file has changed since.
-    fn go_to(&mut self, mark: &Mark) -> Result<bool, Failure>;
+    fn seek_to(&mut self, mark: &Mark) -> Result<bool, Failure>;
 
     /// Bytes of the uncompressed file that were returned, or rows.
     fn offset(&self) -> u64;
 
-    /// What is missing from the file, known once all blocks are read.
+    /// Records missing in the file; known once all blocks are read.
     fn lacks(&self) -> Option<String> {
         None
     }
 }
 
-/// A block, and the bytes of its rows (or what identifies them).
+/// A block, and the bytes of its rows (or values that identify them).
 pub struct Part {
     pub block: Block,
     pub text: Vec<u8>,
@@ -72,10 +72,10 @@ impl Blocks for Lines {
         self.rows.stand_alone().then_some(Mark::Row { offset, rows: self.before, check })
     }
 
-    fn go_to(&mut self, mark: &Mark) -> Result<bool, Failure> {
+    fn seek_to(&mut self, mark: &Mark) -> Result<bool, Failure> {
         let Mark::Row { offset, rows, check } = *mark else { return Ok(false) };
         self.before = rows;
-        self.source.go_to(offset)?;
+        self.source.seek_to(offset)?;
         Ok(self.source.offset == offset && self.source.check() == check)
     }
 

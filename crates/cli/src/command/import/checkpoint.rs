@@ -1,8 +1,9 @@
 //! A checkpoint: the position in the files from which an import resumes without reading the part before it again, with everything
 //! counted and detected up to there.
 //!
-//! The state (`state.rs`) is small and says what the store has. A checkpoint grows with the number of series, is written less
-//! often, and is never ahead of the state. Without a checkpoint the files are read again from the beginning.
+//! The state (`state.rs`) is small and names the pieces in the store. A checkpoint grows with the number of series, is
+//! written less often, and is never ahead of the state. Without a checkpoint the files are read again from the
+//! beginning.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ pub struct Start {
     /// Index of the file, from 0.
     pub file: usize,
     pub mark: Mark,
-    /// What the files before this one determined.
+    /// Settings that were detected in the files before this one.
     pub learned: Learned,
     /// The file of broken rows, and its length.
     pub rejects: Option<(PathBuf, u64)>,
@@ -84,7 +85,7 @@ impl Checkpoint {
 }
 
 impl Start {
-    /// Whether the broken rows before the checkpoint are in the file that is wanted now.
+    /// Whether the broken rows before the checkpoint are in the requested rejects file.
     fn has_rejects(&self, wanted: Option<&Path>) -> bool {
         match (wanted, &self.rejects) {
             (None, _) => true,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tacho_ingest::time_text::{TimeFormat, Unit};
 use tacho_model::{Batch, Timestamp};
 
-/// 1990-01-01T00:00:00Z: imported measurements are hardly older, and users who import older ones know it.
+/// 1990-01-01T00:00:00Z: imported measurements are rarely older, and users with older ones recognise the warning.
 const EARLY_END: Timestamp = 631_152_000_000_000_000;
 
 /// The unit in which numeric times were read.
@@ -40,7 +40,7 @@ impl Counted {
     }
 
     /// `, which is 1700000000 read as ns`.
-    fn said(self, at: Timestamp) -> String {
+    fn describe(self, at: Timestamp) -> String {
         let Some(ns) = self.ns else { return String::new() };
         let name = match ns {
             1 => "ns",
@@ -75,7 +75,7 @@ impl Early {
     pub fn doubt(&self, counted: Counted) -> Option<String> {
         let at = self.first.filter(|_| !self.late)?;
         let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());
-        let (said, remedy) = (counted.said(at), counted.remedy);
+        let (said, remedy) = (counted.describe(at), counted.remedy);
         Some(format!(
             "all its times are before 1990: the first is {moment}{said}; {remedy} says what numbers count"
         ))

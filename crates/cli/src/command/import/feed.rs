@@ -110,7 +110,7 @@ impl Feed {
             let Opened { mut blocks, description, doubts, counted } =
                 self.formats.open(file, &self.read, &mut learned)?;
             match start.filter(|start| start.file == number) {
-                Some(start) if !blocks.go_to(&start.mark)? => return Err(other_files()),
+                Some(start) if !blocks.seek_to(&start.mark)? => return Err(other_files()),
                 Some(_) => {}
                 None => findings.file(file, description, doubts),
             }
@@ -170,7 +170,7 @@ impl Feed {
 }
 
 pub fn other_files() -> Failure {
-    Failure::new("the files are not those that this import began with")
+    Failure::new("the files differ from those at the start of this import")
         .hint("--again starts from the beginning: samples are still stored once, entries twice")
 }
 
@@ -181,7 +181,7 @@ struct Rejects<'a> {
 }
 
 impl<'a> Rejects<'a> {
-    /// Keeps what an earlier run wrote and appends to it.
+    /// Appends to the file of an earlier run.
     fn open(path: Option<&'a Path>, bytes: u64) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self { to: None, bytes: 0 }) };
         let failed = |e: std::io::Error| cannot_write(path, &e);

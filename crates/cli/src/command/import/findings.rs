@@ -20,7 +20,7 @@ const COLUMNS_NAMED_MAX: usize = 20;
 /// Doubts that are reported.
 const DOUBTS_NAMED_MAX: usize = 5;
 
-/// What was found in the files.
+/// Findings about the files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// For each way of reading: the first file and the number of files.
@@ -101,7 +101,7 @@ impl Findings {
         self.named.extend(named);
     }
 
-    /// Prints to stderr what was not imported.
+    /// Reports the records that were not imported to stderr.
     pub fn print(&self, rejects: Option<&Path>) {
         for broken in &self.named {
             eprintln!("broken: {broken}");
@@ -136,7 +136,7 @@ impl Findings {
         }
         if self.exemplars > 0 {
             let are = if self.exemplars == 1 { "exemplar is" } else { "exemplars are" };
-            eprintln!("{} {are} left out", units::count(self.exemplars));
+            eprintln!("{} {are} skipped", units::count(self.exemplars));
         }
     }
 
@@ -144,11 +144,11 @@ impl Findings {
     fn print_texts(&self) {
         for (column, texts) in self.texts_left_out.iter().take(COLUMNS_NAMED_MAX) {
             let (texts, is) = (units::count(*texts), if *texts == 1 { "text is" } else { "texts are" });
-            eprintln!("left out: column {column:?} holds no numbers: its {texts} {is} left out");
+            eprintln!("column {column:?} holds no numbers: its {texts} {is} skipped");
         }
         let more = self.texts_left_out.len().saturating_sub(COLUMNS_NAMED_MAX);
         if more > 0 {
-            eprintln!("left out: texts of {} more columns", units::count(more as u64));
+            eprintln!("texts of {} more columns are skipped", units::count(more as u64));
         }
         if !self.texts_left_out.is_empty() {
             eprintln!("hint: --text makes entries of texts; --value-column names the column that has them");

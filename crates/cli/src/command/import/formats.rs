@@ -25,7 +25,7 @@ use crate::failure::Failure;
 /// A format of files. One more is one line here and one in [`Formats::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Comma-separated values, whatever the separator
+    /// Comma-separated values, also with other separators
     Csv,
     /// Objects, one a line: as VictoriaMetrics exports them, or {"__name__", "time", "value", labels}
     Jsonl,
@@ -47,7 +47,7 @@ pub struct Formats {
     pub now: Timestamp,
 }
 
-/// What the files of an import determine for the files after them.
+/// Settings that the files of an import determine for later files.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Learned {
     /// The decimal separator and the thousands separator.

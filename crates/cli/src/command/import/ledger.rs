@@ -1,4 +1,4 @@
-//! The ledger of an import: what was sent per series, compared with the store at the end.
+//! The ledger of an import: counts and checksums of the records sent per series, compared with the store at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -95,7 +95,7 @@ pub struct Import {
     reading: Reading,
 }
 
-/// How files are to be read. Also what `tacho tune` takes.
+/// Options for reading files, shared with `tacho tune`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reading {
     /// CSV: delimiter, one character or tab

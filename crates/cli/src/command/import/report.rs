@@ -1,4 +1,4 @@
-//! The outcome of an import: what was sent, whether the store has it, and the exit code.
+//! The outcome of an import: the number of records sent, the result of the verification, and the exit code.
 
 use serde_json::{Value, json};
 use tacho_api::tally::Tally;
@@ -14,7 +14,7 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     if refused.records > 0 {
         let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
         return Err(Failure::partly(message).hint(
-            "`tacho cardinality` shows which labels have many values; past a higher limit (series_max, \
+            "`tacho cardinality` shows which labels have many values; with a higher limit (series_max, \
              label_values_max) the same command with --again sends them",
         ));
     }
@@ -25,11 +25,11 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
             let columns = if columns == 1 { "a column".into() } else { format!("{columns} columns") };
             let are = if texts == 1 { "text is" } else { "texts are" };
             Err(Failure::partly(format!(
-                "{} {are} left out, of {columns} without numbers",
+                "{} {are} skipped, of {columns} without numbers",
                 units::count(texts)
             )))
         }
-        (rows, _) => Err(Failure::partly(format!("{} left out", broken(rows)))),
+        (rows, _) => Err(Failure::partly(format!("{} skipped", broken(rows)))),
     }
 }
 
@@ -63,12 +63,12 @@ impl Summary<'_> {
         );
         if self.earlier > 0 {
             println!(
-                "{} there from an earlier run",
+                "{} stored by an earlier run",
                 units::counted(self.earlier, "of them was", "of them were")
             );
         }
         if findings.broken > 0 {
-            println!("{} left out", broken(findings.broken));
+            println!("{} skipped", broken(findings.broken));
         }
         if self.refused.records > 0 {
             let kept = all.saturating_sub(self.refused.records);

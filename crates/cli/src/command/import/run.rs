@@ -47,7 +47,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         println!("nothing to do: {} says that this import is complete; --again repeats it", keeper.place());
         return Ok(());
     }
-    let checkpoint = if keeper.state.seq > 0 { go_on(command, &keeper) } else { None };
+    let checkpoint = if keeper.state.seq > 0 { resume(command, &keeper) } else { None };
     let target = Target::open(&server, command.data.as_deref()).await;
     let mut target = target.inspect_err(|_| keeper.forget_if_idle())?;
     let begun = Instant::now();
@@ -68,7 +68,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         true => None,
         false => Some(check(&mut target, &outcome.ledger, &feed).await?),
     };
-    verdict.iter_mut().for_each(|verdict| verdict.excuse(refused.records));
+    verdict.iter_mut().for_each(|verdict| verdict.ignore_refused(refused.records));
     target.close().await?;
     let Ledger { accounts, samples, entries } = &outcome.ledger;
     let (series, refused) = (accounts.len(), &refused);
@@ -80,10 +80,12 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         false => summary.print(&outcome.findings),
     }
     match verdict {
-        Some(verdict) if !verdict.is_good() => {
-            Err(Failure::new("the store does not hold the records that were sent")
-                .hint("did the store have records of these series and times before, or were some deleted?"))
-        }
+        Some(verdict) if !verdict.is_good() => Err(Failure::new(
+            "the records in the store differ from those sent",
+        )
+        .hint(
+            "possible causes: the store had records of these series and times before, or some were deleted",
+        )),
         verdict => {
             keeper.finish()?;
             whole(&outcome.findings, refused)?;
@@ -99,7 +101,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
 }
 
 /// Prints where the import resumes, and returns the checkpoint to resume from.
-fn go_on(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
+fn resume(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
     let checkpoint = keeper.checkpoint();
     let checkpoint =
         checkpoint.and_then(|bytes| Checkpoint::decode(&bytes, &keeper.state, command.rejects.as_deref()));
@@ -178,7 +180,7 @@ async fn drain(
         }
         keeper.sends();
         let put = target.put(piece.batch, session, piece.seq).await;
-        let (records, reasons) = put.map_err(|failure| can_go_on(failure, keeper))?;
+        let (records, reasons) = put.map_err(|failure| with_resume_hint(failure, keeper))?;
         keeper.state.refused.add(records, &reasons);
         let state = &mut keeper.state;
         (state.seq, state.file, state.offset) = (piece.seq, piece.file, piece.offset);
@@ -199,7 +201,7 @@ async fn drain(
 }
 
 /// Adds the hint that a failed import can be resumed.
-fn can_go_on(failure: Failure, keeper: &Keeper) -> Failure {
+fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
             let place = keeper.place();

@@ -105,7 +105,7 @@ impl Source {
     }
 
     /// Continues after this many bytes of the uncompressed file: seeks if possible, else reads and discards them.
-    pub fn go_to(&mut self, offset: u64) -> Result<(), Failure> {
+    pub fn seek_to(&mut self, offset: u64) -> Result<(), Failure> {
         let begin = offset.saturating_sub(STRETCH_BYTES as u64);
         if let Some(mut file) = self.plain.take()
             && file.seek(SeekFrom::Start(begin)).is_ok()
@@ -193,7 +193,7 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
 
 /// Adds a hint when neither the file nor an argument names the series.
 pub fn nameless(failure: Failure, reason: &str) -> Failure {
-    match reason.contains("no name is given") {
+    match reason.contains("no name for the series") {
         true => failure.hint("give --name, or --wide where columns of numbers are series"),
         false => failure,
     }

@@ -36,7 +36,7 @@ pub struct State {
     /// Tally of all pieces up to that one.
     pub samples: Tally,
     pub entries: Tally,
-    /// Records of these that the store refused, and why.
+    /// Records of these that the store refused, and the reasons.
     #[serde(default)]
     pub refused: Refused,
     /// Whether everything is stored.

@@ -76,7 +76,7 @@ impl Blocks for Table {
         Some(Mark::Group { group: group as u64, part: part as u64, row, check: self.check })
     }
 
-    fn go_to(&mut self, mark: &Mark) -> Result<bool, Failure> {
+    fn seek_to(&mut self, mark: &Mark) -> Result<bool, Failure> {
         let Mark::Group { group, part, row, check } = *mark else { return Ok(false) };
         let [group, part] = [group, part].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
         self.parquet.seek(Place { group, part, row });

@@ -17,7 +17,7 @@ use crate::client::{Client, Connection, Refusal};
 use crate::command::import::frames;
 use crate::failure::Failure;
 
-/// How long to wait for a server without room.
+/// How long to wait for a server without capacity.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Limit on the series of one checksum request.
 const QUESTIONS: usize = 500;
@@ -97,7 +97,8 @@ impl Target {
                         Refusal::Failed(failure) => failure,
                         Refusal::Later(_) => full(),
                     })?;
-                    let unreadable = |e| Failure::new(format!("answer about checksums cannot be read: {e}"));
+                    let unreadable =
+                        |e| Failure::new(format!("the response with checksums cannot be parsed: {e}"));
                     let mut answer: Value = serde_json::from_str(&answer).map_err(unreadable)?;
                     let held: Vec<Held> =
                         serde_json::from_value(answer["data"].take()).map_err(unreadable)?;
@@ -126,7 +127,7 @@ impl Target {
     }
 }
 
-/// Which records of a series are to be counted.
+/// The records of a series to count: a time range.
 pub struct Question {
     pub kind: Kind,
     pub labels: Arc<Labels>,

@@ -1,7 +1,8 @@
-//! Compares the store with what was sent: number of records and checksum of each series.
+//! Compares the store with the records sent: number and checksum of each series.
 //!
-//! The store keeps one sample per series and time, the last one, and no records older than the retention. Where times of a
-//! series do not rise, or some are too old, the files are read a second time to compute what the store should hold.
+//! The store keeps one sample per series and time, the last one, and no records older than the retention. Where times
+//! of a series do not rise, or some are too old, the files are read a second time to compute the expected content of
+//! the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -30,7 +31,7 @@ pub struct Verdict {
     pub entries: Tally,
     /// Samples sent whose time was repeated by a later sample.
     pub replaced: u64,
-    /// What differs: series, sent, stored.
+    /// Differences: series, sent, stored.
     pub differing: Vec<(String, Tally, Tally)>,
     /// Records older than the retention, by retention, ns.
     pub expired: BTreeMap<u64, u64>,
@@ -61,7 +62,7 @@ impl Verdict {
     }
 
     /// Ignores series that are missing in the store when their number equals that of the refused ones.
-    pub fn excuse(&mut self, refused: u64) {
+    pub fn ignore_refused(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();
         if refused > 0 && records == refused {
@@ -104,7 +105,7 @@ impl fmt::Display for Verdict {
         }
         if self.replaced > 0 {
             let replaced = units::counted(self.replaced, "sample", "samples");
-            writeln!(f, "{replaced} had the time of a later one, which is the one that is kept")?;
+            writeln!(f, "{replaced} had the same time as a later one and were replaced")?;
         }
         for (keep_ns, records) in &self.expired {
             writeln!(f, "{}", self.too_old(*records, *keep_ns))?;

@@ -14,9 +14,9 @@ use crate::terminal::table::{Align, Table};
 
 /// Switch probes of running programs on and off
 ///
-/// Rules name methods by pattern, for one service or all; of those that fit a method the last one decides. They lie above
-/// the settings of the agents themselves and take effect at once. A new one takes the place of one with the same pattern
-/// and scope. Without --keep they hold until they are removed or the server ends.
+/// A rule applies to the methods that match its pattern, in one service or in all; the last matching rule decides.
+/// Rules take effect immediately and override the settings of the agents. A new rule replaces one with the same pattern
+/// and scope. Without --keep a rule applies until it is removed or the server stops.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -43,7 +43,7 @@ enum What {
     Clear(Clear),
 }
 
-/// List the rules, and what the connected agents make of them
+/// List the rules and their results in the connected agents
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho probes list
@@ -56,7 +56,7 @@ struct List {
     json: bool,
 }
 
-/// Record each call of the methods that fit
+/// Record each call of matching methods
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho probes on 'com.shop..*'
@@ -66,7 +66,7 @@ struct On {
     switch: switch::Switch,
 }
 
-/// Record nothing of the methods that fit
+/// Record nothing of matching methods
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho probes off 'com.shop..*'
@@ -76,7 +76,7 @@ struct Off {
     switch: switch::Switch,
 }
 
-/// Keep count, sum, maximum and histogram of the methods that fit, in place of their calls
+/// Record count, sum, maximum and histogram of matching methods instead of their calls
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho probes aggregate 'com.shop.Price.*'
@@ -86,13 +86,13 @@ struct Aggregate {
     switch: switch::Switch,
 }
 
-/// Remove rules: what they decided falls back to the rules before them, and to the settings of the agents
+/// Remove rules; earlier rules and the settings of the agents decide again
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho probes clear 3 4
   tacho probes clear --all")]
 struct Clear {
-    /// Ids of rules, as `tacho probes` lists them
+    /// Ids of rules, as listed by `tacho probes`
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     ids: Vec<u64>,
     /// Remove all rules
@@ -184,7 +184,7 @@ impl Clear {
     }
 }
 
-/// Which agents a rule is for.
+/// The scope of a rule.
 fn scope(rule: &Value) -> String {
     match (ask::text(rule, "service"), ask::text(rule, "instance")) {
         ("", "") => "all agents".into(),
@@ -196,6 +196,6 @@ fn scope(rule: &Value) -> String {
 
 fn data(answer: &str) -> Result<Value, Failure> {
     let answer: Value =
-        serde_json::from_str(answer).map_err(|e| Failure::new(format!("the answer is not JSON: {e}")))?;
+        serde_json::from_str(answer).map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
     Ok(answer["data"].clone())
 }

@@ -1,4 +1,4 @@
-//! A new rule, and what the agents make of it.
+//! Adds a rule and reports its results in the agents.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::client::{self, Client};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Between two looks whether the agents have answered: they take a few milliseconds.
+/// Polling interval for the responses of the agents, which take a few milliseconds.
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
 #[derive(clap::Args)]
@@ -26,10 +26,10 @@ pub struct Switch {
     /// Only in agents of this instance
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     instance: Option<String>,
-    /// Keep the rule when the server starts again
+    /// Keep the rule when the server restarts
     #[arg(long)]
     keep: bool,
-    /// How long the agents may take to answer; 0 does not wait
+    /// How long to wait for the responses of the agents; 0 does not wait
     #[arg(long, value_name = "DURATION", value_parser = wait, default_value = "2s")]
     wait: Duration,
     #[command(flatten)]
@@ -61,7 +61,7 @@ impl Switch {
         failure.map_or(Ok(()), Err)
     }
 
-    /// The rule as the server took it, the agents that it is for, and what they recorded before.
+    /// The rule as stored by the server, the agents in its scope, and their probes before the rule.
     async fn switch(&self, state: &str) -> Result<(Value, Vec<Value>, Before), Failure> {
         let client = self.server.client();
         let before = self.before(&client).await?;
@@ -88,7 +88,7 @@ impl Switch {
         Ok(agents.map(|agent| (ask::text(agent, "session").to_owned(), agent["probes"].clone())).collect())
     }
 
-    /// The agents, once all have answered or the time is over.
+    /// The agents, once all have responded or the time is over.
     async fn answers(&self, client: &Client, rule: u64) -> Result<Vec<Value>, Failure> {
         let begun = Instant::now();
         let rule = rule.to_string();
@@ -111,7 +111,7 @@ impl Switch {
             ask::text(rule, "state"),
             ask::text(rule, "pattern"),
             scope(rule),
-            if self.keep { "kept" } else { "until the server ends" }
+            if self.keep { "kept" } else { "until the server stops" }
         );
         let (left, right) = (Align::Left, Align::Right);
         let mut table = Table::new([

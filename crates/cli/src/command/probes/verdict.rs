@@ -1,4 +1,4 @@
-//! Judges a new rule: reports when it does not do what was probably meant.
+//! Checks a new rule: warns if its effect is probably not intended.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use super::super::agents::name;
 use super::super::ask;
 use crate::failure::Failure;
 
-/// Agents that a message names, and reasons.
+/// Limit on the agents, and on the reasons, named in a message.
 const NAMED_MAX: usize = 3;
 
-/// What agents said of their methods before there was the rule, by session.
+/// The agents' reports about their methods before the rule was added, by session.
 pub type Before = HashMap<String, Value>;
 
 pub struct Verdict {
     pub warnings: Vec<String>,
-    /// The rule holds, but not everywhere.
+    /// The rule is in force, but not in all agents.
     pub failure: Option<Failure>,
 }
 
 impl Verdict {
-    /// `agents` are those connected that the rule is for; they had this time to answer.
+    /// `agents`: the connected agents in the rule's scope; `wait`: the time that they had to respond.
     pub fn new(rule: &Value, agents: &[Value], before: &Before, wait: Duration) -> Self {
         let in_state = |state: &str| -> Vec<&Value> {
             agents.iter().filter(|agent| ask::text(agent, "state") == state).collect()
@@ -37,10 +37,10 @@ impl Verdict {
             warnings.push("no matching agent is connected; applies to later ones".to_owned());
         }
         if !deaf.is_empty() {
-            let verb = if deaf.len() == 1 { "takes" } else { "take" };
-            warnings.push(format!("{} {verb} no rules: {}", agents_of(deaf.len()), names(&deaf)));
+            let verb = if deaf.len() == 1 { "does" } else { "do" };
+            warnings.push(format!("{} {verb} not support rules: {}", agents_of(deaf.len()), names(&deaf)));
         }
-        warnings.extend(too_little_or_too_much(rule, &answered, before));
+        warnings.extend(unlikely_patterns(rule, &answered, before));
         let faulty: Vec<&Value> = answered.into_iter().filter(|agent| !fault(agent).is_empty()).collect();
         let failure = if !faulty.is_empty() {
             let message =
@@ -63,7 +63,7 @@ impl Verdict {
 }
 
 /// A pattern that matches no method, or all of them, is probably a mistake.
-fn too_little_or_too_much(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
+fn unlikely_patterns(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
     if !understood.is_empty() && understood.iter().all(|agent| matched(agent) == 0) {
@@ -77,7 +77,7 @@ fn too_little_or_too_much(rule: &Value, answered: &[&Value], before: &Before) ->
     let warning = |agent: &&Value| {
         let (name, methods) = (name(agent), units::count(matched(agent)));
         match is_everything(pattern) {
-            true => format!("{pattern} fits everything in {name}: {methods} methods"),
+            true => format!("{pattern} matches everything in {name}: {methods} methods"),
             false => format!("{pattern} decides every method that {name} watches: {methods}"),
         }
     };
@@ -88,7 +88,8 @@ fn is_everything(pattern: &str) -> bool {
     matches!(pattern, "*" | "..*")
 }
 
-/// To record just what fits is usual; to leave nothing else recorded is not. What a program did not record before is no loss.
+/// Whether the rule takes all methods that the agent recorded before. A rule that only adds methods is usual; one that
+/// leaves no other method recorded is not. Methods that were not recorded before are no loss.
 fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     let taken: &[&str] = match ask::text(rule, "state") {
         "off" => &["on", "aggregated"],
@@ -101,7 +102,7 @@ fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     were > 0 && matched(agent) == methods(&agent["probes"], &["on", "aggregated", "off"])
 }
 
-/// The answer about the one rule that was asked for.
+/// The agent's result for the requested rule.
 fn outcome(agent: &Value) -> Option<&Value> {
     ask::list(&agent["probes"], "rules").first()
 }
@@ -114,7 +115,7 @@ fn fault(agent: &Value) -> &str {
     outcome(agent).map_or("", |rule| ask::text(rule, "fault"))
 }
 
-/// Each reason with the agents that give it.
+/// Each reason with the agents that report it.
 fn reasons(faulty: &[&Value]) -> String {
     let mut reasons: Vec<(&str, Vec<&Value>)> = Vec::new();
     for agent in faulty {
@@ -161,7 +162,7 @@ mod tests {
         })
     }
 
-    /// `shop` recorded and aggregated so many.
+    /// `shop` recorded and aggregated this many.
     fn before(on: u64, aggregated: u64) -> Before {
         let probes = json!({ "on": on, "aggregated": aggregated, "off": 0 });
         Before::from([("shop".to_owned(), probes)])
@@ -183,7 +184,7 @@ mod tests {
         check(&[agent("shop", "follows", 3, 10, ""), agent("cart", "follows", 0, 10, "")], &[], "");
         check(&[agent("shop", "follows", 0, 10, ""), agent("cart", "follows", 0, 0, "")], &[nothing], "");
         check(&[agent("shop", "follows", 1_002, 1_000, "")], &[all], "");
-        check(&[agent("shop", "none", 0, 0, "")], &["1 agent takes no rules: shop on h1"], "");
+        check(&[agent("shop", "none", 0, 0, "")], &["1 agent does not support rules: shop on h1"], "");
         let late = [
             agent("shop", "follows", 1, 9, ""),
             agent("b", "waiting", 0, 0, ""),
@@ -206,7 +207,7 @@ mod tests {
             which `tacho agents` shows";
         check(&many, &[], said);
         let four: Vec<Value> = ["a", "b", "c", "d"].map(|service| agent(service, "none", 0, 0, "")).to_vec();
-        check(&four, &["4 agents take no rules: a on h1, b on h1, c on h1 and 1 more"], "");
+        check(&four, &["4 agents do not support rules: a on h1, b on h1, c on h1 and 1 more"], "");
     }
 
     #[test]
@@ -225,7 +226,7 @@ mod tests {
         check("off", "a..*", 12, &before(0, 0), &[]);
         check("off", "a..*", 12, &Before::new(), &[]);
         check("off", "a..*", 11, &all, &[]);
-        check("on", "*", 11, &all, &["* fits everything in shop on h1: 11 methods"]);
-        check("off", "..*", 12, &Before::new(), &["..* fits everything in shop on h1: 12 methods"]);
+        check("on", "*", 11, &all, &["* matches everything in shop on h1: 11 methods"]);
+        check("off", "..*", 12, &Before::new(), &["..* matches everything in shop on h1: 12 methods"]);
     }
 }

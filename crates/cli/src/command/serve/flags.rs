@@ -25,7 +25,7 @@ pub struct Flags {
     #[arg(long, value_name = "BYTES")]
     body_bytes_max: Option<usize>,
     /// Memory for records of HTTP writes that are being decoded or wait for the disk, bytes; at least 48 times
-    /// body-bytes-max and 16 MiB are used, what the largest body may need [default: 1073741824]
+    /// body-bytes-max and 16 MiB are used, the need of the largest body [default: 1073741824]
     #[arg(long, value_name = "BYTES")]
     decoding_bytes_max: Option<usize>,
     /// Concurrent HTTP requests, each counted from the end of its body to the end of its answer; more get 503 with

@@ -14,10 +14,10 @@ use crate::failure::Failure;
 use crate::signal;
 use flags::Flags;
 
-/// Run the server: take records in, keep them, answer questions, show the page
+/// Run the server: receive and store records, answer queries, serve the page
 ///
-/// Settings come from tacho.toml (--config, or ./tacho.toml when it is there), then from TACHO_* environment
-/// variables (TACHO_DATA, TACHO_HTTP, ...), then from flags; later ones win. With none of them it works.
+/// Settings come from tacho.toml (--config, or ./tacho.toml if it exists), then from TACHO_* environment variables
+/// (TACHO_DATA, TACHO_HTTP, ...), then from flags; later sources override earlier ones. All settings are optional.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  tacho serve --data /var/lib/tacho\n  tacho serve --http 127.0.0.1:8080 --records 127.0.0.1:8081"
@@ -41,7 +41,7 @@ impl Serve {
     }
 }
 
-/// Logs go to stderr as `key=value`; `RUST_LOG` chooses how much.
+/// Logs go to stderr as `key=value`; `RUST_LOG` sets the level.
 fn init_log() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
@@ -49,7 +49,7 @@ fn init_log() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
-        // It would say by a panic that nobody reads the log.
+        // It would panic on a closed stderr.
         .log_internal_errors(false)
         .init();
 }
@@ -60,9 +60,7 @@ fn failure(error: ServeError) -> Failure {
             io::ErrorKind::AddrInUse => {
                 Some(format!("another program has this port; stop it, or choose another with --{key}"))
             }
-            io::ErrorKind::PermissionDenied => {
-                Some("ports below 1024 are for root; choose a higher one".into())
-            }
+            io::ErrorKind::PermissionDenied => Some("ports below 1024 need root; choose a higher one".into()),
             io::ErrorKind::AddrNotAvailable => Some("this machine does not have that address".into()),
             _ => None,
         },

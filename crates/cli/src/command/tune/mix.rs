@@ -62,12 +62,12 @@ pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, 
     let found: Vec<bool> = mix.plans.iter().map(finds).collect();
     for (text, found) in mix.texts.iter().zip(found.chunks(ASKED as usize)) {
         if !found.contains(&true) {
-            eprintln!("warning: {text}: none of the sampled series is selected, the query weighs nothing");
+            eprintln!("warning: {text}: none of the sampled series is selected, the query is ignored");
         }
     }
     if !found.contains(&true) {
         return Err(Failure::new("no query of the mix selects any of the sampled series")
-            .hint("take more of them with --values, or another --match"));
+            .hint("sample more series with --values, or use another --match"));
     }
     Ok(mix)
 }

@@ -23,8 +23,8 @@ use trial::{Limits, Trials};
 /// Try chunk sizes, codecs, compression and tolerances on your own data and queries, and recommend settings
 ///
 /// The data are files (as for import), a data directory or a running server. Bytes, the cost of writing and the cost of
-/// answering the query mix are measured on this machine; with --svg the trade-off is drawn. What is recommended is a
-/// section for tacho.toml. Nothing is given up unless a tolerance is named.
+/// answering the query mix are measured on this machine; with --svg the trade-off is drawn. The recommendation is a
+/// section for tacho.toml. It is lossless unless a tolerance is given.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho tune metrics.csv.gz --time-zone Europe/Berlin
@@ -32,8 +32,8 @@ use trial::{Limits, Trials};
   tacho tune --data ./tacho-data --match '{__name__=~\"heap.*\"}' --tolerance 0.001 --write tacho.toml
   tacho tune metrics.csv --queries mix.promql --favour speed
 
-A query mix has one PromQL query a line. [6h] before it asks for a graph of six hours, else it is asked for one
-moment; times are drawn at random. Lines that begin with # are passed over.")]
+A query mix has one PromQL query per line. A query after [6h] is a range query over six hours, other queries are
+instant queries; the times are drawn at random. Lines that begin with # are ignored.")]
 pub struct Tune {
     /// Files of training data
     #[arg(value_name = "FILE", conflicts_with_all = ["server", "data"])]
@@ -41,10 +41,10 @@ pub struct Tune {
     /// Take the data from this server [default without FILE and --data: TACHO_URL, else http://127.0.0.1:7070]
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     server: Option<String>,
-    /// Take the data from this data directory, which no server uses now
+    /// Take the data from this data directory; no server may be using it
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Continue where records cannot be read
+    /// Skip unreadable records
     #[arg(long)]
     allow_damaged: bool,
     /// Series to sample: a PromQL selector; also the selector of the recommended section
@@ -56,31 +56,31 @@ pub struct Tune {
     /// End of the data: Unix seconds or RFC 3339 [default: all]
     #[arg(long, value_name = "TIME", value_parser = ask::instant)]
     end: Option<i64>,
-    /// Queries to weigh reading by [default: a mix of graphs and aggregations]
+    /// File with the query mix for measuring reads [default: a mix of graphs and aggregations]
     #[arg(long, value_name = "FILE")]
     queries: Option<PathBuf>,
-    /// How far a value may be off: 0.01 for one percent, or 5abs for 5 in its own unit
+    /// Largest error of a value: 0.01 for one percent, or 5abs for 5 in its own unit
     #[arg(long, value_name = "SHARE", value_parser = tolerance)]
     tolerance: Option<Tolerance>,
-    /// How values are made simpler within the tolerance: linear, wavelet or rounding
+    /// How values are simplified within the tolerance: linear, wavelet or rounding
     #[arg(long, value_name = "METHOD", default_value = "linear", value_parser = method)]
     method: Method,
-    /// How far a time may be off, for example 200ms
+    /// Largest error of a time, for example 200ms
     #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
     time_tolerance: Option<i64>,
-    /// What counts more
+    /// What to favour
     #[arg(long, value_enum, default_value = "balanced", value_name = "WHAT")]
     favour: Favour,
-    /// Values of the sample, at most
+    /// Limit on the values of the sample
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     values: usize,
-    /// Time for all trials, seconds
+    /// Time limit for all trials, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     seconds: u64,
     /// Seed of the sample and of the times of queries
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Draw the trade-off into this file
+    /// Write a plot of the trade-off to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Put the recommended section into this configuration file
@@ -98,11 +98,11 @@ const VALUES_MIN: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Favour {
-    /// The smallest; of what is within 1 % of it the fastest to query
+    /// The smallest; among those within 1 % of it, the fastest to query
     Space,
-    /// Half the space is worth queries that take twice as long
+    /// Half the space outweighs queries that take twice as long
     Balanced,
-    /// A query that is a fifth faster is worth twice the space
+    /// A query that is a fifth faster outweighs twice the space
     Speed,
 }
 
@@ -123,7 +123,7 @@ impl Tune {
         let training = training::gather(&self)?;
         if training.values() < VALUES_MIN {
             return Err(Failure::new(format!(
-                "{} values are too few to choose settings by: {} are wanted at least",
+                "{} values are too few to choose settings: at least {} are needed",
                 training.values(),
                 units::count(VALUES_MIN as u64)
             ))

@@ -54,7 +54,7 @@ impl Report<'_> {
         let others = section::decided_before(&policies, place, all);
         if others > 0 {
             eprintln!(
-                "warning: a [[chunks]] rule that stands before this one decides for {} of {} series: move it later, or remove it",
+                "warning: an earlier [[chunks]] rule applies to {} of {} series: move it later, or remove it",
                 units::count(others as u64),
                 units::count(self.training.series() as u64)
             );
@@ -72,7 +72,7 @@ impl Report<'_> {
     }
 
     /// The lossy trial that is smaller than the best lossless one by at least [`WORTH`].
-    fn worthwhile(&self) -> Option<&Trial> {
+    fn best_lossy(&self) -> Option<&Trial> {
         let best = self.trials.done[self.best].cost.bytes;
         let lossy = self.trials.done.iter().filter(|trial| !trial.candidate.semantic.is_lossless());
         lossy
@@ -102,7 +102,7 @@ impl Report<'_> {
             print!("{}", plot(&[line], |x| format!("{x:.3}"), |y| units::duration(y as u64)));
         }
         if self.trials.left > 0 {
-            println!("\n{} ways were not tried: --seconds is over", self.trials.left);
+            println!("\n{} candidates were not tried: the time of --seconds is over", self.trials.left);
         }
         println!("\nRecommended for tacho.toml:\n\n{}", self.section());
         if let Some(path) = &self.tune.write {
@@ -129,7 +129,7 @@ impl Report<'_> {
             let mark = match at {
                 _ if at == self.best => "recommended".to_owned(),
                 _ if !trial.candidate.semantic.is_lossless() => errors(trial),
-                _ if front.contains(&at) => "no other is better in both".to_owned(),
+                _ if front.contains(&at) => "no other candidate is better in both".to_owned(),
                 _ => String::new(),
             };
             table.row([
@@ -149,7 +149,7 @@ impl Report<'_> {
     fn section(&self) -> String {
         let best = &self.trials.done[self.best];
         // Another codec set may lack those that make a lossy column small.
-        let used = self.worthwhile().unwrap_or(best);
+        let used = self.best_lossy().unwrap_or(best);
         let matches = self.matches();
         let mut out = format!(
             "# {:.3} bytes a value, {} a query of the mix, over {} values of {} series\n[[chunks]]\n{matches}\n\
@@ -169,7 +169,7 @@ impl Report<'_> {
             let names: Vec<String> = codecs.chosen().map(|name| format!("{name:?}")).collect();
             out.push_str(&format!("codecs = [{}]\n", names.join(", ")));
         }
-        if let Some(lossy) = self.worthwhile() {
+        if let Some(lossy) = self.best_lossy() {
             let semantic = &lossy.candidate.semantic;
             out.push_str(&format!(
                 "\n# {:.3} bytes a value; {}\n[[semantic]]\n{matches}\n",
@@ -269,7 +269,7 @@ fn series_name(trial: &Trial) -> String {
 
 fn errors(trial: &Trial) -> String {
     let time = units::duration(trial.time_error_max);
-    format!("off by up to {:.3e} and {time}", trial.value_error_max)
+    format!("errors up to {:.3e} and {time}", trial.value_error_max)
 }
 
 /// A TOML string; literal where it can be.

@@ -117,7 +117,7 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
     if is_whole {
         return Ok(());
     }
-    Err(Failure::new("the server's answer ended early").hint("its log says why"))
+    Err(Failure::new("the server's response ended early").hint("its log says why"))
 }
 
 async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Result<(), Failure> {

@@ -18,14 +18,14 @@ use crate::terminal::progress;
 const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
 /// Codecs that decode fast.
 const QUICK: [&str; 5] = ["constant", "step", "varint", "integer", "dictionary"];
-/// The codec with the highest CPU cost, tried to show what it saves.
+/// The codec with the highest CPU cost, tried to show its savings.
 const DEAREST: &str = "pco";
 /// Size differences up to this share count as equal.
 const NOISE: f64 = 0.001;
 /// Repetitions of each read; the fastest counts, because the others were disturbed.
 const READS: usize = 3;
 
-/// What may be tried, and for how long.
+/// Permitted candidates, and the time limit.
 pub struct Limits {
     time: Duration,
     semantic: Option<Semantic>,
@@ -67,7 +67,7 @@ impl Trials {
         let begun = Instant::now();
         let all = ("all", CodecSet::ALL);
         let longest = training.groups.iter().map(|group| group.at.len()).max().unwrap_or(0);
-        // Sizes beyond one that holds everything make no difference.
+        // A chunk size above one that holds all values makes no difference.
         let enough = SIZES.iter().position(|size| *size >= longest).map_or(SIZES.len(), |at| at + 1);
         let first = SIZES[..enough].iter().flat_map(|values| {
             Compression::ALL.map(|compression| (candidate(*values, all.1, compression), all.0))
@@ -102,7 +102,8 @@ impl Trials {
         self.done[at].candidate == usual
     }
 
-    /// Of trials with the same bytes at the same size, the one with the fewest settings: their times differ only by noise.
+    /// Among trials with the same bytes at the same size, the one with the fewest settings: their times differ only by
+    /// noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_runs_at_another_speed_is_equal() {
+    fn series_that_differ_only_in_speed_are_equal() {
         assert_eq!(ask(&[1.0, 2.0, 3.0], &[1.0, 1.0, 2.0, 2.0, 2.0, 3.0], 10), 0.0);
         assert_eq!(ask(&[1.0], &[3.0, 3.0], 1), 2.0);
         // By hand: (0,0), (1,1), (1,2), (2,3): 0 + 0 + 1 + 0 over 4 pairs.

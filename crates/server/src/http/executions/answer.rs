@@ -1,6 +1,6 @@
 //! Answers about executions as JSON, field by field as `docs/api.md` lists them.
 //!
-//! Path of one record: before, `crates/query/src/executions/` computed with it; after, `ui/src/lib/api.ts` asks for it.
+//! Path of one record: before, `crates/query/src/executions/` computed with it; after, `ui/src/lib/api.ts` requests it.
 
 use serde_json::{Map, Value, json};
 use tacho_model::AttributeValue;

@@ -22,9 +22,9 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 /// Selects blocks.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
-    /// Those of one service, or of all when it is `None`.
+    /// Blocks of one service, or of all services if it is `None`.
     Service(Option<&'a str>),
-    /// Those that hold a part of one trace, of any service.
+    /// Blocks with a part of one trace, of any service.
     Trace(TraceId),
     All,
 }

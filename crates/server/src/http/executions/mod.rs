@@ -110,8 +110,8 @@ async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Pa
         return away(move || written(answer::trace(&found), &unread)).await;
     }
     let missing = sentences(&unread);
-    let readable = if missing.is_empty() { "" } else { " in what can be read; " };
-    Err(ApiError::not_found(format!("there is no trace {text}{readable}{}", missing.join("; "))))
+    let readable = if missing.is_empty() { "" } else { " in the readable records; " };
+    Err(ApiError::not_found(format!("trace {text} does not exist{readable}{}", missing.join("; "))))
 }
 
 async fn calltree(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -204,7 +204,7 @@ fn level(text: &str) -> Option<Level> {
     }
 }
 
-/// Whether the graph is wanted for Graphviz.
+/// Whether the graph is requested for Graphviz.
 fn format(text: &str) -> Option<bool> {
     match text {
         "json" => Some(false),

@@ -18,7 +18,7 @@ use crate::http::error::ApiError;
 pub struct Fetched {
     pub data: Vec<Vec<SeriesData>>,
     pub report: ReadReport,
-    /// What could not be read.
+    /// Damages: unreadable records.
     pub damages: Damages,
 }
 

@@ -1,7 +1,7 @@
 //! The query API of Prometheus, as Grafana and `promtool` use it: GET, and POST with a form.
 //!
-//! `fetch.rs` reads what a query needs, `tacho_query` computes, `answer.rs` serializes; `series.rs` handles queries of
-//! labels.
+//! `fetch.rs` reads the samples of a query, `tacho_query` computes, `answer.rs` serializes; `series.rs` handles queries
+//! of labels.
 
 mod answer;
 mod fetch;
@@ -149,7 +149,7 @@ fn begins_with_names(text: &str) -> bool {
 
 /// The info text, with Prometheus' prefix.
 fn info(thinned: Thinned) -> String {
-    format!("PromQL info: older samples of these series are {thinned}, and not what was recorded")
+    format!("PromQL info: older samples of these series are {thinned}, not the recorded values")
 }
 
 /// Prometheus' response envelope.

@@ -63,8 +63,8 @@ pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, param
     select(&app, &params, list).await
 }
 
-/// Responds with what `list` returns for the series that any `match[]` selects, or for all series if there is none. Stops
-/// when the client disconnects. Compiles patterns and walks the index with a query permit.
+/// Responds with the result of `list` for the series that any `match[]` selects, or for all series if there is none.
+/// Stops when the client disconnects. Compiles patterns and walks the index with a query permit.
 async fn select(
     app: &App,
     params: &Params,
@@ -97,7 +97,7 @@ pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
     let texts: Vec<String> = params.all("match[]").map(str::to_owned).collect();
     if texts.len() > SELECTORS_MAX {
         let message =
-            format!("{} parameters \"match[]\" are over {SELECTORS_MAX}: ask in parts", texts.len());
+            format!("{} parameters \"match[]\" are over {SELECTORS_MAX}: send several requests", texts.len());
         return Err(ApiError::execution(message));
     }
     Ok(texts)
@@ -109,7 +109,7 @@ pub(in crate::http) fn parse(texts: &[String]) -> Result<Vec<Vec<Matcher>>, ApiE
     texts.iter().map(|text| Ok(promql::parse_selector_within(text, &mut budget)?)).collect()
 }
 
-/// Reports what the limit cut off and what is not known.
+/// Reports series cut off by the limit, and unknown series.
 fn answer<T: Serialize>(store: &Store, list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
     let mut warnings = sentences(&store.lacks(Kind::Sample));
     warnings.extend((list.len() > limit).then(|| TRUNCATED.to_owned()));

@@ -1,4 +1,4 @@
-//! The cost of a query: Prometheus' `stats`, and what was read.
+//! The cost of a query: Prometheus' `stats`, and counts of the data read.
 
 use std::time::Instant;
 

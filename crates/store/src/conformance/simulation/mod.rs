@@ -1,4 +1,4 @@
-//! Simulates a store on a driver with faults, full disks and crashes, and compares what it returns with a model.
+//! Simulates a store on a driver with faults, full disks and crashes, and compares its answers with a model.
 //!
 //! A seed decides everything except thread scheduling: batches of four senders, repetitions, flushes, merges, deletions,
 //! expired records, driver faults, a full journal disk, crashes at any driver call and with garbage behind the last record.
@@ -55,7 +55,7 @@ async fn run(seed: u64, opener: Opener, directory: &Path, seen: &mut Seen) -> Re
     for step in 0..STEPS {
         world.step().await.map_err(|error| format!("step {step}: {error}"))?;
     }
-    world.mend();
+    world.remove_faults();
     // An earlier fault may still be running.
     let _ = world.store()?.close().await;
     world.store()?.close().await.map_err(say)?;
@@ -158,7 +158,7 @@ impl World {
 
     /// Flushes, merges and sweeps everything without faults: the statistics must match the content.
     async fn merge_whole(&mut self) -> Checked {
-        self.mend();
+        self.remove_faults();
         let store = self.store()?;
         store.flush().await.map_err(say)?;
         if self.faulty.capabilities().atomic_put {
@@ -240,7 +240,7 @@ impl World {
             if attempt > 2_000 {
                 return Err(format!("still refused: {}", failed[0]));
             }
-            self.relieve(failed[0]).await?;
+            self.fix_cause(failed[0]).await?;
         }
         for (model, batch) in self.senders.iter_mut().zip(batches) {
             model.seq += 1;
@@ -250,8 +250,8 @@ impl World {
         Ok(())
     }
 
-    /// Does what an operator does about an error.
-    async fn relieve(&self, error: &Error) -> Checked {
+    /// Fixes the cause of an error, as an operator would.
+    async fn fix_cause(&self, error: &Error) -> Checked {
         match error.kind() {
             ErrorKind::StorageFull => self.disk.set_space(u64::MAX),
             ErrorKind::Full { .. } => {
@@ -274,7 +274,7 @@ impl World {
         super::equal("repetition", &appended, &Appended::Repeated)
     }
 
-    fn mend(&self) {
+    fn remove_faults(&self) {
         self.disk.set_space(u64::MAX);
         self.faulty.set_broken(None);
         self.faulty.set_quiet(true);

@@ -25,7 +25,7 @@ pub struct Column {
 pub struct Class {
     pub at: Arc<[Timestamp]>,
     pub times: Moving,
-    /// Of its rows: the largest of the sources, or of its parts.
+    /// Generation of its rows: the largest of the sources, or of its parts.
     pub generation: u64,
     pub columns: Vec<Column>,
 }

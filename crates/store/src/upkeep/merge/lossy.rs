@@ -165,8 +165,8 @@ fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usi
     }
 }
 
-/// Exact times moved as far as all columns permit; first and last of a run stay exact, so that chunks do not come to overlap.
-/// `None` where all stay exact.
+/// Exact times moved as far as all columns permit; first and last of a run stay exact, so that no overlap of chunks
+/// arises. `None` where all stay exact.
 fn compacted(at: &[Timestamp], columns: &[&Column], times: &Moving) -> Option<(Vec<Timestamp>, u64)> {
     let bound = columns.iter().map(|column| column.semantic.time).min().filter(|_| !times.stays)?;
     let (mut all, mut error_max) = (at.to_vec(), 0);

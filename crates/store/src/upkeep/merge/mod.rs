@@ -30,7 +30,7 @@ use crate::policy::{ChunkSettings, Policy};
 #[derive(Clone, Debug)]
 pub struct Source {
     pub key: ChunkKey,
-    /// Of the times of its samples.
+    /// Overhang of the times of its samples.
     pub overhang: Overhang,
     pub chunk: Bytes,
 }

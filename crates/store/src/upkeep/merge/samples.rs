@@ -91,8 +91,8 @@ fn rest(
     if shapes.is_empty() {
         return Ok(Vec::new());
     }
-    // Old samples of a rest are dropped or downsampled together with the samples that they overlap: an older value must not
-    // reappear. Nothing is moved: what lies between is unknown here.
+    // Old samples of a rest are dropped or downsampled together with the samples that they overlap: an older value must
+    // not reappear. Nothing is moved: samples between them are unknown here.
     let later =
         |m: &Treatment| Treatment { thin: None, expired_before: Timestamp::MIN, semantic: None, ..m.clone() };
     let whole: Vec<Treatment> = members.iter().map(later).collect();
@@ -191,7 +191,7 @@ impl Gathered {
             for member in of {
                 for (picks, moving, generation) in [Some(&main), apart.as_ref()].into_iter().flatten() {
                     let columns = columns(opened, ranked, picks, *member, treatment, rules)?;
-                    // Interleaved times, each column moved by itself, could not be told apart.
+                    // Interleaved times, with each column moved separately, would be indistinguishable.
                     let stays = moving.stays || interlace(columns.iter().map(|(at, ..)| &**at));
                     let moving = Moving { stays, ..moving.clone() };
                     for (at, column, movement) in columns {

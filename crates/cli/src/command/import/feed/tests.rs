@@ -10,7 +10,7 @@ use crate::command::import::Import;
 use crate::command::import::ledger::Account;
 use crate::command::import::state::Keeper;
 
-/// The part of the command line that says how files are read.
+/// The options of the command line for reading files.
 #[derive(Parser)]
 struct Line {
     #[command(flatten)]
