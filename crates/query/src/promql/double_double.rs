@@ -118,7 +118,7 @@ impl DoubleDouble {
     /// [`Self::multiply_double`].
     #[inline]
     pub fn multiply_count(self, count: f64) -> Self {
-        if count >= COUNT_MAX {
+        if count.abs() >= COUNT_MAX {
             return self.multiply_double(count);
         }
         let (high, low) = split(self.hi);

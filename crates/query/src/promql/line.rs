@@ -3,11 +3,14 @@
 //! [`Moments`] are sufficient for the line; [`Fit`] also holds the residuals. Both can be joined. Step after:
 //! `functions/trend.rs`.
 
+use std::borrow::Cow;
+
 use tacho_model::Timestamp;
 
 use super::digest::Digest;
-use super::double_double::{DoubleDouble, exponent_of, scale, scale_down, split, two_product, two_sum};
-use super::fold::LANES;
+use super::double_double::{DoubleDouble, scale, scale_down, split, two_product, two_sum};
+use super::even_sums::{EvenSums, Extremes, half_steps};
+use super::fold::{LANES, count_of};
 use super::series::{At, Run};
 
 /// Nanoseconds per second.
@@ -16,6 +19,9 @@ const SECOND: f64 = 1e9;
 const AHEAD_MAX: f64 = 1e250;
 /// Relative precision of two doubles: a smaller distance from the line is a rounding error and counts as 0.
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
+/// Mean square of the residuals, as a part of the squared spread of the values, above which the rounding errors of plain
+/// doubles (at most 2^-48 of the spread for a residual) change the sum of squares by less than 2^-39.
+const SCATTER_PLAIN_MIN: f64 = 1.0 / 65_536.0;
 
 /// First and second moments of times and values. Values are summed as differences from one of them (the pivot), so that all
 /// digits of their differences are kept, however large the values are.
@@ -194,33 +200,18 @@ impl Moments {
         later.mean_time().add(since(self.origin, later.origin)).subtract(self.mean_time())
     }
 
-    /// Moments of values that need no scaling.
-    fn of_plain(at: At<'_>, values: &[f64], exponent: i32) -> Self {
+    fn of_scaled(at: At<'_>, values: &Scaled<'_>) -> Self {
         match at {
-            At::Regular { start, step } => Self::regular(start, step, values, exponent),
-            At::Explicit(at) => Self::explicit(at, values, exponent),
+            At::Regular { start, step } => Self::regular(start, step, values),
+            At::Explicit(at) => Self::explicit(at, &values.values, values.exponent),
         }
     }
 
     /// The time of a sample is its distance from the middle in half steps: a small integer. These times sum up to 0, so any
     /// value may be subtracted from the values in place of their mean.
-    #[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^53 samples")]
-    fn regular(start: Timestamp, step: i64, values: &[f64], exponent: i32) -> Self {
-        let pivot = values[0];
-        let (blocks, rest) = values.as_chunks::<LANES>();
-        let count = values.len() as f64;
-        let mut sums = Sums::default();
-        let mut time = half_steps(count);
-        for block in blocks {
-            for lane in 0..LANES {
-                sums.add(lane, time[lane], block[lane], pivot);
-                time[lane] += 2.0 * LANES as f64;
-            }
-        }
-        for (lane, value) in rest.iter().enumerate() {
-            sums.add(lane, time[lane], *value, pivot);
-        }
-        let (values, both) = (sums.values.joined(), sums.both.joined());
+    fn regular(start: Timestamp, step: i64, of: &Scaled<'_>) -> Self {
+        let EvenSums { pivot, values, both } = EvenSums::of(&of.values, of.extremes);
+        let (count, exponent) = (count_of(&of.values), of.exponent);
         Self { count, exponent, origin: start, pivot, values, both, spacing: Spacing::Even { step } }
     }
 
@@ -240,7 +231,7 @@ impl Moments {
         for (times, block) in at.chunks(LANES).zip(values.chunks(LANES)) {
             for (lane, (at, value)) in times.iter().zip(block).enumerate() {
                 let time = (at - origin - middle) as f64;
-                sums.add_exact(lane, time, *value, pivot);
+                sums.add(lane, time, *value, pivot);
                 let (square, error) = two_product(time, time);
                 squares.add(lane, square, error);
             }
@@ -293,11 +284,6 @@ fn cube_less_one(count: f64) -> DoubleDouble {
     DoubleDouble::product(count, count).add_double(-1.0).multiply_double(count)
 }
 
-/// Distances of the first samples of an evenly spaced run from its middle, in half steps.
-fn half_steps(count: f64) -> [f64; LANES] {
-    [0.0, 2.0, 4.0, 6.0].map(|half_steps| half_steps - (count - 1.0))
-}
-
 /// A sum in lanes, with separate high and low halves, so that the processor adds several in parallel.
 #[derive(Clone, Copy, Default)]
 struct Lanes {
@@ -332,19 +318,9 @@ struct Sums {
 }
 
 impl Sums {
-    /// For a time of up to 26 bits: its product with half the digits of a value is exact.
-    #[inline]
-    fn add(&mut self, lane: usize, time: f64, value: f64, pivot: f64) {
-        let (value, rest) = two_sum(value, -pivot);
-        self.values.add(lane, value, rest);
-        let (high, low) = split(value);
-        self.both.add(lane, time * high, time * rest);
-        self.both.add(lane, time * low, 0.0);
-    }
-
     /// For any time that is exact in a double.
     #[inline]
-    fn add_exact(&mut self, lane: usize, time: f64, value: f64, pivot: f64) {
+    fn add(&mut self, lane: usize, time: f64, value: f64, pivot: f64) {
         let (value, rest) = two_sum(value, -pivot);
         self.values.add(lane, value, rest);
         let (product, error) = two_product(time, value);
@@ -354,11 +330,7 @@ impl Sums {
 
 impl Digest for Moments {
     fn of(run: &Run<'_>) -> Self {
-        let exponent = exponent_of(run.values);
-        if exponent == 0 {
-            return Self::of_plain(run.at, run.values, 0);
-        }
-        Self::of_plain(run.at, &scaled(run.values, exponent), exponent)
+        Self::of_scaled(run.at, &Scaled::of(run.values))
     }
 
     fn join(&mut self, later: &Self) {
@@ -373,8 +345,25 @@ impl Digest for Moments {
     }
 }
 
-fn scaled(values: &[f64], exponent: i32) -> Vec<f64> {
-    values.iter().map(|value| scale(*value, -exponent)).collect()
+/// Values divided by 2^exponent, so that their products neither overflow nor underflow.
+struct Scaled<'a> {
+    values: Cow<'a, [f64]>,
+    exponent: i32,
+    extremes: Extremes,
+}
+
+impl<'a> Scaled<'a> {
+    fn of(values: &'a [f64]) -> Self {
+        let extremes = Extremes::of(values);
+        let exponent = extremes.exponent();
+        if exponent == 0 {
+            return Self { values: Cow::Borrowed(values), exponent, extremes };
+        }
+        let scaled = |value: f64| scale(value, -exponent);
+        let extremes = Extremes { least: scaled(extremes.least), largest: scaled(extremes.largest) };
+        let values = values.iter().map(|value| scaled(*value)).collect();
+        Self { values: Cow::Owned(values), exponent, extremes }
+    }
 }
 
 /// A line and the sum of the squared residuals. The sum is never computed as a difference of larger sums: each residual is
@@ -404,12 +393,16 @@ impl Fit {
         })
     }
 
-    fn scatter_of(moments: &Moments, run: &Run<'_>, values: &[f64]) -> f64 {
+    fn scatter_of(moments: &Moments, run: &Run<'_>, of: &Scaled<'_>) -> f64 {
         if moments.count < 3.0 {
             return 0.0;
         }
+        let values = &*of.values;
         if let Spacing::Even { .. } = moments.spacing {
-            return Self::scatter_even(moments, values);
+            let spread = of.extremes.largest - of.extremes.least;
+            let scatter = Self::scatter_plain(moments, values);
+            let is_accurate = scatter >= moments.count * SCATTER_PLAIN_MIN * spread * spread;
+            return if is_accurate { scatter } else { Self::scatter_even(moments, values) };
         }
         let (slope, mean_time, mean_value) =
             (moments.slope_scaled(), moments.mean_time(), moments.mean_value());
@@ -425,32 +418,31 @@ impl Fit {
         values.iter().enumerate().map(square).sum()
     }
 
+    /// As [`Fit::scatter_even`], with the digits of one double.
+    fn scatter_plain(moments: &Moments, values: &[f64]) -> f64 {
+        let (pivot, mean, slope) = (moments.pivot, moments.mean_value().hi, moments.slope_of_half_steps().hi);
+        squares_of(values, moments.count, |time, value| {
+            let off = ((value - pivot) - mean) - slope * time;
+            off * off
+        })
+    }
+
     /// As [`Fit::scatter_of`], with times in half steps as in [`Moments::regular`].
     fn scatter_even(moments: &Moments, values: &[f64]) -> f64 {
         let slope = moments.slope_of_half_steps();
         let (slope_high, slope_low) = split(slope.hi);
         let (pivot, mean) = (moments.pivot, moments.mean_value());
-        let square = |time: f64, value: f64| {
-            let (value, rest) = two_sum(value, -pivot);
+        squares_of(values, moments.count, |time, value| {
+            let value = value - pivot;
             let (off, mean_error) = two_sum(value, -mean.hi);
             let off_size = off.abs();
             let (off, high_error) = two_sum(off, -slope_high * time);
             let (off, low_error) = two_sum(off, -slope_low * time);
-            let off = off + (mean_error + high_error + low_error + (rest - mean.lo - slope.lo * time));
+            let off = off + (mean_error + high_error + low_error - (mean.lo + slope.lo * time));
             let noise = NOISE * off_size.max((slope.hi * time).abs()).max(mean.hi.abs());
             // NaN is not treated as rounding error.
             if off.abs() <= noise { 0.0 } else { off * off }
-        };
-        let (blocks, rest) = values.as_chunks::<LANES>();
-        let (mut squares, mut time) = ([0.0; LANES], half_steps(moments.count));
-        for block in blocks {
-            for lane in 0..LANES {
-                squares[lane] += square(time[lane], block[lane]);
-                time[lane] += 2.0 * LANES as f64;
-            }
-        }
-        let rest = rest.iter().zip(time).map(|(value, time)| square(time, *value));
-        squares.into_iter().chain(rest).sum()
+        })
     }
 
     /// By Lagrange's identity, with both slopes and the slope of the line between the means.
@@ -474,6 +466,21 @@ impl Fit {
         self.scatter = self.scatter * less[0] * less[0] + later.scatter * less[1] * less[1] + apart;
         self.moments.join_scaled(other);
     }
+}
+
+/// Sum over the samples of an evenly spaced run of a function of the time in half steps and of the value.
+#[inline]
+fn squares_of(values: &[f64], count: f64, square: impl Fn(f64, f64) -> f64) -> f64 {
+    let (blocks, rest) = values.as_chunks::<LANES>();
+    let (mut squares, mut time) = ([0.0; LANES], half_steps(count));
+    for block in blocks {
+        for lane in 0..LANES {
+            squares[lane] += square(time[lane], block[lane]);
+            time[lane] += 2.0 * LANES as f64;
+        }
+    }
+    let rest = rest.iter().zip(time).map(|(value, time)| square(time, *value));
+    squares.into_iter().chain(rest).sum()
 }
 
 /// A slope, with the sum of the squared times from which it was computed.
@@ -506,11 +513,9 @@ impl Slope {
 
 impl Digest for Fit {
     fn of(run: &Run<'_>) -> Self {
-        let exponent = exponent_of(run.values);
-        let scaled = (exponent != 0).then(|| scaled(run.values, exponent));
-        let values = scaled.as_deref().unwrap_or(run.values);
-        let moments = Moments::of_plain(run.at, values, exponent);
-        let scatter = Self::scatter_of(&moments, run, values);
+        let values = Scaled::of(run.values);
+        let moments = Moments::of_scaled(run.at, &values);
+        let scatter = Self::scatter_of(&moments, run, &values);
         Self { moments, scatter }
     }
 
@@ -539,7 +544,7 @@ mod tests {
     #[test]
     fn all_kinds_of_times_give_the_same_line() {
         let at: Vec<Timestamp> = (0..40).map(|n| 5 + n * 1_000).collect();
-        let even = Moments::regular(5, 1_000, &values(), 0);
+        let even = Moments::regular(5, 1_000, &Scaled::of(&values()));
         let kinds = [Moments::explicit(&at, &values(), 0), Moments::explicit_long(&at, &values(), 0)];
         for other in kinds {
             let off = (other.slope() / even.slope() - 1.0).abs();
@@ -552,16 +557,16 @@ mod tests {
     fn parts_with_different_spacing_join_to_the_whole() {
         let values = values();
         let at = |n: i64| 5 + n * 1_000;
-        let whole = Moments::regular(5, 1_000, &values, 0);
+        let whole = Moments::regular(5, 1_000, &Scaled::of(&values));
         let times: Vec<Timestamp> = (10..25).map(at).collect();
         let middle = [
-            Moments::regular(at(10), 1_000, &values[10..25], 0),
+            Moments::regular(at(10), 1_000, &Scaled::of(&values[10..25])),
             Moments::explicit(&times, &values[10..25], 0),
         ];
         for middle in middle {
-            let mut joined = Moments::regular(5, 1_000, &values[..10], 0);
+            let mut joined = Moments::regular(5, 1_000, &Scaled::of(&values[..10]));
             joined.join(&middle);
-            joined.join(&Moments::regular(at(25), 1_000, &values[25..], 0));
+            joined.join(&Moments::regular(at(25), 1_000, &Scaled::of(&values[25..])));
             let off = (joined.slope() / whole.slope() - 1.0).abs();
             assert!(off < 1e-14, "{} and {}", joined.slope(), whole.slope());
         }

@@ -42,6 +42,7 @@ mod diagnose;
 mod digest;
 mod double_double;
 mod evaluate;
+mod even_sums;
 mod fold;
 mod format;
 mod functions;
