@@ -28,35 +28,61 @@ impl ErrorKind {
 pub struct Error {
     pub kind: ErrorKind,
     pub message: String,
-    /// Position of the error in the query, in bytes from 0.
-    pub position: Option<usize>,
+    /// Where the error is in the text of the query.
+    pub place: Option<Place>,
+}
+
+/// A position in a text; lines and columns count from 1, columns in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl Place {
+    /// The position of the byte `at`, or of the end of the text.
+    pub(crate) fn in_text(text: &str, at: usize) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let line = before.rsplit('\n').next().unwrap_or("");
+        Self { line: 1 + before.matches('\n').count(), column: 1 + line.chars().count() }
+    }
+}
+
+/// `column 5` in the first line, else `line 2, column 5`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            1 => write!(f, "column {}", self.column),
+            line => write!(f, "line {line}, column {}", self.column),
+        }
+    }
 }
 
 impl Error {
     pub(crate) fn bad_data(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::BadData, message: message.into(), position: None }
+        Self { kind: ErrorKind::BadData, message: message.into(), place: None }
     }
 
     pub(crate) fn execution(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Execution, message: message.into(), position: None }
+        Self { kind: ErrorKind::Execution, message: message.into(), place: None }
     }
 
     /// `what` is a plural noun with its unit: "steps", "samples".
     pub(crate) fn limit(what: &str, value: u128, limit: usize) -> Self {
         let message = format!("query needs {value} {what}, at most {limit} are allowed");
-        Self { kind: ErrorKind::Limit, message, position: None }
+        Self { kind: ErrorKind::Limit, message, place: None }
     }
 
-    pub(crate) fn at(mut self, position: usize) -> Self {
-        self.position = Some(position);
+    pub(crate) fn at(mut self, place: Place) -> Self {
+        self.place = Some(place);
         self
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.position {
-            Some(at) => write!(f, "{} (at character {})", self.message, at + 1),
+        match self.place {
+            Some(place) => write!(f, "{} (at {place})", self.message),
             None => f.write_str(&self.message),
         }
     }
