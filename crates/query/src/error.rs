@@ -46,6 +46,16 @@ impl Place {
         let line = before.rsplit('\n').next().unwrap_or("");
         Self { line: 1 + before.matches('\n').count(), column: 1 + line.chars().count() }
     }
+
+    /// The place at the end of a message that is the text of an [`Error`].
+    pub fn of_message(message: &str) -> Option<Self> {
+        let (_, place) = message.strip_suffix(')')?.rsplit_once(" (at ")?;
+        let (line, column) = match place.strip_prefix("line ") {
+            Some(place) => place.split_once(", ")?,
+            None => ("1", place),
+        };
+        Some(Self { line: line.parse().ok()?, column: column.strip_prefix("column ")?.parse().ok()? })
+    }
 }
 
 /// `column 5` in the first line, else `line 2, column 5`.
@@ -89,3 +99,23 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_counted_in_lines_and_characters() {
+        for (text, at, line, column) in
+            [("", 0, 1, 1), ("abc", 2, 1, 3), ("é+b", 3, 1, 3), ("a\nb\n", 3, 2, 2), ("a\nb\n", 9, 3, 1)]
+        {
+            let place = Place::in_text(text, at);
+            assert_eq!(place, Place { line, column }, "{text:?} {at}");
+            let message = Error::bad_data("(a (at column 9) b").at(place).to_string();
+            assert_eq!(Place::of_message(&message), Some(place), "{message}");
+        }
+        for other in ["", "a", "a (at column x)", "a (at column 1) b", "a (at line 1)", "(at column 1)"] {
+            assert_eq!(Place::of_message(other), None, "{other}");
+        }
+    }
+}

@@ -123,7 +123,7 @@ fn expressions() -> impl Strategy<Value = String> {
             "or on()",
             "unless on(a, b)",
             "atan2",
-            "> bool ignoring(a) group_left",
+            "> bool ignoring(a) group_left()",
             "* on(\"c.d\") group_right(e)",
         ]);
         let around = proptest::sample::select(vec![
