@@ -47,6 +47,12 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// The same, with lines that show what the message is about.
+    #[must_use]
+    pub fn showing(self, lines: &str) -> Self {
+        Self { message: format!("{}\n{lines}", self.message), ..self }
+    }
+
     /// The error without the hint.
     pub fn message(&self) -> &str {
         &self.message

@@ -173,7 +173,11 @@ fn empty_results_name_the_searched_range() {
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(expect), "{expect:?} in {stderr}");
     };
-    refused("avg_overtime(up[5m])", "unknown function with name 'avg_overtime'; did you mean avg_over_time?");
+    refused(
+        "avg_overtime(up[5m])",
+        "unknown function with name \"avg_overtime\"; did you mean avg_over_time? (at column 1)",
+    );
+    refused("sum(\n  rate(up[5m)\n)", "(at line 2, column 13)\n  |   rate(up[5m)\n  |             ^\n");
     refused("cpu.load", "hint: quote a name with such characters: '{\"cpu.load\"}'");
     let (code, list, _) = run(&["query", "--functions", "bottomk", "--json"]);
     assert_eq!(code, Some(0));

@@ -10,4 +10,4 @@ pub mod executions;
 pub mod promql;
 
 pub use cancel::Cancel;
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, Place};

@@ -146,10 +146,17 @@ fn the_deepest_allowed_query_fits_the_stack() {
     let calls = format!("{}x{}", "abs(".repeat(nesting_max), ")".repeat(nesting_max));
     let subqueries =
         format!("{}x{}", "sum(rate(".repeat(nesting_max / 2 - 1), "[5m:1m]))".repeat(nesting_max / 2 - 1));
+    // All levels of brackets within all levels of operators.
+    let both = {
+        let (each, rest) = (operators_max / nesting_max, operators_max % nesting_max);
+        let level = format!("abs(scalar({}", "2^".repeat(each * 2));
+        format!("{}{}x{}", level.repeat(nesting_max / 2), "-".repeat(rest), "))".repeat(nesting_max / 2))
+    };
     for query in [sums, signs, powers, calls] {
         ask(&query, &params()).unwrap_or_else(|error| panic!("{query}: {error}"));
     }
     let _ = ask(&subqueries, &params());
+    let _ = ask(&both, &params());
     refused(
         &format!("{}x{}", "(".repeat(10_000), ")".repeat(10_000)),
         &params(),
@@ -225,9 +232,9 @@ fn unsupported_parts_are_named() {
     bad("info(x)", "function info is not available yet");
     bad("limit_ratio(0.1, x)", "aggregation limit_ratio is not available yet");
     bad("x + fill(0) y", "modifier fill is not available yet");
-    bad("nonsense(x)", "unknown function with name 'nonsense'");
-    bad("outlier(x)", "unknown function with name 'outlier'; did you mean keep_outliers");
-    bad("rates(x[5m])", "unknown function with name 'rates'; did you mean rate?");
+    bad("nonsense(x)", "unknown function with name \"nonsense\"");
+    bad("outlier(x)", "unknown function with name \"outlier\"; did you mean keep_outliers");
+    bad("rates(x[5m])", "unknown function with name \"rates\"; did you mean rate?");
     bad("{a=\"1\" or b=\"2\"}", "\"or\" between label matchers is not available yet");
 }
 
@@ -246,16 +253,23 @@ fn errors_have_a_position() {
         let error = promql::parse(query).expect_err(query);
         assert_eq!(error.to_string(), message, "{query}");
     };
-    at("a b", "unexpected \"b\" (at character 3)");
-    at("sum by (a) rate(x[5m])", "unexpected \"rate\" (at character 12)");
-    at("1 +", "unexpected end of the query (at character 4)");
-    at("rate(x[5m]) / / y", "unexpected \"/\" (at character 15)");
-    at("sum by (1) (x)", "unexpected \"1\" (at character 9)");
-    at("x{a=\"1\" b=\"2\"}", "unexpected \"b\" (at character 9)");
-    at("x[5m", "unclosed '[' (at character 2)");
-    at("x offset", "unexpected end of input in offset, expected duration");
-    at("(x", "unclosed '(' (at character 1)");
-    at("", "no expression found in input");
+    at("a b", "expected an operator or the end of the query, found \"b\" (at column 3)");
+    at("sum by (a) rate(x[5m])", "expected \"(\" and the operand of sum, found \"rate\" (at column 12)");
+    at("1 +", "expected an expression, found the end of the query (at column 4)");
+    at("rate(x[5m]) / / y", "expected an expression, found \"/\" (at column 15)");
+    at("sum by (1) (x)", "expected a label or \")\", found \"1\" (at column 9)");
+    at(
+        "x{a=\"1\" b=\"2\"}",
+        "expected \",\" or \"}\" to close the \"{\" at column 2, found \"b\" (at column 9)",
+    );
+    at(
+        "x[5m",
+        "expected \":\" or \"]\" to close the \"[\" at column 2, found the end of the query (at column 5)",
+    );
+    at("x offset", "expected a duration after offset, found the end of the query (at column 9)");
+    at("(x", "expected \")\" to close the \"(\" at column 1, found the end of the query (at column 3)");
+    at("", "the query is empty (at column 1)");
+    at("sum(\n  é(x)\n)", "unexpected character 'é' (at line 2, column 3)");
 }
 
 /// Few series in, very many out: refused before memory is allocated.

@@ -78,18 +78,14 @@ export function unitOf(query: string): Unit {
   return perTime ? 'rate' : 'number';
 }
 
-/** Position of the error that a message names, as index into the text: `(at character 7)` counts bytes from 1,
- *  `2:5:` lines and columns. */
+/** Position of the error that a message ends with, as index into the text: `(at column 7)` or `(at line 2, column 5)`.
+ *  Lines and columns count from 1, columns in characters. */
 export function faultAt(message: string, query: string): number | null {
-  const byte = /\(at character (\d+)\)/.exec(message)?.[1];
-  if (byte !== undefined) return fromBytes(query, Number(byte) - 1);
-  const place = /(?:^|\s)(\d+):(\d+):/.exec(message);
+  const place = /\(at (?:line (\d+), )?column (\d+)\)$/.exec(message);
   if (place === null) return null;
-  const lines = query.split('\n').slice(0, Number(place[1]) - 1);
-  return Math.min(lines.join('\n').length + (lines.length > 0 ? 1 : 0) + Number(place[2]) - 1, query.length);
-}
-
-function fromBytes(text: string, bytes: number): number {
-  const all = new TextEncoder().encode(text);
-  return new TextDecoder().decode(all.slice(0, bytes)).length;
+  const lines = query.split('\n');
+  const line = Number(place[1] ?? 1) - 1;
+  const before = lines.slice(0, line).reduce((length, text) => length + text.length + 1, 0);
+  const characters = [...(lines[line] ?? '')].slice(0, Number(place[2]) - 1);
+  return Math.min(before + characters.join('').length, query.length);
 }

@@ -163,10 +163,13 @@ describe('results', () => {
     ['load_ratio', 'percent'],
   ])('%s is in %s', (query, unit) => expect(unitOf(query)).toBe(unit));
   test.each([
-    ["unclosed '(' (at character 4)", 'sum(', 3],
-    ['2:3: parse error: x', 'a\nbcd', 4],
-    ['1:5: parse error: x', 'ab', 2],
+    ['expected an expression, found the end of the query (at column 5)', 'sum(', 4],
+    ['expected ")" to close the "(" at column 1, found "b" (at column 4)', '(a b', 3],
+    ['x (at line 2, column 3)', 'a\nbcd', 4],
+    ['x (at column 5)', 'ab', 2],
     ['no place', 'x', null],
-    ['fault (at character 4)', 'ö+)', 2 + 0],
+    ['it says (at column 2) and more', 'abc', null],
+    ['fault (at column 3)', 'ö+)', 2],
+    ['fault (at line 2, column 3)', 'ö\n"😀"', 5],
   ])('the fault of %j in %j is at %s', (message, query, place) => expect(faultAt(message, query)).toBe(place));
 });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tacho_api::units;
-use tacho_query::promql;
+use tacho_query::{Place, promql};
 
 use super::ask::{self, Range, Server, Span};
 use crate::failure::Failure;
@@ -67,8 +67,13 @@ impl Query {
             Some(range) => self.over_time(range),
             None => self.at_once(),
         };
-        let answer = answer
-            .map_err(|failure| if is_odd_name(&self.query) { self.quoted(failure) } else { failure })?;
+        let answer = answer.map_err(|failure| {
+            let failure = match marked(&self.query, failure.message()) {
+                Some(lines) => failure.showing(&lines),
+                None => failure,
+            };
+            if is_odd_name(&self.query) { self.quoted(failure) } else { failure }
+        })?;
         if self.json {
             ask::print_json(&answer);
             return Ok(());
@@ -184,6 +189,14 @@ fn samples(result: &[Value]) -> Table<3> {
     table
 }
 
+/// The line of the query with the place that the server's message ends with, and a caret below it.
+fn marked(query: &str, message: &str) -> Option<String> {
+    let place = Place::of_message(message)?;
+    let line = query.split('\n').nth(place.line.checked_sub(1)?)?.replace(char::is_control, " ");
+    let before = place.column.checked_sub(1).filter(|before| *before <= line.chars().count())?;
+    Some(format!("  | {line}\n  | {}^", " ".repeat(before)))
+}
+
 /// A name that PromQL would parse differently, such as `cpu.load` from the header of a file.
 fn is_odd_name(query: &str) -> bool {
     let odd = |c: char| matches!(c, '.' | '-' | '/' | ' ' | '%');
@@ -287,6 +300,21 @@ mod tests {
         let counts = ["bottomk", "nixda"].map(|word| functions(word).len());
         assert_eq!(counts, [1, 0]);
         assert!(functions("").len() > 100);
+    }
+
+    #[test]
+    fn a_caret_marks_the_place_of_an_error() {
+        for (query, message, expect) in [
+            ("a b", "expected x (at column 3)", Some("  | a b\n  |   ^")),
+            ("é +", "expected x (at column 4)", Some("  | é +\n  |    ^")),
+            ("a\n\tb c", "expected x (at line 2, column 4)", Some("  |  b c\n  |    ^")),
+            ("a b", "query needs 2 steps, at most 1 are allowed", None),
+            ("a b", "expected x (at column 9)", None),
+            ("a b", "expected x (at line 2, column 1)", None),
+            ("a b", "expected x (at column 0)", None),
+        ] {
+            assert_eq!(marked(query, message).as_deref(), expect, "{query:?} {message}");
+        }
     }
 
     #[test]

@@ -18,14 +18,12 @@ mod vector;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-use promql_parser::parser::function::{self as parser, register_extra_functions};
-use promql_parser::parser::value::ValueType;
-
 use crate::Error;
 
 use super::grid::Grid;
 use super::node::{Node, Type};
 use super::rows::{Canvas, ChangeFn, Value};
+use super::similar::similar;
 use super::window::{Sliding, Visits};
 
 /// A function of PromQL, as used by the evaluator and by completion on the page.
@@ -125,23 +123,6 @@ impl Function {
         format!("{}({})", self.name, self.parameters.iter().map(parameter).collect::<Vec<_>>().join(", "))
     }
 
-    /// As the parser checks it. `variadic` counts how many more arguments may follow than are needed; -1 is any number.
-    fn as_parsed(&self) -> parser::Function {
-        let value_type = |ours: Type| match ours {
-            Type::Scalar => ValueType::Scalar,
-            Type::Vector => ValueType::Vector,
-            Type::Range => ValueType::Matrix,
-            Type::String => ValueType::String,
-        };
-        let variadic = match self.parameters.last().map(|parameter| parameter.needed) {
-            Some(Needed::AtMostOnce) => 1,
-            Some(Needed::AnyNumber) => -1,
-            Some(Needed::Once) | None => 0,
-        };
-        let types = self.parameters.iter().map(|parameter| value_type(parameter.wants)).collect();
-        parser::Function::new(self.name, types, variadic, value_type(self.returns), false)
-    }
-
     /// Type of the `index`-th argument.
     pub(super) fn parameter_type(&self, index: usize) -> Type {
         self.parameters
@@ -168,6 +149,30 @@ pub fn functions() -> &'static [Function] {
 pub(super) fn find(name: &str) -> Option<&'static Function> {
     let at = TABLE.binary_search_by(|function| function.name.cmp(name)).ok()?;
     TABLE.get(at)
+}
+
+/// Functions of Prometheus that are not in the table.
+const NOT_AVAILABLE: [&str; 9] = [
+    "double_exponential_smoothing",
+    "histogram_avg",
+    "histogram_count",
+    "histogram_quantiles",
+    "histogram_stddev",
+    "histogram_stdvar",
+    "histogram_sum",
+    "holt_winters",
+    "info",
+];
+
+/// As [`find`], with a message for the user.
+pub(super) fn lookup(name: &str) -> Result<&'static Function, String> {
+    find(name).ok_or_else(|| {
+        if NOT_AVAILABLE.contains(&name) {
+            return format!("function {name} is not available yet");
+        }
+        let meant = similar(name).map_or_else(String::new, |names| format!("; did you mean {names}?"));
+        format!("unknown function with name {name:?}{meant}")
+    })
 }
 
 /// Aggregations with their documentation, for completion.
@@ -213,17 +218,6 @@ macro_rules! needed {
     ($needed:ident) => {
         Needed::$needed
     };
-}
-
-/// Registers the functions that the parser lacks.
-pub(super) fn register() {
-    static ONCE: LazyLock<()> = LazyLock::new(|| {
-        for function in functions() {
-            // Fails for functions that the parser has.
-            let _ = register_extra_functions(vec![function.as_parsed()]);
-        }
-    });
-    LazyLock::force(&ONCE);
 }
 
 /// Sorted by name.

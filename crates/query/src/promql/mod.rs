@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! text --parse--> Query --plan(times)--> Plan --evaluate(data)--> Output
-//!      guard.rs   lower.rs      plan.rs       evaluate.rs         output.rs
+//!      parse/     lower.rs      plan.rs       evaluate.rs         output.rs
 //!                 node.rs       series.rs     select.rs, window.rs, functions.rs, aggregate.rs, binary.rs
 //! ```
 //!
@@ -38,7 +38,6 @@
 
 mod aggregate;
 mod binary;
-mod diagnose;
 mod digest;
 mod double_double;
 mod evaluate;
@@ -47,7 +46,6 @@ mod fold;
 mod format;
 mod functions;
 mod grid;
-mod guard;
 mod label_room;
 mod labels;
 mod limits;
@@ -57,7 +55,7 @@ mod matching;
 mod node;
 mod output;
 mod parallel;
-mod patterns;
+mod parse;
 mod plan;
 mod quantile;
 mod rows;

@@ -183,3 +183,15 @@ pub enum AggregateOp {
     Quantile,
     CountValues,
 }
+
+impl AggregateOp {
+    /// Name and type of the argument before the vector.
+    pub fn parameter(self) -> Option<(&'static str, Type)> {
+        match self {
+            Self::Topk | Self::Bottomk | Self::Limitk => Some(("k", Type::Scalar)),
+            Self::Quantile => Some(("q", Type::Scalar)),
+            Self::CountValues => Some(("label", Type::String)),
+            _ => None,
+        }
+    }
+}

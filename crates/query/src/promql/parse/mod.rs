@@ -1,0 +1,158 @@
+//! What is the syntax of this text?
+//!
+//! Step before: the caller with a query's text. Step after: `lower.rs`, which checks types and functions.
+//!
+//! `lexer.rs` cuts the text into tokens, one ahead of the parser. `expression.rs` reads operands and operators by
+//! precedence (V. R. Pratt, "Top Down Operator Precedence", POPL 1973), `selector.rs` what stands in braces, brackets
+//! and lists of labels, `literal.rs` the meaning of numbers, durations and strings.
+//!
+//! The parser recurses at most as deep as [`Limits::nesting_max`] and [`Limits::operators_max`] allow together, and
+//! allocates in proportion to the text. It never looks into a pattern. The first error ends it.
+
+mod expression;
+mod lexer;
+mod literal;
+#[cfg(test)]
+mod print;
+mod selector;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use crate::Error;
+
+use super::Limits;
+pub use expression::{aggregation_name, operator_name};
+use lexer::{Kind, Lexer, Token};
+use literal::quoted;
+pub use source::Source;
+pub use tree::{Aggregate, Binary, Expr, Kind as ExprKind, LabelMatcher, Selector};
+
+/// Parses one expression, up to the end of the text.
+pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Expr<'t>, Error> {
+    if text.len() > limits.query_bytes_max {
+        return Err(Error::limit("bytes of text", text.len() as u128, limits.query_bytes_max));
+    }
+    let source = Source { text };
+    let mut lexer = Lexer::new(source);
+    let next = lexer.next()?;
+    let mut parser = Parser { source, lexer, next, end: 0, limits, nesting: 0, operators: 0, patterns: 0 };
+    if parser.next.kind == Kind::End {
+        return Err(source.error(0, "the query is empty"));
+    }
+    let expression = parser.expression(0)?;
+    match parser.next.kind {
+        Kind::End => Ok(expression),
+        _ if [")", "]", "}"].contains(&parser.next.text) => {
+            Err(parser.error_here(format!("{} closes nothing", quoted(parser.next.text))))
+        }
+        _ => Err(parser.expected("an operator or the end of the query")),
+    }
+}
+
+struct Parser<'t, 'l> {
+    source: Source<'t>,
+    lexer: Lexer<'t>,
+    next: Token<'t>,
+    /// End of the token before `next`.
+    end: usize,
+    limits: &'l Limits,
+    /// Open brackets.
+    nesting: usize,
+    operators: usize,
+    patterns: usize,
+}
+
+impl<'t> Parser<'t, '_> {
+    /// Takes the next token.
+    fn take(&mut self) -> Result<Token<'t>, Error> {
+        let next = self.lexer.next()?;
+        self.end = self.next.end();
+        Ok(std::mem::replace(&mut self.next, next))
+    }
+
+    /// Whether the next token is this symbol.
+    fn is(&self, symbol: &str) -> bool {
+        self.next.kind == Kind::Symbol && self.next.text == symbol
+    }
+
+    /// Takes the next token if it is this symbol.
+    fn takes(&mut self, symbol: &str) -> Result<bool, Error> {
+        let found = self.is(symbol);
+        if found {
+            self.take()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes the next token if it is this keyword.
+    fn takes_word(&mut self, word: &str) -> Result<bool, Error> {
+        let found = self.next.is_word(word);
+        if found {
+            self.take()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes a bracket that must be closed with [`Parser::close`].
+    fn open(&mut self) -> Result<Token<'t>, Error> {
+        self.nesting += 1;
+        self.check_limit("levels of brackets", self.nesting, self.limits.nesting_max)?;
+        self.take()
+    }
+
+    /// Takes the bracket that closes `open`; `instead` is what could also follow, as in `"," or `.
+    fn close(&mut self, open: Token<'t>, instead: &str) -> Result<(), Error> {
+        let bracket = match open.text {
+            "(" => ")",
+            "[" => "]",
+            _ => "}",
+        };
+        if !self.is(bracket) {
+            let (opened, place) = (open.text, self.source.place(open.at));
+            return Err(self.expected(&format!("{instead}{bracket:?} to close the {opened:?} at {place}")));
+        }
+        self.nesting -= 1;
+        self.take()?;
+        Ok(())
+    }
+
+    /// Counts an operator, which is the next token.
+    fn count_operator(&mut self) -> Result<(), Error> {
+        self.operators += 1;
+        self.check_limit("operators", self.operators, self.limits.operators_max)
+    }
+
+    fn check_limit(&self, what: &str, value: usize, limit: usize) -> Result<(), Error> {
+        if value <= limit {
+            return Ok(());
+        }
+        Err(Error::limit(what, value as u128, limit).at(self.source.place(self.next.at)))
+    }
+
+    /// An error at the next token.
+    fn error_here(&self, message: impl Into<String>) -> Error {
+        self.source.error(self.next.at, message)
+    }
+
+    fn expected(&self, wanted: &str) -> Error {
+        let found = match self.next.kind {
+            Kind::End => "the end of the query".to_owned(),
+            Kind::Text => format!("the string {}", cut(self.next.text)),
+            _ => quoted(self.next.text),
+        };
+        // The end of the query is where its last token ends, not after blanks and comments.
+        let at = if self.next.kind == Kind::End { self.end } else { self.next.at };
+        self.source.error(at, format!("expected {wanted}, found {found}"))
+    }
+}
+
+/// A string of the query with its quotes, cut if it is long.
+fn cut(text: &str) -> String {
+    const CHARS_MAX: usize = 40;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
