@@ -18,6 +18,7 @@ mod pattern;
 mod re2;
 mod record;
 mod time;
+pub mod varint;
 mod windows;
 
 pub use batch::{Batch, EntrySeries, ExecutionSeries, SampleSeries};
