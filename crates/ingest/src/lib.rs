@@ -1,6 +1,5 @@
 //! Bytes of a protocol in, a [`tacho_model::Batch`] out. No sockets, no clock, no async.
 //!
-//! One module a protocol; each answers "what records are in these bytes, and which of them are refused?".
 //! One module per protocol; each answers "which records are in these bytes, and which of them are refused?".
 //! A refused record never affects a good one.
 //! Path of one record: `server/src/listen/` and `server/src/http/` hand bytes in; `store` takes the batch.
@@ -12,6 +11,7 @@ pub mod budget;
 pub mod csv;
 mod error;
 pub mod json_lines;
+mod json_text;
 pub mod line_protocol;
 pub mod line_rows;
 pub mod open_metrics;
