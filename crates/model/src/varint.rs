@@ -73,6 +73,7 @@ pub fn read(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     read_long(bytes)
 }
 
+/// Its own loop: one for both widths, over the bytes of the number once its end is found, takes twice as long.
 fn read_long(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     let mut n = 0u64;
     let mut rest = *bytes;
