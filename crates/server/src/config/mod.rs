@@ -3,7 +3,9 @@
 //! Each source is read into the same [`Settings`], all fields of which are optional. [`Config`] is the result: complete and
 //! validated. An error names the value, its source, and a hint.
 //!
-//! FIGURES
+//! Libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14). Neither tells the line of a wrong
+//! value in the file, and both refuse `TACHO_` variables of agents in the same environment. They would replace `settings.rs` and
+//! `environment.rs`, 144 lines.
 
 mod address;
 mod environment;
