@@ -1,5 +1,9 @@
 //! The series of one label value. Compact: most values of a label with many have few series, most series share the values of
 //! the other labels.
+//!
+//! With the crate roaring 0.12 in place of this and of `bitmap.rs`, the series of the bench `index` take 3 % less memory (420
+//! bytes for 432), but selections by a pattern 1.5 to 3 times as long (0.50 ms for 0.20 for `hostname=~"host_1.*"`), others up to
+//! 1.5 times.
 
 use super::bitmap::Bitmap;
 
