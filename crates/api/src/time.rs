@@ -12,9 +12,14 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// `5m`, `1h30m`, `100ms`, or seconds; nanoseconds, above zero.
+/// `5m`, `1h30m`, `1.5s`, `100ms`, or seconds; nanoseconds, above zero.
 pub fn parse_duration(text: &str) -> Option<i64> {
     parse_seconds(text).or_else(|| parse_units(text)).filter(|ns| *ns > 0)
+}
+
+/// As [`parse_duration`], without bare seconds: where a person writes a number, its unit would be a guess.
+pub fn parse_duration_with_unit(text: &str) -> Option<i64> {
+    parse_units(text).filter(|ns| *ns > 0)
 }
 
 /// Decimal seconds to nanoseconds; digits past the ninth are cut. An exponent goes through `f64`.
@@ -26,15 +31,20 @@ fn parse_seconds(text: &str) -> Option<i64> {
     if digits.contains(['e', 'E']) && digits.starts_with(|c: char| c.is_ascii_digit()) {
         return from_float(text.parse().ok()?);
     }
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let ns = i64::try_from(parse_decimal(digits)?).ok()?;
+    Some(if negative { -ns } else { ns })
+}
+
+/// `1`, `1.5` or `.5` in billionths; digits past the ninth are cut.
+fn parse_decimal(text: &str) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    if digits.len() == usize::from(digits.contains('.')) || !all_digits(whole) || !all_digits(fraction) {
+    if text.len() == usize::from(text.contains('.')) || !all_digits(whole) || !all_digits(fraction) {
         return None;
     }
-    let seconds: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let nine: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
-    let ns = seconds.checked_mul(NS)?.checked_add(nine.parse().ok()?)?;
-    Some(if negative { -ns } else { ns })
+    Some(i128::from(whole) * i128::from(NS) + nine.parse::<i128>().ok()?)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "bounds are checked")]
@@ -55,14 +65,14 @@ const UNITS: [(&str, i64); 7] = [
 ];
 
 fn parse_units(text: &str) -> Option<i64> {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let (mut rest, mut total, mut next) = (text, 0i64, 0);
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let (count, behind) = rest.split_at(digits);
-        let end = behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len());
-        let (unit, behind) = behind.split_at(end);
+        let (count, behind) = rest.split_at(rest.find(|c| !is_number(c))?);
+        let (unit, behind) = behind.split_at(behind.find(is_number).unwrap_or(behind.len()));
         let at = UNITS.iter().position(|(name, _)| *name == unit).filter(|at| *at >= next)?;
-        total = total.checked_add(count.parse::<i64>().ok()?.checked_mul(UNITS[at].1)?)?;
+        let ns = parse_decimal(count)?.checked_mul(UNITS[at].1.into())? / i128::from(NS);
+        total = total.checked_add(i64::try_from(ns).ok()?)?;
         (rest, next) = (behind, at + 1);
     }
     Some(total)
@@ -103,6 +113,11 @@ mod tests {
             ("1h30m", Some(5_400 * NS)),
             ("100ms", Some(NS / 10)),
             ("1d12h", Some(129_600 * NS)),
+            ("1.5s", Some(1_500_000_000)),
+            ("1.5h30.25s", Some(5_430_250_000_000)),
+            (".5m", Some(30 * NS)),
+            ("10000000000ms", Some(10_000_000 * NS)),
+            ("0.000000001s", Some(1)),
             ("5m1h", None),
             ("0", None),
             ("-5", None),
@@ -110,9 +125,19 @@ mod tests {
             ("m", None),
             ("5q", None),
             ("999999999y", None),
+            ("9223372036854775807y", None),
+            ("9999999999999999999s", None),
+            ("", None),
+            (".s", None),
+            ("1.2.3s", None),
+            ("-1s", None),
+            ("3 days", None),
+            ("1e400s", None),
         ];
         for (text, expect) in cases {
             assert_eq!(parse_duration(text), expect, "{text}");
+            let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
+            assert_eq!(parse_duration_with_unit(text), expect.filter(|_| has_unit), "{text}");
         }
     }
 }

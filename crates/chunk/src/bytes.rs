@@ -1,40 +1,13 @@
 //! How are numbers and byte strings encoded, and decoded from untrusted bytes?
 
 use tacho_model::ValueType;
+use tacho_model::varint::{self, Flaw};
+pub(crate) use tacho_model::varint::{put_varint, put_varint128, unzigzag, varint_bytes, zigzag};
 
 use crate::Error;
 
-pub(crate) const fn zigzag(n: i64) -> u64 {
-    ((n << 1) ^ (n >> 63)).cast_unsigned()
-}
-
-pub(crate) const fn unzigzag(n: u64) -> i64 {
-    (n >> 1).cast_signed() ^ -((n & 1).cast_signed())
-}
-
-/// Unsigned LEB128.
-pub(crate) fn put_varint(out: &mut Vec<u8>, n: u64) {
-    put_varint128(out, u128::from(n));
-}
-
 pub(crate) fn put_zigzag128(out: &mut Vec<u8>, n: i128) {
     put_varint128(out, ((n << 1) ^ (n >> 127)).cast_unsigned());
-}
-
-pub(crate) fn put_varint128(out: &mut Vec<u8>, mut n: u128) {
-    loop {
-        let low = n.to_le_bytes()[0] & 0x7f;
-        n >>= 7;
-        if n == 0 {
-            return out.push(low);
-        }
-        out.push(low | 0x80);
-    }
-}
-
-/// Number of bytes that [`put_varint`] writes.
-pub(crate) const fn varint_bytes(n: u64) -> u32 {
-    (64 - (n | 1).leading_zeros()).div_ceil(7)
 }
 
 pub(crate) fn put_words(out: &mut Vec<u8>, words: &[u64]) {
@@ -93,16 +66,9 @@ impl<'a> Reader<'a> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
+    #[inline]
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, Error> {
-        // Most varints are one byte long.
-        if let Some((byte, left)) = self.left.split_first()
-            && *byte < 0x80
-        {
-            self.left = left;
-            return Ok(u64::from(*byte));
-        }
-        let wide = self.varint128(what)?;
-        u64::try_from(wide).map_err(|_| Error::Limit { what, value: u64::MAX, max: u64::MAX - 1 })
+        varint::read(&mut self.left).map_err(|flaw| unread(flaw, what))
     }
 
     pub(crate) fn zigzag128(&mut self, what: &'static str) -> Result<i128, Error> {
@@ -111,15 +77,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn varint128(&mut self, what: &'static str) -> Result<u128, Error> {
-        let mut n = 0u128;
-        for shift in (0..19).map(|septet| septet * 7) {
-            let byte = self.byte(what)?;
-            n |= u128::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(n);
-            }
-        }
-        Err(Error::Value { what, value: u64::MAX })
+        varint::read_wide(&mut self.left).map_err(|flaw| unread(flaw, what))
     }
 
     /// A `varint` with a count or size, checked against its limit before memory is allocated for it.
@@ -142,6 +100,14 @@ impl<'a> Reader<'a> {
 
     pub(crate) const fn end(&self, what: &'static str) -> Result<(), Error> {
         if self.left.is_empty() { Ok(()) } else { Err(Error::Trailing { what, left: self.left.len() }) }
+    }
+}
+
+#[cold]
+const fn unread(flaw: Flaw, what: &'static str) -> Error {
+    match flaw {
+        Flaw::Short => Error::Short { what, wanted: 1, left: 0 },
+        Flaw::Long => Error::Value { what, value: u64::MAX },
     }
 }
 
@@ -174,9 +140,6 @@ mod tests {
                 prop_assert_eq!(reader.zigzag128("wide"), Ok(wide));
                 prop_assert_eq!(reader.end("scalar"), Ok(()));
             }
-            let mut out = vec![];
-            put_varint(&mut out, word);
-            prop_assert_eq!(out.len(), varint_bytes(word) as usize);
         }
     }
 

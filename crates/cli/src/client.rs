@@ -8,6 +8,7 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::header::HOST;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
@@ -209,6 +210,9 @@ fn refused(status: StatusCode, body: &str) -> Failure {
     }
 }
 
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// `path?name=value&...` of the given parameters, percent-encoded (RFC 3986).
 pub fn path<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
     let mut out = path.to_owned();
@@ -217,17 +221,10 @@ pub fn path<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, Option<&'
             out.push(if out.contains('?') { '&' } else { '?' });
             out.push_str(name);
             out.push('=');
-            value.bytes().for_each(|byte| encode(byte, &mut out));
+            out.extend(utf8_percent_encode(value, &RESERVED));
         }
     }
     out
-}
-
-fn encode(byte: u8, out: &mut String) {
-    match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-        _ => out.push_str(&format!("%{byte:02X}")),
-    }
 }
 
 #[cfg(test)]

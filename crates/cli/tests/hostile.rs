@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use agent::{Agent, Raw, content, hello};
 use support::Server;
 use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, ErrorCode, FRAME_BODY_BYTES_MAX, ServerFrame};
-use tacho_store::random::Random;
+use tacho_model::Random;
 
 const SEED: u64 = 7;
 /// Duration of the attacks.

@@ -20,9 +20,8 @@ use agent::{Agent, content};
 use http_writer::{Deleter, HttpWriter};
 use support::Server;
 use tacho_ingest::wire::ServerFrame;
-use tacho_model::{EventKind, Kind, MatchOp, Matcher, SeriesId, TimeRange, mix64};
+use tacho_model::{EventKind, Kind, MatchOp, Matcher, Random, SeriesId, TimeRange, mix64};
 use tacho_server::clock::SystemClock;
-use tacho_store::random::Random;
 use tacho_store::{Options, Store};
 
 const SEED: u64 = 14;

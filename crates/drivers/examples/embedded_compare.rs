@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
+use tacho_model::Random;
 use tacho_store::driver::{Driver, Row, Scan, Scanned, Table};
-use tacho_store::random::Random;
 
 const SERIES: u64 = 1_000;
 const PUT_ROWS: u64 = 1_000;

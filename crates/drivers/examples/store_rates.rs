@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use tacho_model::{
     Batch, Event, EventKind, ExecutionSeries, Kind, Labels, ManualClock, NAME, Operation, OperationKind,
-    Sample, SampleSeries, Segment, SeriesId, TimeRange, TraceId, Value, Windows,
+    Random, Sample, SampleSeries, Segment, SeriesId, TimeRange, TraceId, Value, Windows,
 };
-use tacho_store::random::Random;
 use tacho_store::{Options, Origin, ReadReport, Store};
 
 type Failure = Box<dyn std::error::Error>;
@@ -209,7 +208,7 @@ fn execution_batch(first: u64) -> Batch {
 }
 
 fn segment(number: u64) -> Segment {
-    let mut random = tacho_store::random::Random::new(number);
+    let mut random = Random::new(number);
     let mut event = |kind| Event { delta: 200 + random.below(100_000), kind };
     let enters = (0..CALLS_A_SEGMENT as u32).map(EventKind::Enter);
     let exits = (0..CALLS_A_SEGMENT).map(|_| EventKind::Exit);

@@ -11,6 +11,7 @@ pub mod budget;
 pub mod csv;
 mod error;
 pub mod json_lines;
+mod json_text;
 pub mod line_protocol;
 pub mod line_rows;
 pub mod open_metrics;

@@ -2,8 +2,7 @@
 //!
 //! Used for the native protocol and protobuf: both have LEB128 varints and little-endian fixed widths.
 
-/// A varint has at most ten bytes; the tenth holds one bit.
-const VARINT_BYTES_MAX: u32 = 10;
+use tacho_model::varint;
 
 /// An error in a body, and its byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,33 +59,12 @@ impl<'a> Reader<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// Unsigned LEB128 of up to 64 bits.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Flaw> {
-        match self.rest.split_first() {
-            Some((byte, rest)) if *byte < 0x80 => {
-                self.rest = rest;
-                Ok(u64::from(*byte))
-            }
-            _ => self.varint_long(),
-        }
-    }
-
-    fn varint_long(&mut self) -> Result<u64, Flaw> {
-        let start = self.at();
-        let mut value = 0u64;
-        for nth in 0..VARINT_BYTES_MAX {
-            let byte = self.u8().map_err(|_| Flaw { what: "end of input in a varint", at: start })?;
-            let bits = u64::from(byte & 0x7f);
-            if nth == VARINT_BYTES_MAX - 1 && bits > 1 {
-                break;
-            }
-            value |= bits << (7 * nth);
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Flaw { what: "varint of more than 64 bits", at: start })
+        varint::read(&mut self.rest).map_err(|flaw| match flaw {
+            varint::Flaw::Short => self.flaw("end of input in a varint"),
+            varint::Flaw::Long => self.flaw("varint of more than 64 bits"),
+        })
     }
 
     pub fn varint_u32(&mut self) -> Result<u32, Flaw> {
@@ -95,7 +73,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn zigzag(&mut self) -> Result<i64, Flaw> {
-        self.varint().map(|n| (n >> 1).cast_signed() ^ -(n & 1).cast_signed())
+        self.varint().map(varint::unzigzag)
     }
 
     /// A length or count of items of at least one byte each: limited by the remaining bytes.
@@ -141,8 +119,8 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::primitive::{put_varint, put_zigzag};
     use proptest::prelude::*;
+    use tacho_model::varint::{put_varint, put_zigzag};
 
     fn check(bytes: &[u8], expect: Result<u64, &str>) {
         let got = Reader::new(bytes).varint();

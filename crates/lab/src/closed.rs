@@ -9,10 +9,11 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
+use tacho_model::Random;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::mix::{Mix, Rng, fill};
+use crate::mix::{Mix, fill};
 use crate::report::{Failures, LATENCY_NS_MAX, Report, TemplateReport, new_histogram};
 use crate::{Error, RequestId, RequestIds};
 
@@ -149,7 +150,7 @@ fn merge(report: &mut Report, worker: &Worker) {
 
 struct Worker {
     shared: Arc<Shared>,
-    rng: Rng,
+    rng: Random,
     results: Vec<TemplateReport>,
     body_bytes: u64,
 }
@@ -164,7 +165,7 @@ impl Worker {
     fn new(shared: Arc<Shared>, number: usize) -> Self {
         let seed = tacho_model::mix64(shared.settings.run ^ (number as u64));
         let results = templates(&shared.settings.mix);
-        Self { shared, rng: Rng::new(seed), results, body_bytes: 0 }
+        Self { shared, rng: Random::new(seed), results, body_bytes: 0 }
     }
 
     async fn work(mut self) -> Self {

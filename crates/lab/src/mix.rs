@@ -1,6 +1,6 @@
 //! Which request is sent next? A weighted mix of templates, chosen at random with a seed.
 
-use tacho_model::mix64;
+use tacho_model::Random;
 
 /// One kind of request. `{a..b}` in path or body is replaced by a random number from a to b, inclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Mix {
     }
 
     /// Index of the randomly chosen template.
-    pub fn draw(&self, rng: &mut Rng) -> usize {
+    pub fn draw(&self, rng: &mut Random) -> usize {
         let mut left = rng.below(self.weight);
         for (at, template) in self.templates.iter().enumerate() {
             match left.checked_sub(u64::from(template.weight)) {
@@ -104,7 +104,7 @@ fn range(text: &str) -> Option<(u64, u64)> {
 }
 
 /// Replaces each `{a..b}`.
-pub fn fill(text: &str, rng: &mut Rng) -> String {
+pub fn fill(text: &str, rng: &mut Random) -> String {
     let mut parts = text.split('{');
     let mut out = parts.next().unwrap_or("").to_owned();
     for part in parts {
@@ -117,26 +117,6 @@ pub fn fill(text: &str, rng: &mut Rng) -> String {
     out
 }
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-#[derive(Debug)]
-pub struct Rng(u64);
-
-impl Rng {
-    pub const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix64(self.0)
-    }
-
-    /// 0 to `bound - 1`; the modulo bias is below 2^-40 for the bounds used here.
-    pub const fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.next() % bound }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +127,7 @@ mod tests {
             Mix::parse("# reading\n50 get /ads?page={1..20}\n\n1 POST /ads title=a{7..7}&b=c d # write\n")
                 .unwrap();
         assert_eq!(mix.templates()[1].body, "title=a{7..7}&b=c d");
-        let mut rng = Rng::new(1);
+        let mut rng = Random::new(1);
         let first = (0..51_000).filter(|_| mix.draw(&mut rng) == 0).count();
         assert!((49_500..50_500).contains(&first), "{first}");
         assert_eq!(fill("/a{7..7}/b{1..1}", &mut rng), "/a7/b1");

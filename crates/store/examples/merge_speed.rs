@@ -6,8 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tacho_model::{Batch, Labels, ManualClock, NAME, Sample, SampleSeries, Value};
-use tacho_store::random::Random;
+use tacho_model::{Batch, Labels, ManualClock, NAME, Random, Sample, SampleSeries, Value};
 use tacho_store::{MemoryDriver, Options, Store};
 
 const HOSTS: u64 = 100;

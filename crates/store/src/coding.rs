@@ -1,23 +1,7 @@
 //! Varints, zigzags and strings of `docs/format/wire.md`, as the journal writes and reads them.
 
-/// Unsigned LEB128.
-pub fn put_varint(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push((n & 0x7f) as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-pub fn put_zigzag(out: &mut Vec<u8>, n: i64) {
-    put_varint(out, ((n << 1) ^ (n >> 63)) as u64);
-}
-
-/// Length, then the bytes.
-pub fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
+use tacho_model::varint;
+pub use tacho_model::varint::{put_bytes as put_string, put_varint, put_zigzag};
 
 /// Why bytes could not be read: the expected item, and its distance from the end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,20 +51,9 @@ impl<'a> Cursor<'a> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
+    #[inline]
     pub fn varint(&mut self, what: &'static str) -> Result<u64, Malformed> {
-        let mut n = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte(what)?;
-            let bits = u64::from(byte & 0x7f);
-            if shift == 63 && bits > 1 {
-                break;
-            }
-            n |= bits << shift;
-            if byte < 0x80 {
-                return Ok(n);
-            }
-        }
-        Err(self.malformed(what))
+        varint::read(&mut self.rest).map_err(|_| self.malformed(what))
     }
 
     pub fn varint_u32(&mut self, what: &'static str) -> Result<u32, Malformed> {
@@ -88,8 +61,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn zigzag(&mut self, what: &'static str) -> Result<i64, Malformed> {
-        let n = self.varint(what)?;
-        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+        self.varint(what).map(varint::unzigzag)
     }
 
     pub fn string(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {

@@ -51,7 +51,6 @@ pub mod memory;
 mod memtable;
 mod options;
 pub mod policy;
-pub mod random;
 mod read;
 mod recover;
 mod seal;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -249,18 +250,19 @@ pub fn float(value: &Value, name: &str) -> f64 {
 }
 
 /// A duration with its unit, ns.
+///
+/// # Errors
+/// When it is a bare number, whose unit would be a guess, or none.
 pub fn duration(text: &str) -> Result<i64, String> {
-    check_unit(text)?;
-    time::parse_duration(text).ok_or_else(|| "give for example 100ms, 5m or 1h30m".into())
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));
+    }
+    time::parse_duration_with_unit(text).ok_or_else(|| "give for example 100ms, 5m or 1h30m".into())
 }
 
-/// # Errors
-/// For a bare number: its unit would be a guess.
-pub fn check_unit(text: &str) -> Result<(), String> {
-    match text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !text.is_empty() {
-        true => Err(format!("it has no unit: write {text}ms, {text}s or {text}m")),
-        false => Ok(()),
-    }
+/// As [`duration`], for the time that this process waits.
+pub fn wait(text: &str) -> Result<Duration, String> {
+    duration(text).map(|ns| Duration::from_nanos(ns.unsigned_abs()))
 }
 
 pub fn instant(text: &str) -> Result<i64, String> {
@@ -279,7 +281,12 @@ mod tests {
             assert_eq!(duration(text), no_unit(text));
         }
         assert_eq!((duration("100ms"), duration("1h30m")), (Ok(100_000_000), Ok(5_400_000_000_000)));
-        for text in ["", "m", "-5s", "5q"] {
+        for (text, ms) in
+            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1.5s", 1_500), ("1h", 3_600_000)]
+        {
+            assert_eq!(wait(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "m", "s", "-5s", "-1s", "5q", "3 days", "1e400s", "1e3"] {
             assert!(duration(text).is_err_and(|error| error.starts_with("give ")), "{text}");
         }
     }

@@ -32,7 +32,7 @@ pub struct Load {
     #[arg(long, short, default_value_t = 16, value_name = "N")]
     connections: usize,
     /// Duration of the load, for example 30s or 2m
-    #[arg(long, short, default_value = "10s", value_parser = parse_duration, conflicts_with = "requests")]
+    #[arg(long, short, default_value = "10s", value_parser = ask::wait, conflicts_with = "requests")]
     duration: Duration,
     /// Total number of requests, instead of a duration
     #[arg(long, short = 'n', value_name = "N")]
@@ -44,7 +44,7 @@ pub struct Load {
     #[arg(long, value_name = "FILE")]
     mix: Option<PathBuf>,
     /// Time limit for one request
-    #[arg(long, default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, default_value = "10s", value_parser = ask::wait)]
     timeout: Duration,
     /// Run id: high half of every request id, and the random seed (default: from the clock)
     #[arg(long, value_name = "N")]
@@ -217,38 +217,4 @@ pub fn to_json(report: &lab::Report) -> Value {
         "failures": failures(&report.failures()),
         "templates": templates,
     })
-}
-
-/// `30s`, `2m`, `500ms` or `1h`.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    ask::check_unit(text)?;
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: f64 =
-        number.parse().map_err(|_| format!("{text:?} is not a duration such as 30s, 2m or 500ms"))?;
-    let seconds = match unit {
-        "ms" => number / 1e3,
-        "s" => number,
-        "m" => number * 60.0,
-        "h" => number * 3600.0,
-        other => return Err(format!("unit {other:?} of {text:?} is not one of ms, s, m, h")),
-    };
-    Duration::try_from_secs_f64(seconds).map_err(|e| format!("{text:?}: {e}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_read_with_their_unit() {
-        for (text, ms) in
-            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1.5s", 1_500), ("1h", 3_600_000)]
-        {
-            assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
-        }
-        for text in ["", "s", "1.5", "-1s", "3 days", "1e400s"] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
-    }
 }

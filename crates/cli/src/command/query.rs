@@ -183,7 +183,7 @@ fn samples(result: &[Value]) -> Table<3> {
     for element in result {
         for (at, value) in points(element) {
             let at = jiff::Timestamp::from_millisecond((at * 1e3).round() as i64).unwrap_or_default();
-            table.row([series(&element["metric"]), format!("{at:.3}"), tacho_api::json::number(value)]);
+            table.row([series(&element["metric"]), format!("{at:.3}"), promql::format_value(value)]);
         }
     }
     table
@@ -278,7 +278,7 @@ fn clock(seconds: f64) -> String {
 /// At most five significant digits; whole numbers below ten million as they are.
 fn short(value: f64) -> String {
     if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
-        return tacho_api::json::number(value);
+        return promql::format_value(value);
     }
     if !(1e-3..1e7).contains(&value.abs()) {
         return format!("{value:.4e}");

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use tacho_drivers::embedded::Embedded;
+use tacho_model::Random;
 use tacho_store::Result;
 use tacho_store::disk::FaultyDisk;
 use tacho_store::driver::{Damaged, Driver, Row, Scan, Scanned, Table};
-use tacho_store::random::Random;
 
 /// Small segments, so that a test has many.
 pub const SMALL_SEGMENT_BYTES: u64 = 10_000;

@@ -30,8 +30,6 @@ use tacho_model::{
 use crate::rows::{Block, Broken, Rows, lines, shown, whole_lines};
 use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 use json::{Cursor, Fault, Scalar};
-#[cfg(feature = "parquet")]
-pub(crate) use write::text;
 pub use write::{write_entries, write_samples};
 
 /// Reads JSON lines.

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use tacho_model::{Body, Entry, Labels, Sample, Timestamp, Value, ValueType};
 
+use crate::json_text;
+
 /// The NaN that `null` represents.
 const NAN_BITS: u64 = f64::NAN.to_bits();
 
@@ -33,7 +35,7 @@ pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry]) {
     metric(out, labels);
     out.push_str(",\"entries\":[");
     separated(out, entries, |out, entry| match &entry.body {
-        Body::Text(body) => text(out, body),
+        Body::Text(body) => json_text::put(out, body),
         Body::Bytes(bytes) => {
             out.push_str("{\"hex\":\"");
             bytes.iter().for_each(|byte| put(out, format_args!("{byte:02x}")));
@@ -65,26 +67,11 @@ fn metric(out: &mut String, labels: &Labels) {
         if nth > 0 {
             out.push(',');
         }
-        text(out, name);
+        json_text::put(out, name);
         out.push(':');
-        text(out, value);
+        json_text::put(out, value);
     }
     out.push('}');
-}
-
-/// A string in quotes (RFC 8259, section 7).
-pub(crate) fn text(out: &mut String, text: &str) {
-    out.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            char if u32::from(char) < 0x20 => put(out, format_args!("\\u{:04x}", u32::from(char))),
-            char => out.push(char),
-        }
-    }
-    out.push('"');
 }
 
 fn value(out: &mut String, value: Value) {

@@ -10,7 +10,7 @@ use super::cell::{Cell, Kind};
 use super::plan::{Plan, Shape};
 use super::times::Times;
 use super::{Place, Rows, own};
-use crate::json_lines;
+use crate::json_text;
 use crate::rows::{Block, Broken, shown};
 
 /// Limits of the remembered label sets, number and bytes; above either all are discarded.
@@ -295,7 +295,7 @@ impl Table<'_> {
         self.at.get(nth).map_or("?", |at| self.plan.column(*at))
     }
 
-    /// The row as an object that [`json_lines::JsonLines`] reads once it is corrected.
+    /// The row as an object that [`crate::json_lines::JsonLines`] reads once it is corrected.
     fn json(&self, row: usize, out: &mut String) {
         let long = matches!(self.plan.shape, Shape::Long(_));
         let labels = self.plan.labels.len();
@@ -313,7 +313,7 @@ impl Table<'_> {
                 None => self.name(nth),
             };
             out.push_str(if nth > 0 { "," } else { "" });
-            json_lines::text(out, name);
+            json_text::put(out, name);
             out.push(':');
             self.json_cell(nth, row, out);
         }
@@ -335,7 +335,7 @@ impl Table<'_> {
             Some(Kind::Signed | Kind::Unsigned | Kind::Float | Kind::Decimal(_)) if finite => {
                 out.push_str(&text);
             }
-            _ => json_lines::text(out, &text),
+            _ => json_text::put(out, &text),
         }
     }
 }

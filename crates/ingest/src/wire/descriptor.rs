@@ -4,8 +4,8 @@
 //! units.
 
 use tacho_model::limits::LABEL_NAME_BYTES_MAX;
+use tacho_model::varint::{put_bytes, put_varint};
 
-use super::primitive::put_bytes;
 use super::{RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX};
 use crate::reader::{Flaw, Reader};
 
@@ -176,7 +176,7 @@ impl<'a> Described<'a> {
 /// The inverse of [`Described::read`].
 pub(super) fn put(out: &mut Vec<u8>, record_type: &RecordType) {
     put_bytes(out, record_type.name.as_bytes());
-    super::primitive::put_varint(out, record_type.fields.len() as u64);
+    put_varint(out, record_type.fields.len() as u64);
     for field in &record_type.fields {
         out.push(field.field_type as u8);
         put_bytes(out, field.name.as_bytes());

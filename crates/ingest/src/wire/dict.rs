@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tacho_model::limits::LABELS_MAX;
+use tacho_model::varint::{put_bytes, put_varint};
 use tacho_model::{LabelError, Labels, Operation, OperationKind};
 
 use super::descriptor::{self, Described, RecordType, RecordTypeError};
 use super::frame::{FrameType, put_frame};
 use super::message::malformed;
-use super::primitive::{put_bytes, put_varint};
 use super::{DICT_BYTES_MAX, DICT_IDS_MAX};
 use crate::Error;
 use crate::reader::{Flaw, Reader};

@@ -2,11 +2,11 @@
 //!
 //! Used by tests, by the vectors in `testdata/wire/`, and by `tacho load`; `agent/java` has its own.
 
+use tacho_model::varint::{put_bytes, put_varint, put_zigzag};
 use tacho_model::{Entry, Event, EventKind, Sample, SpanId, Timestamp, TraceId, Value, ValueType};
 
 use super::declared;
 use super::frame::{FrameType, put_frame};
-use super::primitive::{put_bytes, put_varint, put_zigzag};
 use super::record::Tag;
 use super::segment::{FAILED_EXIT, Form, flag};
 

@@ -1,7 +1,8 @@
 //! Control frames: the messages of both sides other than records.
 
+use tacho_model::varint::{put_bytes, put_varint};
+
 use super::frame::{Frame, FrameType, put_frame};
-use super::primitive::{put_bytes, put_varint};
 use super::probes::{Probed, Probes};
 use super::secret::Secret;
 use super::{HELLO_PAIRS_MAX, VERSION};

@@ -17,7 +17,6 @@ mod encode;
 mod frame;
 mod message;
 mod object;
-pub(crate) mod primitive;
 mod probes;
 mod record;
 mod secret;

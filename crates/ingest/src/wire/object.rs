@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use crate::json_text;
+
 const NS_PER_SECOND: i64 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
@@ -62,19 +64,7 @@ impl Object {
     }
 
     pub fn text(&mut self, text: &str) {
-        self.out.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\n' => self.out.push_str("\\n"),
-                '\r' => self.out.push_str("\\r"),
-                '\t' => self.out.push_str("\\t"),
-                c if c < ' ' => self.put(format_args!("\\u{:04x}", u32::from(c))),
-                c => self.out.push(c),
-            }
-        }
-        self.out.push('"');
+        json_text::put(&mut self.out, text);
     }
 
     pub fn so_far(&self) -> &[u8] {

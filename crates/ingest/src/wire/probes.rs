@@ -3,8 +3,8 @@
 //! Step before: `server/src/control/mod.rs` holds the rules. Step after: the agent's own patterns.
 
 use tacho_model::Timestamp;
+use tacho_model::varint::{put_bytes, put_varint};
 
-use super::primitive::{put_bytes, put_varint};
 use super::{PROBE_RULES_MAX, PROBED_MOVED_MAX};
 use crate::reader::{Flaw, Reader};
 

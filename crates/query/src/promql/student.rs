@@ -1,4 +1,7 @@
 //! What are the probabilities and quantiles of Student's t distribution?
+//!
+//! The crate statrs 0.19 has the same probabilities, but its quantile is wrong where degrees are many: 1.827 for 1.960 at ten
+//! million. Its beta function alone would save 70 lines here and cost three crates.
 
 /// Limit on the iterations of the continued fraction. It needs about the square root of the larger parameter, and converges
 /// long before the limit for arguments below the mean.

@@ -3,7 +3,7 @@
 //! Each rule has a `match`, a PromQL selector. An error names section, position, key and value.
 
 use serde::Deserialize;
-use tacho_api::time::parse_duration;
+use tacho_api::time::parse_duration_with_unit;
 use tacho_chunk::semantic::{Semantic, is_counter_name};
 use tacho_chunk::{Aggregate, Aggregation, CodecSet, Compression, Method, Tolerance};
 use tacho_model::{MatchOp, Matcher, NAME};
@@ -86,8 +86,7 @@ impl Place {
 
     /// In a request a bare number means seconds. Here the unit is required, because the setting deletes data.
     fn duration(self, key: &'static str, text: &str) -> Result<i64, ConfigError> {
-        let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
-        parse_duration(text).filter(|_| has_unit).ok_or_else(|| {
+        parse_duration_with_unit(text).ok_or_else(|| {
             self.wrong(key, text, "not a duration above zero with its unit, for example 90d, 5m or 200ms")
         })
     }

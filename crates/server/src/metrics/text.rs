@@ -37,7 +37,7 @@ fn escape(value: &str) -> String {
 
 fn number(value: Value) -> String {
     match value {
-        Value::F64(v) => tacho_api::json::number(v),
+        Value::F64(v) => tacho_query::promql::format_value(v),
         Value::I64(v) => v.to_string(),
         Value::U64(v) => v.to_string(),
     }

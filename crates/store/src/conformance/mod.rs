@@ -17,8 +17,8 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 
 use crate::driver::{Delete, Driver, Order, Parts, Row, Scan, Scanned, Table};
-use crate::random::Random;
 use crate::{Error, Result};
+use tacho_model::Random;
 
 use simulation::a_store_on_it_survives_faults_and_crashes;
 

@@ -101,7 +101,7 @@ const fn place(kind: Kind) -> usize {
 
 impl Index {
     /// Number of series of all kinds; one with samples and entries counts once.
-    pub const fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
@@ -222,10 +222,9 @@ impl Index {
     }
 
     fn forget(&mut self, number: SeriesNumber) {
-        let Self { numbers, series, .. } = self;
+        let Self { numbers, series, ids, .. } = self;
         let labels = std::mem::take(&mut series[number as usize].labels);
-        numbers
-            .remove(labels.id(), |n| if n == number { labels.id() } else { series[n as usize].labels.id() });
+        numbers.remove(ids[number as usize], |n| ids[n as usize]);
         let mut bytes = series[number as usize].bytes as usize;
         for (name, value) in labels.iter() {
             let Some(label) = self.labels.get_mut(name) else { continue };

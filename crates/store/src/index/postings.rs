@@ -1,5 +1,9 @@
 //! The series of one label value. Compact: labels with many values have few series per value, and labels with few
 //! values have most series.
+//!
+//! With the crate roaring 0.12 in place of this and of `bitmap.rs`, the series of the bench `index` take 3 % less memory (420
+//! bytes in place of 432), but selections by a pattern take 1.5 to 3 times as long (0.50 ms in place of 0.20 for
+//! `hostname=~"host_1.*"`), others up to 1.5 times.
 
 use super::bitmap::Bitmap;
 

@@ -3,6 +3,7 @@
 //! A batch has the same times for many series, and values that change little: times are written once, a value mostly as one
 //! byte. Written and read in straight loops over one column.
 
+use tacho_model::varint::{unzigzag, zigzag};
 use tacho_model::{Sample, Timestamp, Value, ValueType};
 
 use super::format::{BLOCK_COLUMNS, CODING_RAW, FORM_CODING_SHIFT, FORM_TYPE_MASK, TIMES_DELTAS, TIMES_STEP};
@@ -88,14 +89,6 @@ fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool
         }
     }
     Some((value_type, exact))
-}
-
-const fn zigzag(n: i64) -> u64 {
-    ((n << 1) ^ (n >> 63)).cast_unsigned()
-}
-
-const fn unzigzag(n: u64) -> i64 {
-    (n >> 1).cast_signed() ^ -((n & 1).cast_signed())
 }
 
 /// `exact`: differences of the words are useful.

@@ -16,8 +16,8 @@ use crate::driver::{
     Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Scanned, Table,
     Verified,
 };
-use crate::random::Random;
 use crate::{Error, ErrorKind, Result};
+use tacho_model::Random;
 
 /// Frequency of each fault: once in this many calls on average, 0 for never.
 #[derive(Clone, Debug, Default)]

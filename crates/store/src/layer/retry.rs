@@ -15,8 +15,8 @@ use crate::driver::{
     Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
     Scanned, Table, Verified,
 };
-use crate::random::Random;
 use crate::{Error, Result};
+use tacho_model::Random;
 
 /// Limit on attempts, and the waits between them.
 #[derive(Clone, Debug)]

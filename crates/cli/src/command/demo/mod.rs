@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tacho_lab as lab;
 
-use super::load::{drive, parse_duration, run_from_clock};
+use super::ask;
+use super::load::{drive, run_from_clock};
 use crate::failure::Failure;
 use crate::signal;
 use child::{Child, Output};
@@ -38,7 +39,7 @@ pub struct Demo {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// How long the load lasts
-    #[arg(long, default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, default_value = "30s", value_parser = ask::wait)]
     duration: Duration,
     /// Connections of the load
     #[arg(long, short, default_value_t = 8, value_name = "N")]

@@ -43,7 +43,7 @@ fn wait(text: &str) -> Result<Duration, String> {
     if matches!(text, "0" | "0s") {
         return Ok(Duration::ZERO);
     }
-    ask::duration(text).map(|ns| Duration::from_nanos(ns.unsigned_abs()))
+    ask::wait(text)
 }
 
 impl Switch {

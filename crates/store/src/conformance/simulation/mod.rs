@@ -16,13 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tacho_model::{Batch, ManualClock, Matcher, NAME, Sample, TimeRange, Value};
+use tacho_model::{Batch, ManualClock, Matcher, NAME, Random, Sample, TimeRange, Value};
 
 use super::{Bench, Opener};
 use crate::disk::FaultyDisk;
 use crate::driver::Driver;
 use crate::layer::faults::{Faults, Faulty};
-use crate::random::Random;
 use crate::{Appended, Error, ErrorKind, Options, Origin, Store};
 use model::{BRIEF, BRIEF_NS, COARSE, Model, OWN, SHARED, Seen, batch, labels, policies};
 

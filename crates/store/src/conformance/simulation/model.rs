@@ -7,11 +7,10 @@ use std::sync::Arc;
 use tacho_chunk::{Aggregate, Aggregation};
 use tacho_model::{
     Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Labels, Matcher, NAME, Operation,
-    OperationKind, Sample, SampleSeries, Segment, TimeRange, TraceId, Value,
+    OperationKind, Random, Sample, SampleSeries, Segment, TimeRange, TraceId, Value,
 };
 
 use crate::policy::{Downsampling, Policies, Rule};
-use crate::random::Random;
 use crate::upkeep::UpkeepStats;
 
 /// Series of samples of each sender: three with shared times, one with its own times, one with a short retention, one that is

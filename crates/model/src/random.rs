@@ -1,6 +1,6 @@
 //! Seeded randomness: one seed replays a run.
 
-use tacho_model::mix64;
+use crate::mix64;
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #[derive(Clone, Debug)]

@@ -1,0 +1,21 @@
+//! A text as a JSON string: in the lines of an export, and in the body of a declared record.
+
+use std::fmt::Write;
+
+/// Appends `text` in quotes (RFC 8259, section 7).
+pub fn put(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            // Writing to a string cannot fail.
+            c if c < ' ' => drop(write!(out, "\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
