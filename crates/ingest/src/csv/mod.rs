@@ -243,7 +243,7 @@ impl Csv {
                 if Some(position) == name_column { NAME } else { self.header.get(position)?.as_str() };
             Some((label, split::cell_text(cell)))
         });
-        let name = name_column.and_then(|column| row.get(column)).map_or("", split::meant);
+        let name = name_column.and_then(|column| row.get(column)).map_or("", |cell| split::cell_text(cell));
         let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);
         let base = base.map(|(label, value)| (label.as_str(), value.as_str()));
         let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);

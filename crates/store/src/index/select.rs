@@ -101,14 +101,15 @@ impl Index {
         Bitmap::up_to(self.series.len() as SeriesNumber)
     }
 
-    fn of_kind(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Bitmap {
+    /// These series if they are of the kind, or all series of the kind for `None`.
+    fn restricted(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Bitmap {
         let all = || self.kinds[place(kind)].clone();
         numbers.map_or_else(all, |numbers| numbers.iter().copied().filter(|n| self.is_of(kind, *n)).collect())
     }
 
     /// Label names of these series of a kind, sorted; of all series for `None`.
     pub fn label_names(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
-        let series = self.of_kind(kind, numbers);
+        let series = self.restricted(kind, numbers);
         let found =
             self.labels.iter().filter(|(_, label)| label.carriers.as_ref().is_some_and(|c| c.meets(&series)));
         found.map(|(name, _)| name.to_string()).collect()
@@ -117,7 +118,7 @@ impl Index {
     /// Values of one label of these series of a kind, sorted; of all series for `None`.
     pub fn label_values(&self, kind: Kind, name: &str, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
         let Some(label) = self.labels.get(name) else { return Vec::new() };
-        let mut series = self.of_kind(kind, numbers);
+        let mut series = self.restricted(kind, numbers);
         series.keep(&label.carriers());
         if series.len() < label.values.len() {
             let values = series.iter().filter_map(|n| self.labels_of(n).get(name));
