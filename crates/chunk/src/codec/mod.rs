@@ -37,6 +37,7 @@ use crate::{Effort, Encoding, Error};
 
 use self::look::Look;
 
+pub(crate) use self::plain::TAG as PLAIN;
 pub(crate) use self::varint::cost as disorder;
 
 /// A column to encode: 64-bit words and their type.
@@ -151,6 +152,12 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
 /// The tag of the codec with this name.
 pub(crate) fn tag(name: &str) -> Option<u8> {
     LADDER.iter().find(|codec| codec.name() == name).map(|codec| codec.tag())
+}
+
+/// Tags and names of all codecs that an encoder writes unless a compression is requested.
+pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
+    let written = LADDER.into_iter().map(|codec| (codec.tag(), codec.name()));
+    written.filter(|(tag, _)| *tag != PLAIN).chain(compressed::written())
 }
 
 /// Names of all codecs of numbers that an encoder may choose, by tag.

@@ -87,6 +87,12 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
+/// Tags and names of all codecs that an encoder writes unless a compression is requested.
+pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
+    let written = LADDER.iter().map(|codec| (codec.tag(), codec.name()));
+    written.filter(|(tag, _)| ![plain::TAG, compressed::LZ4.tag(), compressed::GZIP.tag()].contains(tag))
+}
+
 /// Encodes byte strings in the smallest form found.
 pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Encoded {
     let mut best = plain::encode(strings, depth, encoding);
@@ -94,7 +100,7 @@ pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> En
     if strings.iter().map(|s| s.len()).sum::<usize>() > CHUNK_TEXT_BYTES_MAX {
         return best;
     }
-    for codec in LADDER {
+    for codec in LADDER.iter().filter(|codec| encoding.codecs.has(codec.tag())) {
         if let Some(bytes) = codec.encode(strings, depth, encoding).filter(|bytes| bytes.len() < best_bytes) {
             best_bytes = bytes.len();
             best = Encoded { codec: codec.tag(), bytes };
