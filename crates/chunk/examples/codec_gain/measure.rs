@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tacho_chunk::{
-    Choice, Chunk, CodecSet, Effort, Encoding, GroupColumn, encode_entries, encode_executions_with,
-    encode_group,
+    Choice, Chunk, CodecSet, Compression, Effort, Encoding, GroupColumn, encode_entries,
+    encode_executions_with, encode_group,
 };
 
 use crate::common::{self, logs, web};
@@ -37,19 +37,23 @@ pub struct Result {
     pub name: String,
     pub all: Costs,
     pub without: Vec<(Choice, Costs)>,
+    /// With a compression on request, and all codecs of `all`.
+    pub requested: Vec<(Compression, Costs)>,
 }
 
 /// Encodes a set with the choices of `base`, and without each of them.
 pub fn gains(set: &Set, base: CodecSet) -> Result {
     let choices = CodecSet::choices().filter(|choice| base.without(*choice) != base);
-    let without = choices.map(|choice| (choice, costs(set, base.without(choice)))).collect();
+    let with = |codecs, compression| costs(set, Encoding { codecs, compression, ..Encoding::default() });
+    let without = choices.map(|choice| (choice, with(base.without(choice), Compression::Auto))).collect();
+    let requested = Compression::ALL.map(|compression| (compression, with(base, compression))).to_vec();
     eprintln!("{}: measured", set.name);
-    Result { name: set.name.clone(), all: costs(set, base), without }
+    Result { name: set.name.clone(), all: with(base, Compression::Auto), without, requested }
 }
 
-fn costs(set: &Set, codecs: CodecSet) -> Costs {
+fn costs(set: &Set, encoding: Encoding) -> Costs {
     let cost = |effort| {
-        let encoding = Encoding { effort, codecs, ..Encoding::default() };
+        let encoding = Encoding { effort, ..encoding };
         let (encode, chunks) = fastest(|| chunks(set, &encoding));
         let (decode, ()) = fastest(|| chunks.iter().for_each(|bytes| read(bytes)));
         Cost { bytes: chunks.iter().map(Vec::len).sum(), encode, decode }

@@ -15,6 +15,7 @@ pub fn tables(results: &[Result]) -> String {
     let mut out = String::new();
     sizes(&mut out, results);
     corpus(&mut out, results);
+    requested(&mut out, results);
     for (effort, of) in
         [("sealed", (|costs| costs.sealed) as fn(&Costs) -> Cost), ("merged", |costs| costs.merged)]
     {
@@ -52,6 +53,25 @@ fn corpus(out: &mut String, results: &[Result]) {
         let cells =
             percents.map(percent).into_iter().chain([on]).chain(times.map(|time| format!("{time:.0}")));
         row(out, &title(choice), cells);
+    }
+}
+
+/// The corpus in merges with a compression on request, compared with the choice of the encoder.
+fn requested(out: &mut String, results: &[Result]) {
+    let columns = ["requested", "bytes", "bytes %", "encode %", "decode %"];
+    head(out, "The corpus with a compression on request, compared with auto", &columns.map(String::from));
+    let Some(first) = results.first() else { return };
+    for (number, (compression, _)) in first.requested.iter().enumerate() {
+        let total = |cost: fn(&Costs) -> f64| {
+            let sums = results
+                .iter()
+                .filter_map(|result| Some((cost(&result.requested.get(number)?.1), cost(&result.all))));
+            sums.fold((0.0, 0.0), |(with, all), (a, b)| (with + a, all + b))
+        };
+        let bytes = total(|costs| costs.merged.bytes as f64);
+        let times = [total(|costs| costs.merged.encode), total(|costs| costs.merged.decode)];
+        let cells = [format!("{:.0}", bytes.0), percent(gain(bytes.0, bytes.1))].into_iter();
+        row(out, compression.name(), cells.chain(times.map(|(with, all)| format!("{:.0}", gain(with, all)))));
     }
 }
 

@@ -411,11 +411,23 @@ mod tests {
         }
     }
 
+    /// Rows of a table may name several: `| 16, 17, 18 | lz4, gzip, zstd-nested | ...`.
     #[test]
-    fn tags_are_unique() {
-        let mut tags: Vec<u8> = all().map(|codec| codec.tag()).collect();
-        tags.sort_unstable();
-        assert_eq!(tags, (0..20).chain([24]).collect::<Vec<u8>>());
+    fn tags_and_names_are_those_of_the_format_page() {
+        let page = include_str!("../../../../docs/format/chunk.md");
+        let section = page.split("## Columns of numbers").nth(1).unwrap();
+        let rows = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+        let cells =
+            rows.take_while(|line| line.starts_with('|')).map(|line| line.split('|').collect::<Vec<_>>());
+        let listed = |cells: Vec<&str>| {
+            let names: Vec<String> = cells[2].split(',').map(|name| name.trim().to_owned()).collect();
+            cells[1].split(',').map(|tag| tag.trim().parse::<u8>().unwrap()).zip(names).collect::<Vec<_>>()
+        };
+        let mut known: Vec<(u8, String)> =
+            all().map(|codec| (codec.tag(), codec.name().to_owned())).collect();
+        known.sort_unstable();
+        assert_eq!(known, cells.flat_map(listed).collect::<Vec<_>>());
+        assert!(known.is_sorted_by(|a, b| a.0 < b.0), "tags are unique");
     }
 
     /// Encodes a column and returns the name of the chosen codec.
