@@ -66,19 +66,16 @@ pub struct CodecSet {
 pub(crate) mod form {
     /// A column of equal values has no bytes.
     pub(crate) const UNIFORM: u8 = 48;
-    /// Times with a constant step have no bytes.
-    pub(crate) const REGULAR: u8 = 49;
     /// Statistics of floats are integers and a number of decimals.
-    pub(crate) const DECIMALS: u8 = 50;
+    pub(crate) const DECIMALS: u8 = 49;
     /// Slots of templates: numbers with leading zeros, hexadecimal numbers, UUIDs, repeated words.
-    pub(crate) const PADDED: u8 = 51;
-    pub(crate) const HEXADECIMAL: u8 = 52;
-    pub(crate) const ID: u8 = 53;
-    pub(crate) const WORDS: u8 = 54;
+    pub(crate) const PADDED: u8 = 50;
+    pub(crate) const HEXADECIMAL: u8 = 51;
+    pub(crate) const ID: u8 = 52;
+    pub(crate) const WORDS: u8 = 53;
 
-    pub(super) const ALL: [(u8, &str); 7] = [
+    pub(super) const ALL: [(u8, &str); 6] = [
         (UNIFORM, "uniform"),
-        (REGULAR, "regular"),
         (DECIMALS, "decimals"),
         (PADDED, "slot padded"),
         (HEXADECIMAL, "slot hexadecimal"),

@@ -125,10 +125,10 @@ fn texts(text: &str) -> Vec<Data> {
     lines.chunks(CHUNK).map(|lines| Data::Texts(lines.to_vec())).collect()
 }
 
-/// A text for each state.
+/// A series that never changes.
 #[cfg(test)]
-pub fn text_lines(states: impl Iterator<Item = u64>) -> Data {
-    Data::Texts(states.map(|state| format!("service is {}", ["up", "down"][state as usize % 2])).collect())
+pub fn constant() -> Data {
+    regular(vec![ValueColumn::F64(vec![1.5; 100])])
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ impl Fields {
         self.fields.extend_from_slice(&start.to_le_bytes());
         put_varint(&mut self.fields, end.abs_diff(start));
         put_varint(&mut self.fields, time_error_max);
-        if encoding.codecs.has(form::REGULAR) && regular_step(at).is_some() {
+        if regular_step(at).is_some() {
             return self.fields.push(STEP);
         }
         let offsets: Vec<u64> = at.iter().map(|at| at.abs_diff(start)).collect();
