@@ -114,7 +114,8 @@ impl CodecSet {
         codec::names()
     }
 
-    /// Of the codecs of numbers only these, and `plain`. `None` if a name is unknown.
+    /// Of the codecs of numbers only these, and `plain`. `None` if a name is unknown; one that is no longer written has no
+    /// effect.
     pub fn only<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let others = codec::names().filter_map(codec::tag).filter(|tag| *tag != codec::PLAIN);
         let none = others.fold(Self::ALL, |set, tag| Self { tags: set.tags & !Self::bit(tag) });

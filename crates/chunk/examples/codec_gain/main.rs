@@ -1,6 +1,8 @@
 //! How many bytes does each codec save, and what does it cost? Encodes data sets with all codecs, then without one at a time.
 //!
-//! `cargo run --release -p tacho-chunk --example codec_gain -- [--without NAME,...] [DIR...]`
+//! `cargo run --release -p tacho-chunk --example codec_gain -- [--without NAME,...] [--only SET,...] [--sizes] [DIR...]`
+//!
+//! `--without` measures the ladder without some choices; `--sizes` prints only its bytes.
 //!
 //! Each folder of a DIR is a data set: `*.csv` are groups of series, `*.log` are texts (`sets.rs`). The generated sets of
 //! this crate's tests are always measured. `make bench-codecs` writes a DIR of published and generated data.
@@ -27,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
-    let (mut base, mut folders) = (CodecSet::ALL, vec![]);
+    let (mut base, mut only, mut folders, mut sizes) = (CodecSet::ALL, String::new(), vec![], false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--without" => {
@@ -36,6 +38,8 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
                     base = base.without(choice(name)?);
                 }
             }
+            "--sizes" => sizes = true,
+            "--only" => only = arguments.next().ok_or("--only needs names of sets, such as mixed,logs")?,
             _ => folders.push(PathBuf::from(argument)),
         }
     }
@@ -43,7 +47,11 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     for folder in folders {
         sets.extend(sets::read(&folder)?);
     }
-    let results: Vec<measure::Result> = sets.iter().map(|set| measure::gains(set, base)).collect();
+    sets.retain(|set| only.is_empty() || only.split(',').any(|name| name == set.name));
+    let results: Vec<measure::Result> = sets
+        .iter()
+        .map(|set| if sizes { measure::size(set, base) } else { measure::gains(set, base) })
+        .collect();
     print!("{}", report::tables(&results));
     Ok(())
 }

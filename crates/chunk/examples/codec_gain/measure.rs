@@ -41,6 +41,12 @@ pub struct Result {
     pub requested: Vec<(Compression, Costs)>,
 }
 
+/// Encodes a set with the choices of `base` only.
+pub fn size(set: &Set, base: CodecSet) -> Result {
+    let all = costs(set, Encoding { codecs: base, ..Encoding::default() });
+    Result { name: set.name.clone(), all, without: vec![], requested: vec![] }
+}
+
 /// Encodes a set with the choices of `base`, and without each of them.
 pub fn gains(set: &Set, base: CodecSet) -> Result {
     let choices = CodecSet::choices().filter(|choice| base.without(*choice) != base);

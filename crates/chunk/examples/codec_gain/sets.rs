@@ -36,6 +36,14 @@ pub fn generated() -> Vec<Set> {
     vec![
         named("mixed", columns::all(CHUNK).into_iter().map(|column| regular(vec![column.values])).collect()),
         named("jitter", [0.05e6, 3e6, 20e6].map(|ns| jittered(ns, &walk)).into()),
+        named("short", {
+            let columns = columns::all(24).into_iter().map(|column| regular(vec![column.values]));
+            columns.chain([jittered(3e6, &walk[..24])]).collect()
+        }),
+        named(
+            "states",
+            [(5, 8_192), (40, 2_000), (900, CHUNK), (5, 60)].map(|(of, count)| states(of, count)).into(),
+        ),
         named("logs", logs::ALL.iter().map(|log| Data::Texts(log.lines(1, CHUNK))).collect()),
         named("calls", {
             let requests = web::requests(6_000, 7);
@@ -44,6 +52,20 @@ pub fn generated() -> Vec<Set> {
             [requests, tasks, loops].map(Data::Calls).into()
         }),
     ]
+}
+
+/// Names of one of `of` states, the first ones most often.
+fn states(of: u64, count: usize) -> Data {
+    let mut rng = Rng(9);
+    let mut state = || (rng.unit() * rng.unit() * of as f64) as u64;
+    let name = |state| {
+        format!(
+            "{} of {}",
+            ["running", "starting", "stopped", "failed"][state as usize % 4],
+            web::uuid_text(u128::from(state) << 70)
+        )
+    };
+    Data::Texts((0..count).map(|_| name(state())).collect())
 }
 
 /// Columns with a sample every ten seconds.

@@ -1,6 +1,6 @@
 //! How is a column of numbers encoded in the fewest bytes?
 //!
-//! One codec is one file and one line in [`LADDER`]. Each codec estimates its output size from a sample (`look.rs`). The
+//! One codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] when it is no longer written. Each codec estimates its output size from a sample (`look.rs`). The
 //! codecs with the best estimates encode the column, one or several depending on the effort, and the smallest output is
 //! kept. If none saves a sixteenth of the plain form, the plain form is kept, because it decodes fastest. To add a codec:
 //! its file, its line, and its row in `docs/format/chunk.md`.
@@ -80,10 +80,14 @@ trait Codec: Sync {
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
     /// Estimated bits per number, based on the sample; 0 if no codec can be better, `None` if the column cannot be encoded
-    /// this way or clearly would not get smaller. Never called with an empty column.
-    fn estimate(&self, look: &Look<'_>) -> Option<f64>;
+    /// this way or clearly would not get smaller. Never called with an empty column. A codec of [`READ_ONLY`] has none.
+    fn estimate(&self, _: &Look<'_>) -> Option<f64> {
+        None
+    }
     /// `None` if the rest of the column does not fit the codec, although the sample did.
-    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>>;
+    fn encode(&self, _: &Look<'_>) -> Option<Vec<u8>> {
+        None
+    }
     /// `count` words, or an error; allocates memory in proportion to `count` and the bytes only.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error>;
     /// The words of a part. Damage outside of it may go undetected.
@@ -104,12 +108,11 @@ trait Codec: Sync {
 }
 
 /// All codecs; with equal estimates the earlier, simpler one is preferred.
-static LADDER: [&dyn Codec; 18] = [
+static LADDER: [&dyn Codec; 17] = [
     &constant::Constant,
     &step::Step,
     &varint::Varint,
     &packed::Packed,
-    &integer::Integer,
     &decimal::Decimal,
     &except::Except,
     &unmix::Unmix,
@@ -125,6 +128,9 @@ static LADDER: [&dyn Codec; 18] = [
     &plain::Plain,
 ];
 
+/// Codecs that are read, but no longer written: they saved too little (docs/adr/0012-codecs-that-earn-their-place.md).
+static READ_ONLY: [&dyn Codec; 1] = [&integer::Integer];
+
 /// Number of candidates that encode the column before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
 /// The same for a nested column: the outer codec is one of several candidates itself.
@@ -135,9 +141,9 @@ const SHORT: usize = 512;
 /// Candidates are skipped if their estimate exceeds the best one by this factor.
 const PROMISE_MAX: f64 = 1.5;
 
-/// The codecs of [`LADDER`], and those that compress their output.
+/// All codecs of the format: of [`LADDER`], those that compress their output, and [`READ_ONLY`].
 fn all() -> impl Iterator<Item = &'static dyn Codec> {
-    LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec))
+    LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec)).chain(READ_ONLY)
 }
 
 fn find(tag: u8) -> Option<&'static dyn Codec> {
@@ -149,9 +155,9 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of the codec with this name.
+/// The tag of the codec with this name, also of one that is no longer written: settings may still name it.
 pub(crate) fn tag(name: &str) -> Option<u8> {
-    LADDER.iter().find(|codec| codec.name() == name).map(|codec| codec.tag())
+    LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
 }
 
 /// Tags and names of all codecs that an encoder writes unless a compression is requested.
@@ -447,7 +453,7 @@ mod tests {
         assert_eq!(chosen(&[9, 7, 5, 3, 1], ValueType::I64), "step");
         assert_eq!(chosen(&[9, 7, 6, 3, 2], ValueType::I64), "packed");
         assert_eq!(chosen(&[9, 1 << 40, 6], ValueType::I64), "varint");
-        assert_eq!(chosen(&floats(vec![3.0, 5.0, 4.0, 9.0]), ValueType::F64), "integer");
+        assert_eq!(chosen(&floats(vec![3.0, 5.0, 4.0, 9.0]), ValueType::F64), "decimal");
         assert_eq!(chosen(&floats(vec![0.0, -0.0]), ValueType::F64), "ordered");
         assert_eq!(chosen(&ids, ValueType::U64), "unmix");
         assert_eq!(chosen(&noise, ValueType::U64), "plain");
