@@ -1,4 +1,7 @@
 //! How much effort may an encoder spend, and which codecs and compression may it use?
+//!
+//! [`codec`] and [`text`] obey an [`Encoding`], and name what a [`CodecSet`] may hold: the three files refer to each other, so
+//! that a new codec is one file and one line.
 
 use crate::{codec, text};
 
