@@ -70,6 +70,7 @@ test-fuzz:
 
 .PHONY: test-bench
 test-bench: $(JAR_AGENT)
+	python3 -m unittest discover --quiet --start-directory bench/codecs/tests --top-level-directory .
 	python3 -m unittest discover --quiet --start-directory bench/store/tests --top-level-directory .
 	python3 -m unittest discover --quiet --start-directory experiments/overhead/tests --top-level-directory .
 
@@ -104,6 +105,10 @@ bench-embedded: ## compare the embedded driver with fjall: write, scan, space, o
 .PHONY: bench-rates
 bench-rates: ## measure append, recovery, flush and read, without a server
 	cargo run --release --locked -p tacho-drivers --example store_rates
+
+.PHONY: bench-codecs
+bench-codecs: ## measure what each codec saves, on published and generated data; ARGS='--p4 DIR' (docs/adr/0012)
+	python3 -m bench.codecs $(ARGS)
 
 .PHONY: bench-store
 bench-store: tacho ## compare space, write cost and queries with VictoriaMetrics, InfluxDB ...; ARGS='--only tacho --work a' (bench/store/README.md)

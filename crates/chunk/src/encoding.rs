@@ -1,6 +1,9 @@
 //! How much effort may an encoder spend, and which codecs and compression may it use?
+//!
+//! [`codec`] and [`text`] obey an [`Encoding`], and name what a [`CodecSet`] may hold: the three files refer to each other, so
+//! that a new codec is one file and one line.
 
-use crate::codec;
+use crate::{codec, text};
 
 /// Permissions of an encoder. The encoded bytes are self-describing: readers need none of this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,24 +58,73 @@ impl Compression {
     }
 }
 
-/// Permitted codecs of numbers. `plain` is always permitted: some columns can be encoded in no other way.
+/// Permitted codecs. `plain` is always permitted: some columns can be encoded in no other way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CodecSet {
-    /// One bit per tag.
-    tags: u32,
+    /// One bit per tag of a codec or number of a form.
+    tags: u64,
+}
+
+/// Forms that an encoder may choose besides codecs, and their numbers in a [`CodecSet`], above the tags of codecs.
+pub(crate) mod form {
+    /// A column of equal values has no bytes.
+    pub(crate) const UNIFORM: u8 = 48;
+    /// Statistics of floats are integers and a number of decimals.
+    pub(crate) const DECIMALS: u8 = 49;
+    /// Slots of templates: numbers with leading zeros, hexadecimal numbers, UUIDs, repeated words.
+    pub(crate) const PADDED: u8 = 50;
+    pub(crate) const HEXADECIMAL: u8 = 51;
+    pub(crate) const ID: u8 = 52;
+    pub(crate) const WORDS: u8 = 53;
+
+    pub(super) const ALL: [(u8, &str); 6] = [
+        (UNIFORM, "uniform"),
+        (DECIMALS, "decimals"),
+        (PADDED, "slot padded"),
+        (HEXADECIMAL, "slot hexadecimal"),
+        (ID, "slot id"),
+        (WORDS, "slot dictionary"),
+    ];
+}
+
+/// Something that an encoder may choose and a reader learns from the bytes: see [`CodecSet::choices`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// `number`, `text` or `form`.
+    pub of: &'static str,
+    pub name: &'static str,
+    tag: u8,
 }
 
 impl CodecSet {
-    pub const ALL: Self = Self { tags: u32::MAX };
+    pub const ALL: Self = Self { tags: u64::MAX };
+
+    /// All choices of an encoder that is not set to a compression: codecs of numbers, codecs of byte strings, forms.
+    pub fn choices() -> impl Iterator<Item = Choice> {
+        let choice = |of| move |(tag, name)| Choice { of, name, tag };
+        let forms = form::ALL.into_iter().map(choice("form"));
+        codec::written().map(choice("number")).chain(text::written().map(choice("text"))).chain(forms)
+    }
+
+    /// This set without one choice. Serves to measure what the choice saves.
+    #[must_use]
+    pub fn without(self, choice: Choice) -> Self {
+        Self { tags: self.tags & !Self::bit(choice.tag) }
+    }
 
     /// Names of all codecs of numbers, in the order of the format's table.
     pub fn names() -> impl Iterator<Item = &'static str> {
         codec::names()
     }
 
-    /// Only these codecs, and `plain`. `None` if a name is unknown.
+    /// Of the codecs of numbers only these, and `plain`. `None` if a name is unknown; one that is no longer written has no
+    /// effect.
     pub fn only<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        names.into_iter().try_fold(Self { tags: 1 }, |set, name| set.with(codec::tag(name)?))
+        let others = codec::names().filter_map(codec::tag).filter(|tag| *tag != codec::PLAIN);
+        let none = others.fold(Self::ALL, |set, tag| Self { tags: set.tags & !Self::bit(tag) });
+        names
+            .into_iter()
+            .try_fold(none, |set, name| Some(Self { tags: set.tags | Self::bit(codec::tag(name)?) }))
     }
 
     /// Names of the permitted codecs, in the order of the format's table.
@@ -80,12 +132,12 @@ impl CodecSet {
         codec::names().filter(move |name| codec::tag(name).is_some_and(|tag| self.has(tag)))
     }
 
-    fn with(self, tag: u8) -> Option<Self> {
-        Some(Self { tags: self.tags | 1u32.checked_shl(tag.into())? })
+    fn bit(tag: u8) -> u64 {
+        1u64.checked_shl(tag.into()).unwrap_or(0)
     }
 
     pub(crate) fn has(self, tag: u8) -> bool {
-        self.with(tag) == Some(self)
+        self.tags & Self::bit(tag) != 0
     }
 }
 

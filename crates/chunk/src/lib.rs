@@ -43,10 +43,13 @@ mod values;
 mod verify;
 
 pub use chunk::Chunk;
-pub use encoding::{CodecSet, Compression, Effort, Encoding};
+pub use encoding::{Choice, CodecSet, Compression, Effort, Encoding};
 pub use entries::encode_entries;
 pub use error::Error;
-pub use execution::{AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, encode_executions};
+pub use execution::{
+    AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, encode_executions,
+    encode_executions_with,
+};
 pub use group::{GroupColumn, encode_group, encode_group_by};
 pub use header::{ColumnInfo, Header, MemberInfo, Tables};
 pub use loss::{Aggregate, Aggregation, Loss, Method, Tolerance};

@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::describe;
-use tacho_chunk::Chunk;
+use tacho_chunk::{Chunk, CodecSet};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -32,6 +32,24 @@ fn golden_files_read_as_they_were_written() {
             let whole = chunk.values(info.member).unwrap();
             assert_eq!(part, whole.map(|values| values.part(end / 2..end)), "{}", path.display());
         }
+    }
+}
+
+/// `planes` is only written inside a compressed column.
+#[test]
+fn every_codec_of_numbers_has_a_golden_file() {
+    let said: Vec<String> = std::fs::read_dir(root().join("testdata/chunk"))
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    for name in CodecSet::names().filter(|name| *name != "planes") {
+        let column = format!(": {name}, ");
+        assert!(
+            said.iter().any(|said| said.contains(&column)),
+            "testdata/chunk/codec-{name}.chunk is missing"
+        );
     }
 }
 

@@ -13,6 +13,12 @@ pub(super) static ALL: [Compressed; 3] = [
     Compressed { tag: 18, name: "zstd-nested", compression: Compression::Zstd },
 ];
 
+/// Tag and name of the codec that is tried without a request.
+pub(super) fn written() -> impl Iterator<Item = (u8, &'static str)> {
+    let zstd = ALL.iter().filter(|codec| codec.compression == Compression::Zstd);
+    zstd.map(|codec| (codec.tag, codec.name))
+}
+
 pub(super) struct Compressed {
     tag: u8,
     name: &'static str,
@@ -39,6 +45,10 @@ pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     }
     let compression = if auto { Compression::Zstd } else { look.encoding.compression };
     let tag = ALL.iter().find(|codec| codec.compression == compression)?.tag;
+    let permitted = |tag| !auto || look.encoding.codecs.has(tag);
+    if !permitted(tag) || !permitted(planes::TAG) {
+        return None;
+    }
     let words = look.numbers.words;
     let planes = Encoded { codec: planes::TAG, bytes: planes::encode(words) };
     let plain = plain::encode(look.numbers);

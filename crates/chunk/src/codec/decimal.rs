@@ -1,4 +1,4 @@
-//! Floats that are decimal numbers with few decimals, bit for bit: percentages, seconds, money.
+//! Floats that are decimal numbers with few decimals or none, bit for bit: counters, percentages, seconds, money.
 //!
 //! The idea is that of ALP (Afroozeh, Kuffo, Boncz, "ALP: Adaptive Lossless floating-Point Compression", SIGMOD 2024). Here
 //! decoding divides two exact numbers, which IEEE 754 rounds correctly: the result is the float nearest to the decimal
@@ -6,6 +6,7 @@
 
 use tacho_model::ValueType;
 
+use super::integer::whole;
 use super::{Codec, Look, Numbers, Part, take_nested_part};
 use crate::Error;
 use crate::bytes::Reader;
@@ -17,14 +18,16 @@ const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 /// Adding and subtracting it rounds a float below 2^51 to an integer: 2^52 + 2^51.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
-/// Bits per number above which decimals may be smaller than integers: if all integers end in zeros.
-const PAYS_ABOVE: f64 = 16.0;
 /// Number of values that determine the exponent before all are checked.
 const PROBE: usize = 8;
 
 /// The integer equal to the float `word` times 10^`exponent`; `None` if decoding it does not return `word`.
 #[expect(clippy::cast_possible_truncation, reason = "decoding is compared")]
 pub(crate) fn scaled(word: u64, exponent: u8) -> Option<i64> {
+    if exponent == 0 {
+        // Also above 2^52, where the sum below rounds.
+        return whole(word).map(u64::cast_signed);
+    }
     let power = POWERS.get(usize::from(exponent))?;
     let integer = ((f64::from_bits(word) * power + ROUNDER) - ROUNDER) as i64;
     (float(integer, exponent) == word).then_some(integer)
@@ -37,10 +40,10 @@ pub(crate) fn float(integer: i64, exponent: u8) -> u64 {
     (integer as f64 / power).to_bits()
 }
 
-/// The smallest exponent above 0 with which all of `words` are decimal; `None` if there is none.
+/// The smallest exponent with which all of `words` are decimal; `None` if there is none.
 pub(crate) fn exponent(words: impl Iterator<Item = u64> + Clone) -> Option<u8> {
     let fits = |exponent: u8| move |word: u64| scaled(word, exponent).is_some();
-    let exponents = 1..u8::try_from(POWERS.len()).ok()?;
+    let exponents = 0..u8::try_from(POWERS.len()).ok()?;
     let mut probed = exponents.filter(|exponent| words.clone().take(PROBE).all(fits(*exponent)));
     // Numbers after the first ones may have more decimals.
     probed.find(|exponent| words.clone().all(fits(*exponent)))
@@ -56,7 +59,7 @@ impl Codec for Decimal {
     }
 
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
-        if look.numbers.kind != ValueType::F64 || look.depth > 1 || !look.leaves(PAYS_ABOVE) {
+        if look.numbers.kind != ValueType::F64 || look.depth > 1 {
             return None;
         }
         let exponent = exponent(look.sample())?;

@@ -1,8 +1,8 @@
-//! Floats that are integers, bit for bit: most gauges and counters. Excludes -0.0 and NaN.
+//! Floats that are integers, bit for bit. Excludes -0.0 and NaN. Read only: `decimal` writes them with no decimals.
 
 use tacho_model::ValueType;
 
-use super::{Codec, Look, Numbers, Part, take_nested_part};
+use super::{Codec, Part, take_nested_part};
 use crate::Error;
 use crate::bytes::Reader;
 
@@ -26,20 +26,6 @@ impl Codec for Integer {
 
     fn name(&self) -> &'static str {
         "integer"
-    }
-
-    fn estimate(&self, look: &Look<'_>) -> Option<f64> {
-        if look.numbers.kind != ValueType::F64 || look.depth > 1 {
-            return None;
-        }
-        look.bits_after(whole)
-    }
-
-    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
-        let integers: Vec<u64> = look.numbers.words.iter().map(|word| whole(*word)).collect::<Option<_>>()?;
-        let mut out = vec![];
-        look.put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 });
-        Some(out)
     }
 
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {

@@ -1,7 +1,8 @@
 //! How is a column of numbers encoded in the fewest bytes?
 //!
-//! One codec is one file and one line in [`LADDER`]. Each codec estimates its output size from a sample (`look.rs`). The
-//! codecs with the best estimates encode the column, one or several depending on the effort, and the smallest output is
+//! One codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] when it is no longer written. Each codec estimates
+//! its output size from a sample (`look.rs`). The codecs with the best estimates encode the column, one or several depending
+//! on the effort, and the smallest output is
 //! kept. If none saves a sixteenth of the plain form, the plain form is kept, because it decodes fastest. To add a codec:
 //! its file, its line, and its row in `docs/format/chunk.md`.
 
@@ -37,6 +38,7 @@ use crate::{Effort, Encoding, Error};
 
 use self::look::Look;
 
+pub(crate) use self::plain::TAG as PLAIN;
 pub(crate) use self::varint::cost as disorder;
 
 /// A column to encode: 64-bit words and their type.
@@ -79,10 +81,14 @@ trait Codec: Sync {
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
     /// Estimated bits per number, based on the sample; 0 if no codec can be better, `None` if the column cannot be encoded
-    /// this way or clearly would not get smaller. Never called with an empty column.
-    fn estimate(&self, look: &Look<'_>) -> Option<f64>;
+    /// this way or clearly would not get smaller. Never called with an empty column. A codec of [`READ_ONLY`] has none.
+    fn estimate(&self, _: &Look<'_>) -> Option<f64> {
+        None
+    }
     /// `None` if the rest of the column does not fit the codec, although the sample did.
-    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>>;
+    fn encode(&self, _: &Look<'_>) -> Option<Vec<u8>> {
+        None
+    }
     /// `count` words, or an error; allocates memory in proportion to `count` and the bytes only.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error>;
     /// The words of a part. Damage outside of it may go undetected.
@@ -103,12 +109,11 @@ trait Codec: Sync {
 }
 
 /// All codecs; with equal estimates the earlier, simpler one is preferred.
-static LADDER: [&dyn Codec; 18] = [
+static LADDER: [&dyn Codec; 17] = [
     &constant::Constant,
     &step::Step,
     &varint::Varint,
     &packed::Packed,
-    &integer::Integer,
     &decimal::Decimal,
     &except::Except,
     &unmix::Unmix,
@@ -124,6 +129,9 @@ static LADDER: [&dyn Codec; 18] = [
     &plain::Plain,
 ];
 
+/// Codecs that are read, but no longer written: they saved too little (docs/adr/0012-codecs-that-earn-their-place.md).
+static READ_ONLY: [&dyn Codec; 1] = [&integer::Integer];
+
 /// Number of candidates that encode the column before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
 /// The same for a nested column: the outer codec is one of several candidates itself.
@@ -134,9 +142,9 @@ const SHORT: usize = 512;
 /// Candidates are skipped if their estimate exceeds the best one by this factor.
 const PROMISE_MAX: f64 = 1.5;
 
-/// The codecs of [`LADDER`], and those that compress their output.
+/// All codecs of the format: of [`LADDER`], those that compress their output, and [`READ_ONLY`].
 fn all() -> impl Iterator<Item = &'static dyn Codec> {
-    LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec))
+    LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec)).chain(READ_ONLY)
 }
 
 fn find(tag: u8) -> Option<&'static dyn Codec> {
@@ -148,9 +156,15 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of the codec with this name.
+/// The tag of the codec with this name, also of one that is no longer written: settings may still name it.
 pub(crate) fn tag(name: &str) -> Option<u8> {
-    LADDER.iter().find(|codec| codec.name() == name).map(|codec| codec.tag())
+    LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
+}
+
+/// Tags and names of all codecs that an encoder writes unless a compression is requested.
+pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
+    let written = LADDER.into_iter().map(|codec| (codec.tag(), codec.name()));
+    written.filter(|(tag, _)| *tag != PLAIN).chain(compressed::written())
 }
 
 /// Names of all codecs of numbers that an encoder may choose, by tag.
@@ -404,11 +418,23 @@ mod tests {
         }
     }
 
+    /// Rows of a table may name several: `| 16, 17, 18 | lz4, gzip, zstd-nested | ...`.
     #[test]
-    fn tags_are_unique() {
-        let mut tags: Vec<u8> = all().map(|codec| codec.tag()).collect();
-        tags.sort_unstable();
-        assert_eq!(tags, (0..20).chain([24]).collect::<Vec<u8>>());
+    fn tags_and_names_are_those_of_the_format_page() {
+        let page = include_str!("../../../../docs/format/chunk.md");
+        let section = page.split("## Columns of numbers").nth(1).unwrap();
+        let rows = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+        let cells =
+            rows.take_while(|line| line.starts_with('|')).map(|line| line.split('|').collect::<Vec<_>>());
+        let listed = |cells: Vec<&str>| {
+            let names: Vec<String> = cells[2].split(',').map(|name| name.trim().to_owned()).collect();
+            cells[1].split(',').map(|tag| tag.trim().parse::<u8>().unwrap()).zip(names).collect::<Vec<_>>()
+        };
+        let mut known: Vec<(u8, String)> =
+            all().map(|codec| (codec.tag(), codec.name().to_owned())).collect();
+        known.sort_unstable();
+        assert_eq!(known, cells.flat_map(listed).collect::<Vec<_>>());
+        assert!(known.is_sorted_by(|a, b| a.0 < b.0), "tags are unique");
     }
 
     /// Encodes a column and returns the name of the chosen codec.
@@ -428,7 +454,7 @@ mod tests {
         assert_eq!(chosen(&[9, 7, 5, 3, 1], ValueType::I64), "step");
         assert_eq!(chosen(&[9, 7, 6, 3, 2], ValueType::I64), "packed");
         assert_eq!(chosen(&[9, 1 << 40, 6], ValueType::I64), "varint");
-        assert_eq!(chosen(&floats(vec![3.0, 5.0, 4.0, 9.0]), ValueType::F64), "integer");
+        assert_eq!(chosen(&floats(vec![3.0, 5.0, 4.0, 9.0]), ValueType::F64), "decimal");
         assert_eq!(chosen(&floats(vec![0.0, -0.0]), ValueType::F64), "ordered");
         assert_eq!(chosen(&ids, ValueType::U64), "unmix");
         assert_eq!(chosen(&noise, ValueType::U64), "plain");

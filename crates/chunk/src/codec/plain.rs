@@ -6,7 +6,7 @@ use super::{Codec, Encoded, Look, Numbers};
 use crate::Error;
 use crate::bytes::{put_words, words};
 
-pub(super) const TAG: u8 = 0;
+pub(crate) const TAG: u8 = 0;
 
 pub(super) struct Plain;
 

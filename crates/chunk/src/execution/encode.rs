@@ -15,10 +15,17 @@ use crate::{Encoding, Role, codec, verify};
 /// # Panics
 /// If the block is empty or exceeds the limits of the format: see [`ExecutionBlock::is_full`].
 pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
+    encode_executions_with(block, &Encoding::default())
+}
+
+/// As [`encode_executions`], with another encoding than the default.
+///
+/// # Panics
+/// As [`encode_executions`].
+pub fn encode_executions_with(block: &ExecutionBlock, encoding: &Encoding) -> Vec<u8> {
     assert!(!block.is_empty(), "a chunk has at least one record");
     assert!(block.fits(), "{} segments with {} events in one chunk", block.len(), block.deltas.len());
-    let encoding = Encoding::default();
-    let mut builder = Builder::new(&encoding);
+    let mut builder = Builder::new(encoding);
     put_names(&mut builder, block);
     put_shapes(&mut builder, block);
     put_layouts(&mut builder, block);

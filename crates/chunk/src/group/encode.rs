@@ -3,10 +3,11 @@
 use tacho_model::{Kind, Timestamp, ValueType};
 
 use super::STEP;
-use super::numbers::{decimals, put_stats, put_value};
+use super::numbers::{RAW, decimals, put_stats, put_value};
 use crate::bytes::put_varint;
 use crate::chunk::{GROUP_PREFIX_BYTES, GROUP_VERSION, MAGIC};
 use crate::codec::{self, Numbers};
+use crate::encoding::form;
 use crate::limits::{CHUNK_RECORDS_MAX, GROUP_MEMBERS_MAX};
 use crate::stats::{Stats, from_word};
 use crate::times::regular_step;
@@ -110,7 +111,9 @@ impl Fields {
         let (words, kind) = (column.values.words(), column.values.value_type());
         let lossy = if column.loss.is_some() { LOSSY } else { 0 };
         match words.split_first() {
-            Some((first, rest)) if rest.iter().all(|word| word == first) => {
+            Some((first, rest))
+                if encoding.codecs.has(form::UNIFORM) && rest.iter().all(|word| word == first) =>
+            {
                 let value = from_word(*first, kind);
                 let decimals = decimals(&[value]);
                 self.fields.push(kind as u8 | lossy | UNIFORM | decimals << DECIMALS_SHIFT);
@@ -118,7 +121,10 @@ impl Fields {
             }
             _ => {
                 let stats = Stats::of(column.values);
-                let decimals = decimals(&[stats.min, stats.max, stats.first, stats.last]);
+                let decimals = match kind == ValueType::F64 && !encoding.codecs.has(form::DECIMALS) {
+                    true => RAW,
+                    false => decimals(&[stats.min, stats.max, stats.first, stats.last]),
+                };
                 self.fields.push(kind as u8 | lossy | decimals << DECIMALS_SHIFT);
                 self.column(&words, kind, encoding);
                 put_stats(&mut self.fields, &stats, words.len(), decimals);

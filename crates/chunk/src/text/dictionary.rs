@@ -1,14 +1,12 @@
-//! Few distinct strings that repeat: methods, states, repeated log lines.
+//! Few distinct strings that repeat. Read only: `templates` writes them as templates without slots.
 
-use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
 
-use super::{Codec, Strings, Texts, put_nested, take_nested};
-use crate::bytes::{Reader, put_varint};
+use super::{Codec, Texts, take_nested};
+use crate::Error;
+use crate::bytes::Reader;
 use crate::codec;
-use crate::codec::Numbers;
 use crate::limits::CHUNK_TEXT_BYTES_MAX;
-use crate::{Encoding, Error};
 
 pub(super) struct Dictionary;
 
@@ -19,29 +17,6 @@ impl Codec for Dictionary {
 
     fn name(&self) -> &'static str {
         "dictionary"
-    }
-
-    fn encode(&self, strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Option<Vec<u8>> {
-        if depth > 0 {
-            return None;
-        }
-        let mut table = vec![];
-        let mut positions: HashMap<&[u8], u64> = HashMap::new();
-        let mut indices = Vec::with_capacity(strings.len());
-        for string in strings {
-            indices.push(*positions.entry(string).or_insert_with(|| {
-                table.push(*string);
-                table.len() as u64 - 1
-            }));
-            if table.len() * 2 > strings.len() {
-                return None;
-            }
-        }
-        let mut out = vec![];
-        put_varint(&mut out, table.len() as u64);
-        put_nested(&mut out, &table, depth, encoding);
-        codec::encode_nested(&mut out, Numbers::u64(&indices), depth, encoding);
-        Some(out)
     }
 
     fn decode(&self, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error> {

@@ -1,6 +1,7 @@
 //! How is a column of byte strings encoded in the fewest bytes?
 //!
-//! With a ladder like that for numbers, but other codecs: one file and one line in [`LADDER`] each.
+//! With a ladder like that for numbers, but other codecs: one file and one line in [`LADDER`] each, or in [`READ_ONLY`]
+//! when it is no longer written.
 
 mod compressed;
 mod dictionary;
@@ -65,26 +66,36 @@ impl Texts {
 trait Codec: Sync {
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    fn encode(&self, strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Option<Vec<u8>>;
+    /// `None` if the strings do not suit the codec. A codec that is no longer written has no encoder.
+    fn encode(&self, _: Strings<'_>, _depth: u8, _: &Encoding) -> Option<Vec<u8>> {
+        None
+    }
     fn decode(&self, bytes: &[u8], count: usize, depth: u8) -> Result<Texts, Error>;
 }
 
-static LADDER: [&dyn Codec; 6] = [
-    &plain::Plain,
-    &dictionary::Dictionary,
-    &compressed::ZSTD,
-    &compressed::LZ4,
-    &compressed::GZIP,
-    &templates::Templates,
-];
+static LADDER: [&dyn Codec; 5] =
+    [&plain::Plain, &compressed::ZSTD, &compressed::LZ4, &compressed::GZIP, &templates::Templates];
+
+/// Codecs that are read, but no longer written: they saved too little (docs/adr/0012-codecs-that-earn-their-place.md).
+static READ_ONLY: [&dyn Codec; 1] = [&dictionary::Dictionary];
+
+fn all() -> impl Iterator<Item = &'static dyn Codec> {
+    LADDER.into_iter().chain(READ_ONLY)
+}
 
 fn find(tag: u8) -> Option<&'static dyn Codec> {
-    LADDER.iter().find(|codec| codec.tag() == tag).copied()
+    all().find(|codec| codec.tag() == tag)
 }
 
 /// Name of a codec of byte strings, for display.
 pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
+}
+
+/// Tags and names of all codecs that an encoder writes unless a compression is requested.
+pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
+    let written = LADDER.iter().map(|codec| (codec.tag(), codec.name()));
+    written.filter(|(tag, _)| ![plain::TAG, compressed::LZ4.tag(), compressed::GZIP.tag()].contains(tag))
 }
 
 /// Encodes byte strings in the smallest form found.
@@ -94,7 +105,7 @@ pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> En
     if strings.iter().map(|s| s.len()).sum::<usize>() > CHUNK_TEXT_BYTES_MAX {
         return best;
     }
-    for codec in LADDER {
+    for codec in LADDER.iter().filter(|codec| encoding.codecs.has(codec.tag())) {
         if let Some(bytes) = codec.encode(strings, depth, encoding).filter(|bytes| bytes.len() < best_bytes) {
             best_bytes = bytes.len();
             best = Encoded { codec: codec.tag(), bytes };
@@ -180,7 +191,7 @@ mod tests {
 
         #[test]
         fn no_codec_panics_on_what_it_is_given(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 0usize..600) {
-            for codec in LADDER {
+            for codec in all() {
                 if let Ok(texts) = codec.decode(&bytes, count, 0) {
                     prop_assert_eq!(texts.iter().count(), count, "{}", codec.name());
                 }

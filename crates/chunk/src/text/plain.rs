@@ -7,7 +7,7 @@ use crate::bytes::Reader;
 use crate::codec::{Encoded, take_nested};
 use crate::{Encoding, Error};
 
-const TAG: u8 = 32;
+pub(super) const TAG: u8 = 32;
 
 pub(super) struct Plain;
 

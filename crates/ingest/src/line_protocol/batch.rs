@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use tacho_model::{Batch, Body, Entry, EntrySeries, Sample, SampleSeries, Timestamp, Value};
 
-use super::series::{IN_STRINGS, SeriesIndex, SeriesTable};
-use super::text::unescape;
+use super::series::{SeriesIndex, SeriesTable};
+use super::text::{IN_STRINGS, unescape};
 
 /// The values of a body so far, and how many each series had in the previous body.
 #[derive(Debug, Default)]

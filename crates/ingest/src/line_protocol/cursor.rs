@@ -5,7 +5,7 @@ use tacho_model::limits::ENTRY_BYTES_MAX;
 
 use super::Refused;
 use super::number::{short_number, short_time};
-use super::text::{shown, unescape};
+use super::text::{IN_STRINGS, shown, unescape};
 
 /// Why a line is refused, and at which byte of the body.
 #[derive(Debug)]
@@ -250,7 +250,7 @@ fn check_string(raw: Piece<'_>) -> Result<&str, Fault> {
     if text.len() <= ENTRY_BYTES_MAX {
         return Ok(text);
     }
-    let bytes = unescape(text, super::series::IN_STRINGS).len();
+    let bytes = unescape(text, IN_STRINGS).len();
     if bytes <= ENTRY_BYTES_MAX {
         return Ok(text);
     }

@@ -17,7 +17,6 @@ use crate::budget::Budget;
 
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_NAMES: &[char] = &[',', '=', ' '];
-pub(super) const IN_STRINGS: &[char] = &['"', '\\'];
 
 /// The field whose name does not become part of the series' name.
 const VALUE: &str = "value";

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// What a backslash escapes in a quoted string.
+pub(super) const IN_STRINGS: &[char] = &['"', '\\'];
+
 /// Removes the backslash before each of `escapable`; any other backslash is an ordinary character.
 pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
     if !raw.contains('\\') {

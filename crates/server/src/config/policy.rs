@@ -183,8 +183,8 @@ fn chunks(place: Place, rule: Chunks) -> Result<Rule<ChunkSettings>, ConfigError
 }
 
 fn codecs(place: Place, names: &[String]) -> Result<CodecSet, ConfigError> {
-    let known: Vec<&str> = CodecSet::names().collect();
-    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+    if let Some(name) = names.iter().find(|name| CodecSet::only([name.as_str()]).is_none()) {
+        let known: Vec<&str> = CodecSet::names().collect();
         return Err(place.wrong("codecs", name, format!("known are {}", known.join(", "))));
     }
     Ok(CodecSet::only(names.iter().map(String::as_str)).unwrap_or_default())

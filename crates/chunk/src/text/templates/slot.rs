@@ -5,6 +5,7 @@ use tacho_model::ValueType;
 
 use crate::bytes::{Reader, put_varint};
 use crate::codec::{Numbers, encode_nested, take_nested};
+use crate::encoding::form;
 use crate::execution::parse_id;
 use crate::text::{Strings, Texts};
 use crate::{Encoding, Error};
@@ -46,24 +47,30 @@ pub(super) fn write<'a>(
         |parse: fn(&[u8]) -> Option<u64>| texts.iter().map(|text| parse(text)).collect::<Option<Vec<_>>>();
     let width = texts.first().map_or(0, |text| text.len());
     let even = (1..=HEX_DIGITS_MAX).contains(&width) && texts.iter().all(|text| text.len() == width);
+    let may = |form| encoding.codecs.has(form);
     if let Some(numbers) = all(decimal) {
         let zeros = texts.iter().any(|text| text.len() > 1 && text.first() == Some(&b'0'));
-        if !zeros || even {
+        if !zeros || (even && may(form::PADDED)) {
             match u8::try_from(width).ok().filter(|_| zeros) {
                 Some(width) => out.extend_from_slice(&[PADDED, width]),
                 None => out.push(DECIMAL),
             }
             return put(out, &numbers);
         }
-    } else if let Some(words) =
-        texts.iter().map(|text| hex(text)).collect::<Option<Vec<_>>>().filter(|_| even)
+    } else if let Some(words) = texts
+        .iter()
+        .map(|text| hex(text))
+        .collect::<Option<Vec<_>>>()
+        .filter(|_| even && may(form::HEXADECIMAL))
     {
         out.extend_from_slice(&[HEX, u8::try_from(width).unwrap_or(0)]);
         if width > WORD_DIGITS {
             put(out, &words.iter().map(|word| high(*word)).collect::<Vec<_>>());
         }
         return put(out, &words.iter().map(|word| low(*word)).collect::<Vec<_>>());
-    } else if let Some(ids) = texts.iter().map(|text| id(text)).collect::<Option<Vec<_>>>() {
+    } else if let Some(ids) =
+        texts.iter().map(|text| id(text)).collect::<Option<Vec<_>>>().filter(|_| may(form::ID))
+    {
         out.push(ID);
         put(out, &ids.iter().map(|[high, _]| *high).collect::<Vec<_>>());
         return put(out, &ids.iter().map(|[_, low]| *low).collect::<Vec<_>>());
@@ -79,7 +86,7 @@ pub(super) fn write<'a>(
     };
     let positions: Vec<u64> = texts.iter().map(&mut position).collect();
     let words = table.len() - start;
-    if words * PLACES_MIN > texts.len() {
+    if words * PLACES_MIN > texts.len() || !may(form::WORDS) {
         out.push(WORDS);
         table.truncate(start);
         table.extend_from_slice(texts);

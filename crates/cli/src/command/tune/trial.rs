@@ -17,7 +17,7 @@ use crate::terminal::progress;
 /// Chunk sizes to try, values per series; at most the configurable maximum.
 const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
 /// Codecs that decode fast.
-const QUICK: [&str; 5] = ["constant", "step", "varint", "integer", "dictionary"];
+const QUICK: [&str; 5] = ["constant", "step", "varint", "decimal", "dictionary"];
 /// The codec with the highest CPU cost, tried to show its savings.
 const DEAREST: &str = "pco";
 /// Size differences up to this share count as equal.
