@@ -51,7 +51,7 @@ fn copy(bytes: &[u8]) -> Option<Copy> {
         copy.file.extend_from_slice(&mark(synced));
     });
     let contents = contents.ok()?;
-    assert!(!contents.unborn || contents.records == 0);
+    assert!(!contents.never_begun || contents.records == 0);
     assert_eq!(contents.length + contents.torn, bytes.len() as u64);
     Some(copy)
 }
