@@ -6,8 +6,13 @@ use tacho_query::promql::{Limits, parse_with};
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
-    let narrow =
-        Limits { query_bytes_max: 64, nesting_max: 3, operators_max: 4, patterns_max: 1, ..Limits::default() };
+    let narrow = Limits {
+        query_bytes_max: 64,
+        nesting_max: 3,
+        operators_max: 4,
+        patterns_max: 1,
+        ..Limits::default()
+    };
     for limits in [Limits::default(), narrow] {
         let Err(error) = parse_with(&text, &limits) else { continue };
         let Some(place) = error.place else { continue };

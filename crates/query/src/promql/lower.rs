@@ -189,7 +189,8 @@ impl Lowering<'_> {
             arguments.push(self.typed(tree, function.parameter_type(index), &place)?);
         }
         self.yield_times(function, &arguments);
-        self.count_rewrite(function, &arguments)?;
+        let last_at = trees.last().map_or(at, |tree| tree.at);
+        self.count_rewrite(function, &arguments).map_err(|error| error.at(self.source.place(last_at)))?;
         Ok(self.push(Node::Call { function, arguments, keeps_name: false }, function.returns))
     }
 
