@@ -1,6 +1,6 @@
 //! Checks a batch: limits of records, limits on new series, origin, memory.
 //!
-//! Path of one record: before, `ingest` made the [`Batch`]; here it is checked in the caller's task; after, `commit.rs`
+//! Path of one record: before, `store.rs` was given the [`Batch`]; here it is checked in the caller's task; after, `commit.rs`
 //! writes it to the journal and adds it to the memtable.
 
 use std::collections::HashSet;

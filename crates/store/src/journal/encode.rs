@@ -2,6 +2,8 @@
 //!
 //! Strings are defined once per file, and repeated once in case of damage ([`Encoder::end_group`]): the encoder knows the
 //! file's definitions. When a write fails, the definitions of the lost records are removed ([`Encoder::rollback`]).
+//!
+//! Path of one record: before, `commit.rs` hands over a checked batch; after, `writer.rs` makes it durable.
 
 use std::sync::Arc;
 

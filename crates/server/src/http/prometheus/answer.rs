@@ -1,6 +1,8 @@
 //! Query responses in Prometheus' JSON, serialized by hand for speed: responses have up to millions of points.
 //!
 //! A large response is written in parts, several concurrently, while the client reads; a small one at once.
+//!
+//! Path of one record: before, `crates/query/src/promql/` computed with it; after, `ui/src/lib/api.ts` or a client asks for it.
 
 use std::ops::Range;
 use std::sync::Arc;
