@@ -1,16 +1,19 @@
-//! Checks that `make test` runs: `cargo xtask tidy`, `cargo xtask fuzz [--seconds N]`.
+//! Checks that `make test` runs: `cargo xtask tidy`, `cargo xtask fuzz [--seconds N]`. `cargo xtask generate` writes the tables
+//! of the agents.
 
 mod fuzz;
+mod generate;
 mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | cargo xtask fuzz [--seconds N]";
+const USAGE: &str = "usage: cargo xtask tidy | cargo xtask generate | cargo xtask fuzz [--seconds N]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.split_first() {
         Some((command, [])) if command == "tidy" => tidy::run(),
+        Some((command, [])) if command == "generate" => generate::run(),
         Some((command, rest)) if command == "fuzz" => fuzz::run(rest),
         _ => Err(USAGE.to_owned()),
     };

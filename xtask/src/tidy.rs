@@ -4,10 +4,11 @@
 
 mod banned;
 mod constants;
+mod generated;
 mod links;
 mod paths;
 mod sizes;
-mod tree;
+pub mod tree;
 mod words;
 
 use tree::Tree;
@@ -22,13 +23,14 @@ pub struct Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 6] = [
+const RULES: [(&str, Rule); 7] = [
     ("sizes", sizes::check),
     ("banned", banned::check),
     ("links", links::check),
     ("paths", paths::check),
     ("constants", constants::check),
     ("words", words::check),
+    ("generated", generated::check),
 ];
 
 /// Prints all findings; fails if there is one.

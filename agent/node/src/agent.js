@@ -3,9 +3,10 @@
 
 import { performance } from 'node:perf_hooks';
 import { getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';
-import { load, wrong } from './config.js';
+import { load } from './config.js';
 import { labels, pairs } from './identity.js';
 import { Log } from './log.js';
+import * as messages from './messages.js';
 import { install, makeGuard } from './probes/index.js';
 import { record, wrap } from './record/calls.js';
 import { Recorder } from './record/recorder.js';
@@ -165,7 +166,7 @@ export class Agent {
       }
       if (!farewell(this.link, this.outbox, this.deadline, isLast) && isFirst) {
         const { bytes } = this.outbox;
-        this.log.say(`the program ends before the server has everything: ${bytes} bytes of records are not acknowledged`);
+        this.log.say(messages.endUnacknowledged(bytes));
       }
       this.link.outage.tellPast(performance.now());
       if (isLast) {
@@ -213,7 +214,8 @@ function startNew() {
   const log = new Log(config.log, config.log_detail);
   const fault = log.fallBack();
   if (fault !== '') {
-    config.warnings.push(wrong('TACHO_LOG', config.log, `expected a writable file (${fault})`, 'standard error'));
+    const allowed = messages.expected(`a writable file (${fault})`);
+    config.warnings.push(messages.settingWrong('TACHO_LOG', config.log, allowed, 'standard error'));
   }
   warn(config.warnings, log);
   if (!config.enabled) {

@@ -1,41 +1,11 @@
-// Reads the settings from the environment, with the names of the Java agent where the meaning is the same. A wrong value is
-// reported with the valid form, and the default applies: a program never fails because of a setting of its agent. Before: the
-// environment. After: `agent.js`.
+// Reads the values of the settings in `settings.js` from the environment. A wrong value is reported with the valid form, and the
+// default applies: a program never fails because of a setting of its agent. Before: the environment. After: `agent.js`.
 
 import { isIPv6 } from 'node:net';
+import * as messages from './messages.js';
+import { OTHERS, SETTINGS } from './settings.js';
 
-/** @typedef {'text' | 'flag' | 'duration' | 'size' | 'list' | 'probes' | 'address'} Type */
-
-/**
- * All settings: type, default, and the bounds of a number, inclusive.
- * @type {Record<string, [type: Type, fallback: string, least?: string, most?: string]>}
- */
-const SETTINGS = {
-  enabled: ['flag', 'true'],
-  server: ['address', '127.0.0.1:7071'],
-  service: ['text', ''],
-  host: ['text', ''],
-  instance: ['text', ''],
-  probes: ['probes', '*'],
-  request_id_headers: ['list', 'X-Request-Id,X-Correlation-ID'],
-  database_messages: ['flag', 'false'],
-  pending: ['size', '16MiB', '64KiB', '1024GiB'],
-  queue: ['size', '16MiB', '64KiB', '1024GiB'],
-  flush_max: ['duration', '1500ms', '0', '1440m'],
-  signals: ['flag', 'true'],
-  samplers: ['flag', 'true'],
-  sample_interval: ['duration', '5s', '100ms', '1440m'],
-  log: ['text', ''],
-  log_detail: ['flag', 'false'],
-};
-
-/** Settings of other agents: not an error in a shared environment, but reported, since a user may rely on them. */
-const OTHERS = new Set(
-  (
-    'include exclude aggregate aggregate_above overhead_max traces_max patterns_checked_after when_full block_max buffer ' +
-    'threads_max strands_max virtual_buffer virtual_threads_max children'
-  ).split(' '),
-);
+/** @typedef {import('./settings.js').Settings & { warnings: string[] }} Config `warnings`: what is wrong, one sentence each */
 
 /** Names in the setting `probes`; their code: `probes/index.js`. */
 export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undici', 'pg']);
@@ -46,28 +16,6 @@ const SIZES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, '': 1 };
 const PORT = 7071;
 /** Names within this edit distance are treated as typing errors. */
 const DISTANCE_MAX = 2;
-
-/**
- * Durations are in ms, sizes in bytes.
- * @typedef {object} Config
- * @property {boolean} enabled
- * @property {{ host: string, port: number }} server
- * @property {string} service
- * @property {string} host
- * @property {string} instance
- * @property {string[]} probes
- * @property {string[]} request_id_headers
- * @property {boolean} database_messages
- * @property {number} pending
- * @property {number} queue
- * @property {number} flush_max
- * @property {boolean} signals
- * @property {boolean} samplers
- * @property {number} sample_interval
- * @property {string} log
- * @property {boolean} log_detail
- * @property {string[]} warnings messages about wrong settings
- */
 
 /**
  * @param {Record<string, string | undefined>} environment
@@ -89,15 +37,15 @@ export function load(environment) {
       const { value, fault, used } = read(type, text.trim(), fallback, ...bounds);
       config[name] = value;
       if (fault !== '') {
-        config.warnings.push(wrong(variable, text, fault, used));
+        config.warnings.push(messages.settingWrong(variable, text, fault, used));
       }
     } else if (OTHERS.has(name)) {
-      config.warnings.push(`${variable}: not a setting of the Node.js agent`);
+      config.warnings.push(messages.settingElsewhere(variable, 'Node.js'));
     } else {
       // Other programs with this prefix have settings too, so only likely typing errors are reported.
       const [near] = Object.keys(SETTINGS).sort((a, b) => distance(a, name) - distance(b, name));
       if (distance(near, name) <= DISTANCE_MAX) {
-        config.warnings.push(`${variable}: there is no such setting, did you mean TACHO_${near.toUpperCase()}?`);
+        config.warnings.push(messages.settingNear(variable, `TACHO_${near.toUpperCase()}`));
       }
     }
   }
@@ -105,19 +53,8 @@ export function load(environment) {
 }
 
 /**
- * The message about an ignored value: the same form in all agents.
- * @param {string} setting
- * @param {string} value
- * @param {string} allowed
- * @param {string} used
- */
-export function wrong(setting, value, allowed, used) {
-  return `${setting}=${value}: ${allowed}; using ${used}`;
-}
-
-/**
  * Parses a text: the value to use; the valid form, if the text is wrong; and then the used value in the notation of a setting.
- * @param {Type} type
+ * @param {import('./settings.js').Type} type
  * @param {string} text
  * @param {string} fallback
  * @param {string} least
@@ -129,18 +66,18 @@ function read(type, text, fallback = '', least = '', most = '') {
   const right = (/** @type {unknown} */ value) => ({ value, fault: '', used: text });
   switch (type) {
     case 'flag':
-      return /^(true|false)$/i.test(text) ? right(text.toLowerCase() === 'true') : instead('expected true or false');
+      return /^(true|false)$/i.test(text) ? right(text.toLowerCase() === 'true') : instead(messages.expected(messages.FORM_FLAG));
     case 'duration':
     case 'size': {
       const units = type === 'size' ? SIZES : DURATIONS;
       const value = scaled(text, units);
       if (value === null) {
-        return instead(type === 'size' ? 'expected a size such as 16MiB' : 'expected a duration such as 100ms or 5s');
+        return instead(messages.expected(type === 'size' ? messages.FORM_SIZE : messages.FORM_DURATION));
       }
       if (value < (scaled(least, units) ?? 0)) {
-        return instead(`at least ${least} is needed`);
+        return instead(messages.neededAtLeast(least));
       }
-      return value > (scaled(most, units) ?? Infinity) ? instead(`at most ${most} is allowed`) : right(value);
+      return value > (scaled(most, units) ?? Infinity) ? instead(messages.allowedAtMost(most)) : right(value);
     }
     case 'list':
       return right(list(text));
@@ -151,11 +88,11 @@ function read(type, text, fallback = '', least = '', most = '') {
         return right(given);
       }
       const value = known.length > 0 ? known : list(fallback);
-      return { value, fault: `expected names out of ${PROBES.join(', ')}, or -name, or *`, used: value.join(',') };
+      return { value, fault: messages.probesExpected(PROBES.join(', ')), used: value.join(',') };
     }
     case 'address': {
       const value = address(text);
-      return value === null ? instead('expected host:port') : right(value);
+      return value === null ? instead(messages.expected(messages.FORM_ADDRESS)) : right(value);
     }
     default:
       return right(text);

@@ -155,7 +155,7 @@ test('a likely typing error is reported, and variables of other programs are ign
 test('a setting of other agents is reported, each once, and has no effect', () => {
   const names = (
     'INCLUDE EXCLUDE AGGREGATE AGGREGATE_ABOVE OVERHEAD_MAX TRACES_MAX PATTERNS_CHECKED_AFTER WHEN_FULL BLOCK_MAX BUFFER ' +
-    'THREADS_MAX STRANDS_MAX VIRTUAL_BUFFER VIRTUAL_THREADS_MAX'
+    'THREADS_MAX STRANDS_MAX VIRTUAL_BUFFER VIRTUAL_THREADS_MAX CHILDREN'
   ).split(' ');
   const config = load(Object.fromEntries(names.map((name) => [`TACHO_${name}`, 'shop..*'])));
   const warnings = names.map((name) => `TACHO_${name}: not a setting of the Node.js agent`);

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Any, Optional, Union
 
-from . import children, config, endings, identity, probes, thrown, track, wire
+from . import children, config, endings, identity, messages, probes, thrown, track, wire
 from .context import CALLER, REMOTE, Context
 from .dictionary import Dictionary
 from .imports import Imports
@@ -93,8 +93,7 @@ class Agent:
         if self.sender.thread is not None:
             self.sender.tally_at = 0.0  # sends the counts since the last report too
             if not self.sender.flush(self.settings.flush_max, is_last=True) and self.totals.bytes_queued:
-                queued = f"{self.totals.bytes_queued} bytes of records are not acknowledged"
-                self.log.say(f"the program ends before the server has everything: {queued}")
+                self.log.say(messages.end_unacknowledged(self.totals.bytes_queued))
             self.home.is_on = False
             self.sender.rest()
             self.sender.link.close()
@@ -155,8 +154,8 @@ def start(**settings: Any) -> bool:
         fault = log.fall_back()
         if fault:
             place = "log" if "log" in settings else "TACHO_LOG"
-            allowed = f"expected a writable file ({fault})"
-            warnings.append(config.wrong(place, values.log, allowed, "standard error"))
+            allowed = messages.expected(f"a writable file ({fault})")
+            warnings.append(messages.setting_wrong(place, values.log, allowed, "standard error"))
         for warning in warnings:
             log.say(warning)
         if not values.enabled:

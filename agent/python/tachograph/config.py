@@ -1,7 +1,7 @@
-"""Reads the settings: arguments of `start` over the environment over defaults. All settings are defined here.
+"""Reads the settings: arguments of `start` over the environment over defaults.
 
-A wrong value is reported with the valid form, and the default applies: an agent must not keep a program from starting. Names,
-units and bounds are those of the Java agent. Before: agent.start. After: all parts that take `Settings`.
+A wrong value is reported with the valid form, and the default applies: an agent must not keep a program from starting.
+agent/settings.toml defines the settings of the agents of all languages. Before: agent.start. After: all users of `Settings`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Optional
 
+from . import messages
+
 PREFIX = "TACHO_"
 
 # Settings of the command line and of the tests, which are in the same environment.
 FOREIGN = ("TACHO_TEST_", "TACHO_AGENT_JAR")
+
+# Settings that only other agents have.
+# generated: others (cargo xtask generate, from agent/settings.toml)
+_OTHERS = (
+    "aggregate",
+    "aggregate_above",
+    "overhead_max",
+    "traces_max",
+    "patterns_checked_after",
+    "when_full",
+    "block_max",
+    "threads_max",
+    "virtual_buffer",
+    "virtual_threads_max",
+    "pending",
+    "signals",
+)
+# generated: end
 
 # Names in the setting `probes`; their code: probes/__init__.py.
 PROBES = ("context", "http", "dbapi")
@@ -35,13 +55,13 @@ class Unit:
     def number(self, text: str) -> float:
         match = re.fullmatch(r"([0-9]{1,15})\s*([A-Za-z]*)", text, re.ASCII)
         if match is None or match[2] not in self.factors:
-            raise ValueError(f"expected {self.form}")
+            raise ValueError(messages.expected(self.form))
         return int(match[1]) * self.factors[match[2]]
 
 
-_DURATION = Unit("a duration such as 100ms or 5s", {"ms": 1e-3, "s": 1.0, "m": 60.0, "": 1e-3})
-_SIZE = Unit("a size such as 16MiB", {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "": 1})
-_WHOLE = Unit("a whole number", {"": 1})
+_DURATION = Unit(messages.FORM_DURATION, {"ms": 1e-3, "s": 1.0, "m": 60.0, "": 1e-3})
+_SIZE = Unit(messages.FORM_SIZE, {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "": 1})
+_WHOLE = Unit(messages.FORM_NUMBER, {"": 1})
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -52,7 +72,7 @@ def parse_address(text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     port = int((match and match[3]) or _PORT)
     if match is None or not 0 < port < 65_536:
-        raise ValueError("expected host:port")
+        raise ValueError(messages.expected(messages.FORM_ADDRESS))
     return match[1] or match[2], port
 
 
@@ -73,11 +93,11 @@ def _number(text: str, unit: Unit, least: str, most: str) -> Any:
     def read(value: Any) -> float:
         number = unit.number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, (int, float)) or math.isnan(number):
-            raise ValueError(f"expected {unit.form}")
+            raise ValueError(messages.expected(unit.form))
         if number < low:
-            raise ValueError(f"at least {least} is needed")
+            raise ValueError(messages.needed_at_least(least))
         if number > high:
-            raise ValueError(f"at most {most} is allowed")
+            raise ValueError(messages.allowed_at_most(most))
         return type(default)(number)
 
     return field(default=default, metadata={"read": read, "text": text})
@@ -86,13 +106,13 @@ def _number(text: str, unit: Unit, least: str, most: str) -> Any:
 def _flag(value: Any) -> bool:
     flag = {"true": True, "false": False}.get(_text(value).lower()) if isinstance(value, (str, bool)) else None
     if flag is None:
-        raise ValueError("expected true or false")
+        raise ValueError(messages.expected(messages.FORM_FLAG))
     return flag
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("expected a text")
+        raise ValueError(messages.expected(messages.FORM_TEXT))
     return value
 
 
@@ -105,7 +125,7 @@ def _list(value: Any) -> tuple[str, ...]:
     if isinstance(value, (list, tuple)):
         return tuple(map(str, value))
     if not isinstance(value, str):
-        raise ValueError("expected a list")
+        raise ValueError(messages.expected(messages.FORM_LIST))
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
@@ -113,7 +133,7 @@ def _probes(value: Any) -> tuple[str, ...]:
     given = _list(value)
     known = tuple(name for name in given if name == "*" or (name[1:] if name.startswith("-") else name) in PROBES)
     if known != given:
-        raise ValueError(f"expected names out of {', '.join(PROBES)}, or -name, or *", known or ("*",))
+        raise ValueError(messages.probes_expected(", ".join(PROBES)), known or ("*",))
     return given
 
 
@@ -124,6 +144,7 @@ _READERS: dict[type, Callable[[Any], Any]] = {bool: _flag, str: _string, tuple: 
 class Settings:
     """Durations are seconds, sizes bytes. README.md describes each setting and its cost."""
 
+    # generated: settings (cargo xtask generate, from agent/settings.toml)
     enabled: bool = True
     server: str = field(default="127.0.0.1:7071", metadata={"read": _address})
     service: str = ""
@@ -138,11 +159,12 @@ class Settings:
     strands_max: int = _number("10000", _WHOLE, "1", "1048576")
     queue: int = _number("16MiB", _SIZE, "64KiB", "1024GiB")
     flush_max: float = _number("1500ms", _DURATION, "0", "1440m")
-    samplers: bool = True
     children: bool = True
+    samplers: bool = True
     sample_interval: float = _number("5s", _DURATION, "100ms", "1440m")
     log: str = ""
     log_detail: bool = False
+    # generated: end
 
     def wants_probe(self, name: str) -> bool:
         """`probes` lists the wanted ones; `-name` removes one from all."""
@@ -151,11 +173,6 @@ class Settings:
 
 
 _FIELDS = {one.name: one for one in fields(Settings)}
-
-
-def wrong(setting: str, value: str, allowed: str, used: str) -> str:
-    """The message about an ignored value: the same form in all agents."""
-    return f"{setting}={value}: {allowed}; using {used or 'the default'}"
 
 
 def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] = None) -> tuple[Settings, list[str]]:
@@ -173,18 +190,27 @@ def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] 
     return Settings(**values), warnings
 
 
+def _unknown(name: str, place: str) -> str:
+    """The warning for a name that is not a setting of this agent."""
+    if name in _OTHERS:
+        return messages.setting_elsewhere(place, "Python")
+    nearest = difflib.get_close_matches(name, _FIELDS, 1)
+    if not nearest:
+        return messages.setting_unknown(place)
+    prefix = PREFIX if place.startswith(PREFIX) else ""
+    return messages.setting_near(place, f"{prefix}{nearest[0].upper() if prefix else nearest[0]}")
+
+
 def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: list[str]) -> None:
     """`place`: the name as given."""
     known = _FIELDS.get(name)
     if known is None:
-        nearest = difflib.get_close_matches(name, _FIELDS, 1)
-        prefix = PREFIX if place.startswith(PREFIX) else ""
-        hint = f", did you mean {prefix}{nearest[0].upper() if prefix else nearest[0]}?" if nearest else ""
-        warnings.append(f"{place}: there is no such setting{hint}")
+        warnings.append(_unknown(name, place))
         return
     read = known.metadata.get("read") or _READERS[type(known.default)]
     try:
         values[name] = read(value.strip() if isinstance(value, str) else value)
     except ValueError as e:
         allowed, values[name] = (*e.args, known.default)[:2]
-        warnings.append(wrong(place, _text(value), allowed, known.metadata.get("text") or _text(values[name])))
+        used = known.metadata.get("text") or _text(values[name]) or messages.SETTING_DEFAULT
+        warnings.append(messages.setting_wrong(place, _text(value), allowed, used))

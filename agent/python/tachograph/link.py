@@ -19,7 +19,7 @@ from enum import Enum
 from time import monotonic
 from typing import Any, Optional
 
-from . import wire
+from . import messages, wire
 from .config import parse_address
 from .dictionary import Dictionary
 from .log import Log
@@ -117,7 +117,7 @@ class Link:
                 self._expire(now)
                 self.outage.look(now)
         except wire.DamagedError as e:
-            self._fail(now, f"what answers is not a tacho server: {e}", self._next_backoff())
+            self._fail(now, messages.server_is_other(e), self._next_backoff())
         except RefusalError as e:
             self._fail(now, str(e), e.pause_s)
         except OSError as e:
@@ -184,7 +184,7 @@ class Link:
         """Checks the time limits on silence of the server."""
         if self.state is State.OPEN:
             if now - self.heard_at > 3 * self.heartbeat_s:
-                raise TimeoutError(f"the server has not answered for {3 * self.heartbeat_s:g} s")
+                raise TimeoutError(messages.server_silent(f"{3 * self.heartbeat_s:g} s"))
         elif now > self.deadline:
             raise TimeoutError(f"no answer within {_GREETING_S:g} s")
 
@@ -212,7 +212,7 @@ class Link:
             except (BlockingIOError, InterruptedError):
                 return
             if not data:
-                raise ConnectionError("the server closed the connection")
+                raise ConnectionError(messages.SERVER_CLOSED)
             self.frames.push(data)
             while (frame := self.frames.next()) is not None:
                 self._take(*frame, now)
@@ -220,7 +220,7 @@ class Link:
     def _take(self, type_: int, body: wire.Body, now: float) -> None:
         self.heard_at = now
         if self.state is State.GREETING and type_ not in (wire.WELCOME, wire.ERROR):
-            raise wire.DamagedError(f"frame type {type_} came before WELCOME")
+            raise wire.DamagedError(messages.frame_early(type_))
         if type_ == wire.WELCOME:
             self._welcome(body, now)
         elif type_ == wire.ACK:
@@ -228,13 +228,12 @@ class Link:
         elif type_ == wire.WAIT:
             self.hold_until = now + min(body.varint() / 1e3, _HEARTBEAT_S[1])
             self.heard_at = self.hold_until  # it has announced its silence
-            self.log.say_once("wait", "the server is full and asked to wait")
+            self.log.say_once("wait", messages.SERVER_IS_FULL)
         elif type_ == wire.ERROR:
             raise self._refusal(body.varint(), body.string(), now)
         elif type_ == wire.REJECT:
             self.totals.records_rejected += 1
-            where = f"frame {body.varint()}, record {body.varint()}"
-            self.log.say_once("reject", f"the server refused a record ({where}): {body.string()}")
+            self.log.say_once("reject", messages.record_refused(body.varint(), body.varint(), body.string()))
         elif type_ == wire.PROBES and self.switchboard is not None:
             self.switchboard.take(*wire.probes(body))
         # PONG needs no action; types of later versions are ignored.
@@ -256,7 +255,7 @@ class Link:
 
     def _refusal(self, code: int, message: str, now: float) -> RefusalError:
         """The reaction to an ERROR (wire.md, table of codes)."""
-        text = f"the server refuses: {message} (error {code})"
+        text = messages.server_refuses(message, code)
         self.outage.begin(now)
         if code in (3, 4, 5):
             self.outbox.discard(self.totals)  # the same frames would fail again in the same way

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from . import messages
 from .log import Log
 from .totals import Totals
 
@@ -44,13 +45,13 @@ class Outage:
         if self.is_told or (self.told_at is not None and now - self.told_at < _REPEAT_S):
             return
         self.is_told, self.told_at = True, now
-        what = "lost the server" if self.was_connected else "cannot reach the server"
-        self.log.say(f"{what} {self.server}: {why}; the program goes on, the agent keeps trying")
+        message = messages.server_lost if self.was_connected else messages.server_unreachable
+        self.log.say(message(self.server, why))
 
     def over(self, now: float) -> None:
         """A connection is open. `now`: as for `begin`."""
         if not self.is_on:
-            self.log.detail(f"connected to {self.server}")
+            self.log.detail(messages.connected(self.server))
             return
         self.is_on = False
         lost = [total + dropped - before for total, dropped, before in zip(self.lost, self._dropped(), self.before)]
@@ -59,8 +60,8 @@ class Outage:
             self.untold += 1
             self.look(now)
             return
-        what = "connected again to" if self.was_connected else "connected to"
-        self.log.say(f"{what} {self.server} after {int(now - self.began_at)} s; {self._take_lost()}")
+        message = messages.reconnected_after if self.was_connected else messages.connected_after
+        self.log.say(message(self.server, int(now - self.began_at), self._take_lost()))
 
     def look(self, now: float) -> None:
         """Called periodically: logs ended outages when the next line is allowed. `now`: as for `begin`."""
@@ -72,15 +73,14 @@ class Outage:
         if self.is_on or not self.untold:
             return
         self.told_at = now
-        often = "once" if self.untold == 1 else f"{self.untold} times"
-        self.log.say(f"connected to {self.server} again; it was away {often} since the last line; {self._take_lost()}")
+        often = messages.ONCE if self.untold == 1 else messages.times(self.untold)
+        self.log.say(messages.reconnected(self.server, often, self._take_lost()))
 
     def _take_lost(self) -> str:
         """The dropped records for this line; marks all outages as logged."""
         calls, samples, entries = lost = self.lost
         self.lost, self.untold = (0, 0, 0), 0
-        counts = f"{calls} calls, {samples} samples and {entries} entries were"
-        return f"{counts if any(lost) else 'nothing was'} dropped in the meantime"
+        return messages.dropped_some(calls, samples, entries) if any(lost) else messages.DROPPED_NOTHING
 
     def _dropped(self) -> tuple[int, int, int]:
         return self.totals.calls_dropped, self.totals.samples_dropped, self.totals.entries_dropped

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from . import messages
 from .log import Log
 
 
@@ -29,11 +30,11 @@ class Pattern:
             raise ValueError(f"patterns of decorators are not supported: use @tachograph.record in place of the pattern {text}")
         for character in text:
             if not (f"_{character}".isidentifier() or character in ".*<>-$"):
-                raise ValueError(f"'{character}' cannot be part of a pattern: {text}")
+                raise ValueError(messages.pattern_character(character, text))
         if not text or "..." in text or text.endswith(".") or (text.startswith(".") and not text.startswith("..")):
-            raise ValueError(f"a dot is out of place in the pattern: {text}")
-        # The first group matches the beginning of a name, the last one its end, the others at their first position. Each is a
-        # list of parts, and each part is split at its stars.
+            raise ValueError(messages.pattern_dot(text))
+        # The first group fits the beginning of a name, the last one its end, the others where they fit first. Each is a list of
+        # parts, and each part what is between its stars.
         groups = [group.split(".") if group else [] for group in text.split("..")]
         self.groups = [[part.split("*") for part in group] for group in groups]
         # A matching name contains each of these texts, including dots without an adjacent star or two dots.

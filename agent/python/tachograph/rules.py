@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Optional
 
-from . import operations
+from . import messages, operations
 from .operations import AGGREGATE, NO_RULE, OFF, ON
 from .patterns import Pattern, spells_out
 
@@ -34,7 +34,7 @@ class Rule:
         self.state = ON
         self.pattern: Optional[Pattern] = None
         if state >= len(STATES):
-            self.fault = f"state {state} is not known here"
+            self.fault = messages.rule_state_unknown(state)
             return
         self.state = STATES[state]
         try:

@@ -225,7 +225,7 @@ class Conversations(LinkTest):
         self.assertRegex(said[2], "^lost the server .*: at 60;")
         self.assertRegex(said[3], "^connected again to .* after 59 s; nothing was dropped in the meantime$")
 
-    def test_past_outages_are_logged_together_when_the_minute_is_over(self) -> None:
+    def test_outages_that_are_past_are_told_together_when_the_minute_is_over(self) -> None:
         away = "it was away {} since the last line; {} dropped in the meantime"
         for steps, expected in [
             (

@@ -95,6 +95,7 @@ class Config(unittest.TestCase):
         for environment, arguments, expected in [
             ({"TACHO_SERVICES": "x"}, {}, ["TACHO_SERVICES: there is no such setting, did you mean TACHO_SERVICE?"]),
             ({}, {"serv": "x"}, ["serv: there is no such setting, did you mean server?"]),
+            ({"TACHO_TRACES_MAX": "9"}, {}, ["TACHO_TRACES_MAX: not a setting of the Python agent"]),
             ({"TACHO_AGENT_JAR": "/a.jar", "TACHO": "/bin/tacho", "TACHO_TEST_QUICK": "1"}, {}, []),
         ]:
             self.assertEqual(config.load(environment, arguments), (config.Settings(), expected))

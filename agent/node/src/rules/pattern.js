@@ -5,6 +5,8 @@
 //   com.shop..*Service.find*     groups: [com, shop] [*Service, find*]     `..` between them: any number of parts
 //                                the first group fits the beginning, the last one the end, the others where they fit first
 
+import * as messages from '../messages.js';
+
 const PART = /^[\p{ID_Continue}$.*<>-]$/u;
 const EVERYTHING = '*';
 
@@ -20,11 +22,11 @@ export class Pattern {
     }
     for (const character of text) {
       if (!PART.test(character)) {
-        throw new RangeError(`'${character}' cannot be part of a pattern: ${text}`);
+        throw new RangeError(messages.patternCharacter(character, text));
       }
     }
     if (text === '' || text.includes('...') || text.endsWith('.') || /^\.(?!\.)/.test(text)) {
-      throw new RangeError(`a dot is out of place in the pattern: ${text}`);
+      throw new RangeError(messages.patternDot(text));
     }
     const whole = text === EVERYTHING ? `..${text}` : text;
     /** The parts of each group, split at their stars. */

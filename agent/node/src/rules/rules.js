@@ -1,6 +1,7 @@
 // State of an operation. Of the server's rules that match it, the last one decides; without one it is on. Before:
 // `switchboard.js`.
 
+import * as messages from '../messages.js';
 import { KIND, STATE } from '../wire/constants.js';
 import { Pattern } from './pattern.js';
 
@@ -23,7 +24,7 @@ export class Rule {
     /** Why the rule is invalid, or empty. */
     this.fault = '';
     if (state >= STATES_MAX) {
-      this.fault = `state ${state} is not known here`;
+      this.fault = messages.ruleStateUnknown(state);
       return;
     }
     try {

@@ -9,6 +9,7 @@
 
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import * as messages from '../messages.js';
 import { Damaged } from '../wire/reader.js';
 import { Outage } from './outage.js';
 import { Refused } from './protocol.js';
@@ -60,7 +61,7 @@ export class Link {
     socket.on('connect', () => mine() && this.#connected());
     socket.on('data', (bytes) => mine() && this.#take(bytes));
     socket.on('error', (error) => mine() && this.#fail(error.message, 0));
-    socket.on('close', () => mine() && this.#fail('the server closed the connection', 0));
+    socket.on('close', () => mine() && this.#fail(messages.SERVER_CLOSED, 0));
     this.protocol.lastHeard = performance.now();
     this.checkedAt = performance.now();
   }
@@ -81,7 +82,7 @@ export class Link {
       if (error instanceof Refused) {
         this.#fail(error.message, error.pauseMs, dropped);
       } else if (error instanceof Damaged) {
-        this.#fail(`what answers is not a tacho server: ${error.message}`, 0);
+        this.#fail(messages.serverIsOther(error.message), 0);
       } else {
         this.#fail(String(error), 0);
       }

@@ -2,6 +2,8 @@
 // that comes too soon after the last line is logged when the minute is over; outages that have ended by then share one line.
 // Before: `link.js`. After: `../log.js`.
 
+import * as messages from '../messages.js';
+
 const REPEAT_MS = 60_000;
 
 export class Outage {
@@ -53,8 +55,8 @@ export class Outage {
     }
     this.isTold = true;
     this.toldAt = now;
-    const what = this.wasConnected ? 'lost the server' : 'cannot reach the server';
-    this.log.say(`${what} ${this.server}: ${why}; the program goes on, the agent keeps trying`);
+    const message = this.wasConnected ? messages.serverLost : messages.serverUnreachable;
+    this.log.say(message(this.server, why));
   }
 
   /**
@@ -63,7 +65,7 @@ export class Outage {
    */
   over(now) {
     if (!this.isOn) {
-      this.log.say(`connected to ${this.server}`);
+      this.log.say(messages.connected(this.server));
       return;
     }
     this.isOn = false;
@@ -74,8 +76,8 @@ export class Outage {
       this.look(now);
       return;
     }
-    const what = this.wasConnected ? 'connected again to' : 'connected to';
-    this.log.say(`${what} ${this.server} after ${Math.floor((now - this.beganAt) / 1_000)} s; ${this.#takeLost()}`);
+    const message = this.wasConnected ? messages.reconnectedAfter : messages.connectedAfter;
+    this.log.say(message(this.server, Math.floor((now - this.beganAt) / 1_000), this.#takeLost()));
   }
 
   /**
@@ -97,8 +99,8 @@ export class Outage {
       return;
     }
     this.toldAt = now;
-    const often = this.untold === 1 ? 'once' : `${this.untold} times`;
-    this.log.say(`connected to ${this.server} again; it was away ${often} since the last line; ${this.#takeLost()}`);
+    const often = this.untold === 1 ? messages.ONCE : messages.times(this.untold);
+    this.log.say(messages.reconnected(this.server, often, this.#takeLost()));
   }
 
   /** The dropped records for this line; marks all outages as logged. */
@@ -106,7 +108,6 @@ export class Outage {
     const [calls, samples, entries] = this.lost;
     this.lost = [0, 0, 0];
     this.untold = 0;
-    const counts = `${calls} calls, ${samples} samples and ${entries} entries were`;
-    return `${calls + samples + entries > 0 ? counts : 'nothing was'} dropped in the meantime`;
+    return calls + samples + entries > 0 ? messages.droppedSome(calls, samples, entries) : messages.DROPPED_NOTHING;
   }
 }

@@ -3,6 +3,7 @@
 //
 // Before: `outbox.js`. After: a socket, then `crates/server/src/listen/connection.rs`.
 
+import * as messages from '../messages.js';
 import { FRAME } from '../wire/constants.js';
 import { FrameReader, byeFrame, helloFrame, pingFrame } from '../wire/frame.js';
 import { readProbes } from '../wire/probes.js';
@@ -94,7 +95,7 @@ export class Protocol {
   #frame(type, body, now) {
     this.lastHeard = now;
     if (this.state === 'greeting' && type !== FRAME.WELCOME && type !== FRAME.ERROR) {
-      throw new Damaged(`frame type ${type} came before WELCOME`);
+      throw new Damaged(messages.frameEarly(type));
     }
     switch (type) {
       case FRAME.WELCOME:
@@ -106,16 +107,13 @@ export class Protocol {
       case FRAME.WAIT:
         this.holdUntil = now + Math.min(Number(body.varint()), SAID_MS_MAX);
         this.lastHeard = this.holdUntil; // it has announced its silence
-        this.log.sayOnce('wait', 'the server is full and asked to wait');
+        this.log.sayOnce('wait', messages.SERVER_IS_FULL);
         break;
       case FRAME.ERROR:
         throw this.#refusal(Number(body.varint()), body.string());
       case FRAME.REJECT:
         this.totals.rejected++;
-        this.log.sayOnce(
-          'reject',
-          `the server refused a record (frame ${body.varint()}, record ${body.varint()}): ${body.string()}`,
-        );
+        this.log.sayOnce('reject', messages.recordRefused(body.varint(), body.varint(), body.string()));
         break;
       case FRAME.PROBES:
         this.switchboard?.take(readProbes(body));
@@ -145,7 +143,7 @@ export class Protocol {
    * @param {string} message
    */
   #refusal(code, message) {
-    const text = `the server refuses: ${message} (error ${code})`;
+    const text = messages.serverRefuses(message, code);
     if ([3, 4, 5].includes(code)) {
       this.outbox.discard(this.totals); // the same frames would fail again in the same way
     }
@@ -228,6 +226,6 @@ export class Protocol {
    */
   silence(now) {
     const limit = this.state === 'open' ? 3 * this.heartbeatMs : GREETING_MS;
-    return this.state !== 'closed' && now - this.lastHeard > limit ? `the server has not answered for ${limit} ms` : null;
+    return this.state !== 'closed' && now - this.lastHeard > limit ? messages.serverSilent(`${limit} ms`) : null;
   }
 }

@@ -11,9 +11,8 @@ use tacho_attach::Process;
 
 use crate::failure::Failure;
 
-/// The agent's own list, the only definition of its settings.
-const AGENT_SETTINGS: &str =
-    include_str!("../../../../../agent/java/core/src/main/java/io/tachograph/core/config/Setting.java");
+/// The settings of all agents; the Java agent's own code is generated from it.
+const AGENT_SETTINGS: &str = include_str!("../../../../../agent/settings.toml");
 const SERVER: &str = "server";
 
 /// Values by key, as text.
@@ -34,15 +33,25 @@ fn check(key: &str) -> Result<(), String> {
     Err(format!("the agent has no setting {key:?}; there are {}", keys.join(", ")))
 }
 
-/// Keys of all settings: the constants of the list, which are followed by `(Type.`.
+#[derive(serde::Deserialize)]
+struct AgentSettings {
+    setting: Vec<AgentSetting>,
+}
+
+#[derive(serde::Deserialize)]
+struct AgentSetting {
+    name: String,
+    /// Missing for those that all agents have.
+    agents: Option<Vec<String>>,
+}
+
+/// Names of the settings that the Java agent has.
 fn keys() -> Vec<String> {
-    let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
-    let key = |(at, _): (usize, &str)| {
-        let before = AGENT_SETTINGS[..at].trim_end().strip_suffix('(')?;
-        let name = &before[before.trim_end_matches(is_name).len()..];
-        (!name.is_empty()).then(|| name.to_ascii_lowercase())
+    let all: AgentSettings = toml::from_str(AGENT_SETTINGS).expect("`cargo xtask tidy` has parsed it");
+    let is_java = |setting: &AgentSetting| {
+        setting.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| agent == "java"))
     };
-    AGENT_SETTINGS.match_indices("Type.").filter_map(key).collect()
+    all.setting.into_iter().filter(is_java).map(|setting| setting.name).collect()
 }
 
 /// Settings of the file, overridden by those of the command line.
@@ -138,13 +147,24 @@ mod tests {
         let keys = keys();
         assert_eq!(keys[..3], ["enabled", "server", "service"]);
         assert!(keys.contains(&"request_id_headers".to_owned()), "{keys:?}");
-        // Each has a line in the guide.
-        let guide = include_str!("../../../../../agent/java/README.md");
-        let rows = guide.lines().filter(|line| line.starts_with("| `"));
-        let rows: Vec<&str> = rows.filter_map(|line| line.split('|').nth(1)).collect();
-        let missing = keys.iter().filter(|key| !rows.iter().any(|row| row.contains(&format!("`{key}`"))));
-        assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new());
-        assert!(keys.len() > 20, "{keys:?}");
+        assert!(!keys.contains(&"strands_max".to_owned()), "only the Python agent has it: {keys:?}");
+        // Each is a constant of the agent.
+        let agent = include_str!(
+            "../../../../../agent/java/core/src/main/java/io/tachograph/core/config/Setting.java"
+        );
+        assert_eq!(agent.matches("(Type.").count(), keys.len());
+        let missing = |key: &&String| !agent.contains(&format!("    {}(Type.", key.to_uppercase()));
+        assert_eq!(keys.iter().filter(missing).collect::<Vec<_>>(), Vec::<&String>::new());
+    }
+
+    /// `SettingsTest.java` proves the same of the agent's own parser.
+    #[test]
+    fn a_file_has_the_values_that_the_agent_reads() {
+        let file = include_str!("../../../../../testdata/settings/agent.toml");
+        let expect = include_str!("../../../../../testdata/settings/agent.txt");
+        let settings = parse(file).unwrap();
+        let lines: String = settings.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+        assert_eq!(lines, expect);
     }
 
     #[test]

@@ -305,7 +305,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theBudgetMovesTheHottestUntilNoneIsLeft(int jdk) throws Exception {
+    void theBudgetSwitchesMethodsOffUntilNothingIsLeft(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.rules(1);
             Program program =
@@ -335,11 +335,18 @@ class AggregateIT {
                     program.errors().contains("no further reduction possible"), program.describe());
             Decoder got = server.decoder();
             assertEquals(3, last(got, "tacho_agent_moved_operations", "none", ""));
-            long requests = sum(program, "requests") + program.number("last");
+            Probed probed = server.probed();
             assertEquals(
-                    requests,
-                    recorded(got.roots, REQUEST + ".handle")
-                            + aggregated(got, REQUEST + ".handle"));
+                    List.of(2L, 0L, 3L),
+                    List.of(probed.on(), probed.aggregated(), probed.off()),
+                    "open and the constructor are never called, so they cost nothing");
+            assertTrue(program.errors().contains("switched off from now on: " + REQUEST));
+            assertTrue(got.samples.stream().noneMatch(sample -> sample.name().equals(COUNT)));
+            long requests = sum(program, "requests") + program.number("last");
+            long recorded = recorded(got.roots, REQUEST + ".handle");
+            assertTrue(
+                    recorded > 0 && recorded <= requests - program.number("last"),
+                    recorded + " of " + requests);
         }
     }
 }

@@ -274,7 +274,9 @@ class FaultIT {
             assertOneLine(program, "error 5");
             assertTrue(server.executionsDropped > 0);
             Pattern told =
-                    Pattern.compile("connected again to .* s; [1-9][0-9]* records were dropped");
+                    Pattern.compile(
+                            "connected again to .* s; [1-9][0-9]* calls, [0-9]+ samples and"
+                                    + " [0-9]+ entries were dropped");
             assertTrue(told.matcher(program.errors()).find(), program.describe());
             assertEquals(
                     program.number("count") * CALLS,

@@ -80,15 +80,12 @@ public final class Agent {
         Limits limits =
                 new Limits(
                         settings.number(Setting.AGGREGATE_ABOVE),
-                        settings.number(Setting.OVERHEAD_MAX),
-                        leavesOut);
-        TraceKeeper keeper = leavesOut ? new TraceKeeper(buffers, moves, log) : null;
+                        settings.number(Setting.OVERHEAD_MAX));
         sender.report(
-                new AgentReport(
-                        labels, buffers, sender, calibration, limits, moves, keeper, unwatched),
+                new AgentReport(labels, buffers, sender, calibration, limits, moves, unwatched),
                 interval);
-        if (keeper != null) {
-            keeper.start();
+        if (leavesOut) {
+            new TraceKeeper(buffers, moves, log).start();
         }
         if (settings.flag(Setting.SAMPLERS) || settings.number(Setting.OVERHEAD_MAX) > 0) {
             calibration.start();

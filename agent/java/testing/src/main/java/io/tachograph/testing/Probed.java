@@ -10,7 +10,7 @@ public record Probed(
     /** Result of one rule. */
     public record Matched(long methods, String fault) {}
 
-    /** An operation that the client itself moved to aggregate-only mode. */
+    /** An operation that the client aggregates or has switched off by itself. */
     public record Moved(String operation, String reason, long since) {}
 
     static Probed read(byte[] body) {

@@ -1,13 +1,17 @@
 package io.tachograph.core.config;
 
+import io.tachograph.core.log.Messages;
+
 import java.util.Locale;
 
 /**
- * All settings. The key in the file is the name in lower case, the environment variable is {@code
+ * All settings of the agent; {@code agent/settings.toml} defines them for the agents of all
+ * languages. The key in the file is the name in lower case, the environment variable is {@code
  * TACHO_} and the name: {@code WHEN_FULL} is {@code when_full} and {@code TACHO_WHEN_FULL}.
  * README.md describes the cost of each.
  */
 public enum Setting {
+    // generated: settings (cargo xtask generate, from agent/settings.toml)
     ENABLED(Type.FLAG, "true"),
     SERVER(Type.TEXT, "127.0.0.1:7071"),
     SERVICE(Type.TEXT, ""),
@@ -21,6 +25,8 @@ public enum Setting {
     EXCLUDE(Type.LIST, ""),
     PROBES(Type.LIST, "*"),
     PATTERNS_CHECKED_AFTER(Type.DURATION, "30s", "0", "1440m"),
+    REQUEST_ID_HEADERS(Type.LIST, "X-Request-Id,X-Correlation-ID"),
+    DATABASE_MESSAGES(Type.FLAG, "false"),
     WHEN_FULL(Type.POLICY, "drop"),
     BLOCK_MAX(Type.DURATION, "100ms", "0", "1440m"),
     BUFFER(Type.POWER_OF_TWO, "32768", "64", "16777216"),
@@ -31,30 +37,29 @@ public enum Setting {
     FLUSH_MAX(Type.DURATION, "1500ms", "0", "1440m"),
     SAMPLERS(Type.FLAG, "true"),
     SAMPLE_INTERVAL(Type.DURATION, "5s", "100ms", "1440m"),
-    REQUEST_ID_HEADERS(Type.LIST, "X-Request-Id,X-Correlation-ID"),
-    DATABASE_MESSAGES(Type.FLAG, "false"),
     LOG(Type.TEXT, ""),
     LOG_DETAIL(Type.FLAG, "false");
+    // generated: end
 
     /** Type of a value: how its text is read. */
     enum Type {
         /** Any text. */
-        TEXT("a text"),
-        FLAG("true or false"),
+        TEXT(Messages.FORM_TEXT),
+        FLAG(Messages.FORM_FLAG),
         /** Action when a buffer is full. */
-        POLICY("drop or block"),
-        NUMBER("a whole number"),
-        POWER_OF_TWO("a power of two"),
+        POLICY(Messages.FORM_POLICY),
+        NUMBER(Messages.FORM_NUMBER),
+        POWER_OF_TWO(Messages.FORM_POWER_OF_TWO),
         /** Buffers are allocated by the bits of a word. */
-        MULTIPLE_OF_64("a multiple of 64"),
+        MULTIPLE_OF_64(Messages.FORM_MULTIPLE_OF_64),
         /** A number of milliseconds, or a number with {@code ms}, {@code s} or {@code m}. */
-        DURATION("a duration such as 100ms or 5s"),
+        DURATION(Messages.FORM_DURATION),
         /** A number of bytes, or a number with {@code KiB}, {@code MiB} or {@code GiB}. */
-        SIZE("a size such as 16MiB"),
+        SIZE(Messages.FORM_SIZE),
         /** A number with {@code %}, or 0. */
-        SHARE("a share such as 1% or 0.5%"),
+        SHARE(Messages.FORM_SHARE),
         /** Values separated by commas; in the file also an array of strings. */
-        LIST("a list");
+        LIST(Messages.FORM_LIST);
 
         /** The expected form, for messages. */
         final String form;

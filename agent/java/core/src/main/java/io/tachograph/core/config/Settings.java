@@ -1,5 +1,7 @@
 package io.tachograph.core.config;
 
+import io.tachograph.core.log.Messages;
+
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -7,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
@@ -20,6 +23,11 @@ public final class Settings {
 
     /** Variables of the command line, which the environment of a program may contain. */
     private static final Set<String> FOREIGN = Set.of("TACHO_AGENT_JAR");
+
+    // generated: others (cargo xtask generate, from agent/settings.toml)
+    private static final Set<String> OTHERS =
+            Set.of("strands_max", "pending", "signals", "children");
+    // generated: end
 
     private final Map<Setting, Object> values = new EnumMap<>(Setting.class);
     private final List<String> warnings = new ArrayList<>();
@@ -98,12 +106,7 @@ public final class Settings {
         String bare = isVariable ? name.substring(PREFIX.length()) : name;
         Setting setting = find(bare);
         if (setting == null) {
-            String nearest = nearest(bare, isVariable);
-            warnings.add(
-                    place
-                            + name
-                            + ": there is no such setting"
-                            + (nearest == null ? "" : ", did you mean " + nearest + "?"));
+            warnings.add(unknown(place + name, bare, isVariable));
             return;
         }
         places.put(setting, place + name);
@@ -114,16 +117,26 @@ public final class Settings {
         values.put(setting, value.value);
     }
 
+    private static String unknown(String given, String bare, boolean isVariable) {
+        if (OTHERS.contains(bare.toLowerCase(Locale.ROOT))) {
+            return Messages.settingElsewhere(given, "Java");
+        }
+        String nearest = nearest(bare, isVariable);
+        return nearest == null
+                ? Messages.settingUnknown(given)
+                : Messages.settingNear(given, nearest);
+    }
+
     /**
-     * The message about an ignored value: the same form in all agents.
+     * The warning for a value that is not used.
      *
      * @param allowed description of valid values
      * @param used the value used instead
      */
     public String wrong(Setting setting, String value, String allowed, String used) {
         String place = places.getOrDefault(setting, setting.variable());
-        String instead = used.isEmpty() ? "the default" : used;
-        return place + "=" + value + ": " + allowed + "; using " + instead;
+        String instead = used.isEmpty() ? Messages.SETTING_DEFAULT : used;
+        return Messages.settingWrong(place, value, allowed, instead);
     }
 
     private static Setting find(String name) {
@@ -139,7 +152,7 @@ public final class Settings {
         Setting best = null;
         int distance = 4;
         for (Setting setting : Setting.values()) {
-            int here = distance(setting.key(), name.toLowerCase(java.util.Locale.ROOT));
+            int here = distance(setting.key(), name.toLowerCase(Locale.ROOT));
             if (here < distance) {
                 distance = here;
                 best = setting;

@@ -1,5 +1,7 @@
 package io.tachograph.core.config;
 
+import io.tachograph.core.log.Messages;
+
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
@@ -33,7 +35,7 @@ final class ValueText {
     static ValueText read(Setting setting, String text) {
         Object value = parse(setting.type, text);
         if (value == null) {
-            return fallback(setting, "expected " + setting.type.form);
+            return fallback(setting, Messages.expected(setting.type.form));
         }
         if (setting.least == null) {
             return new ValueText(value, "", "");
@@ -41,13 +43,13 @@ final class ValueText {
         long given = (Long) value;
         long taken = round(setting.type, given);
         if (taken < (Long) parse(setting.type, setting.least)) {
-            return fallback(setting, "at least " + setting.least + " is needed");
+            return fallback(setting, Messages.neededAtLeast(setting.least));
         }
         if (taken > (Long) parse(setting.type, setting.most)) {
-            return fallback(setting, "at most " + setting.most + " is allowed");
+            return fallback(setting, Messages.allowedAtMost(setting.most));
         }
         boolean isRound = taken == given;
-        String fault = isRound ? "" : setting.type.form + " is needed";
+        String fault = isRound ? "" : Messages.needed(setting.type.form);
         return new ValueText(taken, fault, isRound ? "" : String.valueOf(taken));
     }
 

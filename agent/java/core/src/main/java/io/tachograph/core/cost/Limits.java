@@ -9,13 +9,14 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.IntPredicate;
+import java.util.function.ToDoubleFunction;
 
 /**
- * Selects the operations to aggregate instead of record: those with more calls per second than a
- * limit, and the hottest ones while the agent's share of the processor time exceeds its budget. If
- * some traces are unrecorded anyway, fewer traces are recorded instead: an aggregated call costs
- * its two clock reads in every trace, recorded or not. Decides only; a limit counts as exceeded
- * after two consecutive windows, so that the start of a program moves nothing.
+ * Decides which methods are no longer recorded. A method with more calls per second than a limit is
+ * aggregated. While the agent's share of the processor time is over its budget, the methods whose
+ * calls cost most are switched off: a call that is counted costs as much as a recorded one, one
+ * that is switched off costs nothing (docs/adr/0011-one-budget.md). A limit counts as exceeded when
+ * it is in two windows in a row, so that the start of a program moves nothing.
  *
  * <p>Before: {@code io.tachograph.core.sample.OverheadSampler}. After: {@code
  * io.tachograph.core.instrument.Moves}.
@@ -27,48 +28,36 @@ public final class Limits {
     /** Target as a part of the budget, so that there is some reserve after a move. */
     private static final double SPARE = 0.9;
 
-    /** Share of the budget up to which traces removed by it are recorded again, step by step. */
-    private static final double RELAXED = 0.7;
-
-    private static final double TRACES_RISE = 1.25;
-
     private static final double PPM = 1e6;
     private static final double NANOS = 1e9;
 
     private final long callsPerSecondMax;
     private final double overheadMax;
-    private final boolean leavesTracesOut;
     private Set<Integer> tooManyBefore = new HashSet<>();
     private boolean tooMuchBefore;
 
     /**
-     * @param callsPerSecondMax limit for one operation; 0 for none
-     * @param overheadMaxPpm limit on the share of processor time, millionths; 0 for none
-     * @param leavesTracesOut true if some traces are not recorded, so that the budget may lower
-     *     their number
+     * @param callsPerSecondMax of one operation; 0 for no limit
+     * @param overheadMaxPpm share of the processor time, millionths; 0 for no limit
      */
-    public Limits(long callsPerSecondMax, long overheadMaxPpm, boolean leavesTracesOut) {
+    public Limits(long callsPerSecondMax, long overheadMaxPpm) {
         this.callsPerSecondMax = callsPerSecondMax;
         this.overheadMax = overheadMaxPpm / PPM;
-        this.leavesTracesOut = leavesTracesOut;
     }
 
     /** The decisions for one window. */
     public static final class Verdict {
-        /** Operations to aggregate from now on, with the reason. */
-        public final List<Move> moves = new ArrayList<>();
+        /** Operations to aggregate from now on, and why. */
+        public final List<Move> aggregated = new ArrayList<>();
 
-        /** Reason, if the budget is exceeded and no operation is left to move; else empty. */
+        /** Operations to switch off from now on, and why. */
+        public final List<Move> off = new ArrayList<>();
+
+        /** The budget is exceeded, and nothing is left to switch off: why; else empty. */
         public String exhausted = "";
 
         /** True if the agent is within its budget. */
         public boolean kept;
-
-        /** Factor for the number of recorded traces: below 1 fewer, above 1 more. */
-        public double traces = 1;
-
-        /** Reason for fewer traces; else empty. */
-        public String fewer = "";
     }
 
     /** An operation to aggregate. */
@@ -83,24 +72,14 @@ public final class Limits {
     }
 
     /**
-     * @param isMoved true for operations that are aggregated already
+     * @param isMoved operations that are aggregated or off already
+     * @param isOff operations that are off already
      */
-    public Verdict judge(Window window, Costs costs, IntPredicate isMoved) {
+    public Verdict judge(Window window, Costs costs, IntPredicate isMoved, IntPredicate isOff) {
         Verdict verdict = new Verdict();
-        List<Window.Calls> movable = new ArrayList<>();
-        for (Window.Calls calls : window.calls) {
-            if (calls.movable && calls.recorded > 0 && !isMoved.test(calls.operation)) {
-                movable.add(calls);
-            }
-        }
-        judgeRates(window, movable, verdict);
-        if (overheadMax > 0 && costs.areKnown()) {
-            boolean isExceeded = isExceededAgain(window, verdict);
-            if (leavesTracesOut) {
-                judgeTraces(window, isExceeded, verdict);
-            } else if (isExceeded) {
-                judgeOverhead(window, costs, movable, verdict);
-            }
+        judgeRates(window, isMoved, verdict);
+        if (overheadMax > 0 && costs.areKnown() && isExceededAgain(window, verdict)) {
+            judgeOverhead(window, costs, isOff, verdict);
         }
         return verdict;
     }
@@ -115,32 +94,17 @@ public final class Limits {
         return again;
     }
 
-    private void judgeTraces(Window window, boolean isExceeded, Verdict verdict) {
-        double used = window.overhead();
-        double others = window.overheadWithoutTraces();
-        if (isExceeded) {
-            double room = SPARE * overheadMax - others;
-            verdict.traces = room > 0 ? room / (used - others) : 0;
-            verdict.fewer = overBudget(window);
-        } else if (used < RELAXED * overheadMax) {
-            verdict.traces = TRACES_RISE;
-        }
-    }
-
-    private String overBudget(Window window) {
-        return "overhead " + percent(window.overhead()) + " over " + percent(overheadMax);
-    }
-
-    private void judgeRates(Window window, List<Window.Calls> movable, Verdict verdict) {
+    private void judgeRates(Window window, IntPredicate isMoved, Verdict verdict) {
         Set<Integer> tooMany = new HashSet<>();
-        for (Window.Calls calls : movable) {
+        for (Window.Calls calls : window.calls) {
+            boolean isCandidate = calls.movable && !isMoved.test(calls.operation);
             double rate = calls.recorded * NANOS / window.elapsedNanos;
-            if (callsPerSecondMax > 0 && rate > callsPerSecondMax) {
+            if (callsPerSecondMax > 0 && isCandidate && rate > callsPerSecondMax) {
                 tooMany.add(calls.operation);
                 if (tooManyBefore.contains(calls.operation)) {
                     String reason =
                             "rate " + perSecond(rate) + " over " + perSecond(callsPerSecondMax);
-                    verdict.moves.add(new Move(calls.operation, reason));
+                    verdict.aggregated.add(new Move(calls.operation, reason));
                 }
             }
         }
@@ -148,23 +112,24 @@ public final class Limits {
     }
 
     private void judgeOverhead(
-            Window window, Costs costs, List<Window.Calls> movable, Verdict verdict) {
-        String reason = overBudget(window);
+            Window window, Costs costs, IntPredicate isOff, Verdict verdict) {
         double excess = (window.overhead() - SPARE * overheadMax) * window.processNanos;
-        // A call that is not recorded also saves time of the sender.
-        double saved =
-                Math.max(0, costs.recordNanos - costs.aggregateNanos)
-                        + (double) window.senderNanos / Math.max(1, window.recorded());
-        movable.removeIf(
-                calls -> verdict.moves.stream().anyMatch(m -> m.operation == calls.operation));
-        movable.sort(Comparator.comparingLong((Window.Calls calls) -> calls.recorded).reversed());
-        for (Window.Calls calls : movable) {
-            if (excess > 0 && saved > 0) {
-                verdict.moves.add(new Move(calls.operation, reason));
-                excess -= saved * calls.recorded;
+        // A call that is not recorded saves the sender its part, too.
+        double record =
+                costs.recordNanos + (double) window.senderNanos / Math.max(1, window.recorded());
+        ToDoubleFunction<Window.Calls> saved =
+                calls -> calls.recorded * record + calls.aggregated * costs.aggregateNanos;
+        List<Window.Calls> candidates = new ArrayList<>(window.calls);
+        candidates.removeIf(calls -> !calls.movable || isOff.test(calls.operation));
+        candidates.sort(Comparator.comparingDouble(saved).reversed());
+        String reason = "overhead " + percent(window.overhead()) + " over " + percent(overheadMax);
+        for (Window.Calls calls : candidates) {
+            if (excess > 0) {
+                verdict.off.add(new Move(calls.operation, reason));
+                excess -= saved.applyAsDouble(calls);
             }
         }
-        if (verdict.moves.isEmpty()) {
+        if (verdict.off.isEmpty()) {
             verdict.exhausted = reason;
         }
     }

@@ -46,11 +46,8 @@ public final class TraceKeeper implements Runnable {
     private boolean leftOutLast;
     private int quiet;
 
-    /** Traces per second; below the setting while the overhead budget requires it. */
-    private volatile double limit;
-
-    /** Reason for a lower limit, else empty. */
-    private volatile String lowered = "";
+    /** Traces per second. */
+    private final double limit;
 
     public TraceKeeper(Buffers buffers, Moves moves, AgentLog log) {
         this.traces = buffers.traces();
@@ -146,42 +143,12 @@ public final class TraceKeeper implements Runnable {
         leftOutBefore = counts.leftOut();
         if (leavesOut && leftOutLast) {
             String over = Limits.perSecond(rate) + " over " + Limits.perSecond(limit);
-            moves.leaveTracesOut(lowered.isEmpty() ? "rate " + over : lowered);
+            moves.leaveTracesOut("rate " + over);
         }
         quiet = leavesOut ? 0 : quiet + 1;
         leftOutLast = leavesOut;
         if (quiet == QUIET_MIN) {
             moves.keepTraces();
         }
-    }
-
-    // ---- the overhead budget ----
-
-    /**
-     * Lowers the limit below the rate of the window that was judged.
-     *
-     * @param factor below 1
-     * @param keptPerSecond recorded traces per second in that window
-     * @param reason why
-     * @return false if the limit is at its minimum
-     */
-    public boolean lower(double factor, double keptPerSecond, String reason) {
-        double before = limit;
-        limit = Math.max(1, Math.min(before, keptPerSecond) * factor);
-        lowered = reason;
-        return before > 1;
-    }
-
-    /** Raises the limit again, up to the setting. */
-    public void raise(double factor) {
-        if (!lowered.isEmpty()) {
-            limit = Math.min(traces.perSecondMax(), limit * factor);
-            lowered = limit < traces.perSecondMax() ? lowered : "";
-        }
-    }
-
-    /** Current limit, traces per second. */
-    public double limit() {
-        return limit;
     }
 }

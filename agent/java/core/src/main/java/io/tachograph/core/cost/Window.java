@@ -19,21 +19,21 @@ public final class Window {
     static final class Calls {
         final int operation;
         final long recorded;
+        final long aggregated;
 
-        /** True for a method: only methods can be aggregated. */
+        /** It is a method: others cannot be aggregated or switched off. */
         final boolean movable;
 
-        Calls(int operation, long recorded, boolean movable) {
+        Calls(int operation, long recorded, long aggregated, boolean movable) {
             this.operation = operation;
             this.recorded = recorded;
+            this.aggregated = aggregated;
             this.movable = movable;
         }
     }
 
-    private double recordNanos;
-
-    /** Cost of calls without a record. */
-    private double otherNanos;
+    /** Of all calls. */
+    private double callNanos;
 
     public Window(long elapsedNanos, long processNanos, long senderNanos) {
         this.elapsedNanos = elapsedNanos;
@@ -47,12 +47,10 @@ public final class Window {
      * @return their cost, ns
      */
     public double add(int operation, long recorded, long aggregated, boolean movable, Costs costs) {
-        calls.add(new Calls(operation, recorded, movable));
-        double records = recorded * costs.recordNanos;
-        double counts = aggregated * costs.aggregateNanos;
-        recordNanos += records;
-        otherNanos += counts;
-        return records + counts;
+        calls.add(new Calls(operation, recorded, aggregated, movable));
+        double nanos = recorded * costs.recordNanos + aggregated * costs.aggregateNanos;
+        callNanos += nanos;
+        return nanos;
     }
 
     /**
@@ -61,7 +59,7 @@ public final class Window {
      */
     public double addLeftOut(long calls, Costs costs) {
         double nanos = calls * costs.leftOutNanos;
-        otherNanos += nanos;
+        callNanos += nanos;
         return nanos;
     }
 
@@ -71,15 +69,7 @@ public final class Window {
 
     /** The agent's share of the processor time of the process. */
     public double overhead() {
-        return share(recordNanos + otherNanos + senderNanos);
-    }
-
-    /** The share that does not shrink with fewer traces. */
-    double overheadWithoutTraces() {
-        return share(otherNanos);
-    }
-
-    private double share(double nanos) {
+        double nanos = callNanos + senderNanos;
         return processNanos == 0 ? 0 : nanos / processNanos;
     }
 }

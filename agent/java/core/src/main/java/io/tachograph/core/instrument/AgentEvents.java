@@ -5,8 +5,6 @@ import io.tachograph.api.Record;
 /** Actions of the agent itself, as records next to those of the program. */
 @Record("tacho_agent")
 interface AgentEvents {
-    /**
-     * {@code tacho_agent_moved}: calls of the operation are counted from now on, with the reason.
-     */
+    /** {@code tacho_agent_moved}: the operation is aggregated or off from now on, and why. */
     void moved(String operation, String reason);
 }

@@ -32,7 +32,7 @@ final class Decision {
     /** Operations of the instrumented methods, times two, plus one if aggregated; sorted. */
     private int[] watched = NOTHING;
 
-    /** Number of methods that a rule of the server switches off. */
+    /** Methods that a rule of the server, or the budget for the overhead, switches off. */
     private int off;
 
     /** By name and descriptor; only instrumented methods. Null in {@link #kept}. */
@@ -101,7 +101,11 @@ final class Decision {
             return;
         }
         int operation = Recorder.operation(Operations.METHOD, OperationName.of(type, method));
-        State state = list.moves.holdsAgainst(rule, operation) ? State.AGGREGATE : rule.state;
+        State state = list.moves.state(rule, operation);
+        if (state == State.OFF) {
+            off++;
+            return;
+        }
         watched = Arrays.copyOf(watched, watched.length + 1);
         watched[watched.length - 1] = 2 * operation + (state == State.AGGREGATE ? 1 : 0);
         states.put(key(method), state);

@@ -11,9 +11,9 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Operations that the agent itself moved from records to counts, because their rate or cost exceeds
- * a limit. A move ends when a newer rule of the server decides the method: the user's rule takes
- * precedence until the limit is exceeded again.
+ * Operations that the agent itself aggregates because they are called too often, or switched off
+ * because they cost too much. A move holds until a newer rule of the server decides the method: a
+ * user's decision wins, until the limit is exceeded again.
  *
  * <p>Before: {@code io.tachograph.core.cost.Limits}, which decides. After: {@link Decision}, {@link
  * Switchboard}, which retransforms.
@@ -37,6 +37,7 @@ public final class Moves {
     /** A moved operation. */
     static final class Move {
         final String operation;
+        final State state;
         final String reason;
 
         /** {@code System.nanoTime()}. */
@@ -45,9 +46,10 @@ public final class Moves {
         /** ns since the Unix epoch. */
         final long since;
 
-        Move(String operation, String reason) {
+        Move(String operation, State state, String reason) {
             Instant now = Instant.now();
             this.operation = operation;
+            this.state = state;
             this.reason = reason;
             this.at = System.nanoTime();
             this.since = now.getEpochSecond() * 1_000_000_000L + now.getNano();
@@ -74,28 +76,37 @@ public final class Moves {
      *
      * @param operation id from {@link Operations}
      */
-    public void move(int operation, String reason) {
+    public void aggregate(int operation, String reason) {
+        move(operation, State.AGGREGATE, "aggregated from now on: ", reason);
+    }
+
+    /**
+     * From now on the method has no advice.
+     *
+     * @param operation id from {@link Operations}
+     */
+    public void switchOff(int operation, String reason) {
+        move(operation, State.OFF, "switched off from now on: ", reason);
+    }
+
+    private void move(int operation, State state, String line, String reason) {
         Operations.Entry entry = Operations.shared().entry(operation);
         if (entry != null) {
-            Move move = new Move(entry.name, reason);
-            add(
-                    operation,
-                    move,
-                    "aggregated from now on: " + move.operation + ": " + reason,
-                    follow);
+            Move move = new Move(entry.name, state, reason);
+            add(operation, move, line + move.operation + ": " + reason, follow);
         }
     }
 
     /** Over budget, no candidate left to move. */
     public void exhausted(String reason) {
         String line = reason + ": no further reduction possible";
-        add(ALL_OPERATION, new Move(ALL, reason), line, tell);
+        add(ALL_OPERATION, new Move(ALL, State.RECORD, reason), line, tell);
     }
 
     /** Some traces are not recorded from now on. */
     public void leaveTracesOut(String reason) {
         String line = "some traces are not recorded from now on: " + reason;
-        add(TRACES_OPERATION, new Move(TRACES, reason), line, tell);
+        add(TRACES_OPERATION, new Move(TRACES, State.RECORD, reason), line, tell);
     }
 
     /** All traces are recorded again. */
@@ -107,7 +118,9 @@ public final class Moves {
     }
 
     private void add(int operation, Move move, String line, Runnable listener) {
-        if (moved.putIfAbsent(operation, move) == null) {
+        Move before = moved.get(operation);
+        if (before == null || before.state != move.state) {
+            moved.put(operation, move);
             log.say(line);
             EVENTS.moved(move.operation, move.reason);
             listener.run();
@@ -125,20 +138,22 @@ public final class Moves {
         return moved.containsKey(operation);
     }
 
-    /**
-     * True if the move takes precedence over the rule that decides the method; otherwise the move
-     * ends.
-     */
-    boolean holdsAgainst(Rule rule, int operation) {
+    public boolean isOff(int operation) {
+        Move move = moved.get(operation);
+        return move != null && move.state == State.OFF;
+    }
+
+    /** The state of a method that the rule decides. Ends a move that is older than the rule. */
+    State state(Rule rule, int operation) {
         Move move = moved.get(operation);
         if (move == null) {
-            return false;
+            return rule.state;
         }
         if (rule.fromServer && rule.since - move.at > 0) {
             moved.remove(operation, move);
-            return false;
+            return rule.state;
         }
-        return true;
+        return move.state;
     }
 
     /** Number of moved operations. */

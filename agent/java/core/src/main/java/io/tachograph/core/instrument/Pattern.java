@@ -1,5 +1,7 @@
 package io.tachograph.core.instrument;
 
+import io.tachograph.core.log.Messages;
+
 /**
  * One pattern of {@code include} or {@code exclude}.
  *
@@ -51,15 +53,14 @@ final class Pattern {
                             Character.isHighSurrogate(c) ? name.codePointAt(at) : c)
                     && !Character.isLowSurrogate(c)
                     && ".*<>-".indexOf(c) < 0) {
-                throw new IllegalArgumentException(
-                        "'" + c + "' cannot be part of a pattern: " + text);
+                throw new IllegalArgumentException(Messages.patternCharacter(c, text));
             }
         }
         if (name.isEmpty()
                 || name.contains("...")
                 || name.endsWith(".")
                 || name.startsWith(".") && !name.startsWith("..")) {
-            throw new IllegalArgumentException("a dot is out of place in the pattern: " + text);
+            throw new IllegalArgumentException(Messages.patternDot(text));
         }
         return new Pattern(name.equals(EVERYTHING) ? ".." + name : name, annotation, true);
     }

@@ -1,6 +1,7 @@
 package io.tachograph.core.instrument;
 
 import io.tachograph.core.config.Setting;
+import io.tachograph.core.log.Messages;
 
 import net.bytebuddy.description.annotation.AnnotationDescription;
 import net.bytebuddy.description.annotation.AnnotationSource;
@@ -48,7 +49,7 @@ final class Rule {
     static Rule ofServer(int state, String text, long since) {
         State[] states = State.values();
         if (state < 0 || state >= states.length) {
-            return new Rule(State.OFF, text, null, "state " + state + " is not known here", since);
+            return new Rule(State.OFF, text, null, Messages.ruleStateUnknown(state), since);
         }
         return parse(states[state], text, since);
     }

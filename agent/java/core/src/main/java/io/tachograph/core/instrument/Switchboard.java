@@ -175,7 +175,7 @@ public final class Switchboard implements Runnable {
     /** Applies moves: the rules are the same, but their decisions differ. */
     private void applyMoves() {
         int changed = decideAnew();
-        log.detail(changed + " classes changed for aggregated operations");
+        log.detail(changed + " classes changed for what is aggregated or switched off");
     }
 
     /**

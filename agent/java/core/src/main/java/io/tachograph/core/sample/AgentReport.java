@@ -3,7 +3,6 @@ package io.tachograph.core.sample;
 import io.tachograph.bootstrap.Buffers;
 import io.tachograph.core.cost.Calibration;
 import io.tachograph.core.cost.Limits;
-import io.tachograph.core.cost.TraceKeeper;
 import io.tachograph.core.instrument.Moves;
 import io.tachograph.core.instrument.Unwatched;
 import io.tachograph.core.send.Sender;
@@ -22,9 +21,6 @@ public final class AgentReport implements Consumer<SampleBatch> {
     private final OverheadSampler overhead;
     private final FaultSampler faults;
 
-    /**
-     * @param keeper null if all traces are recorded
-     */
     public AgentReport(
             Map<String, String> labels,
             Buffers buffers,
@@ -32,11 +28,10 @@ public final class AgentReport implements Consumer<SampleBatch> {
             Calibration calibration,
             Limits limits,
             Moves moves,
-            TraceKeeper keeper,
             Unwatched unwatched) {
         SeriesMaker maker = new SeriesMaker(labels);
         this.operations = new OperationSampler(maker, buffers);
-        this.traces = keeper == null ? null : new TraceSampler(maker, buffers, keeper);
+        this.traces = buffers.traces() == null ? null : new TraceSampler(maker, buffers);
         this.overhead =
                 new OverheadSampler(maker, sender, operations, traces, calibration, limits, moves);
         this.faults = new FaultSampler(maker, unwatched);

@@ -193,21 +193,15 @@ final class OverheadSampler implements Sampler {
     }
 
     private void judge(Window window, Costs costs) {
-        Limits.Verdict verdict = limits.judge(window, costs, moves::isMoved);
-        for (Limits.Move move : verdict.moves) {
-            moves.move(move.operation, move.reason);
+        Limits.Verdict verdict = limits.judge(window, costs, moves::isMoved, moves::isOff);
+        for (Limits.Move move : verdict.aggregated) {
+            moves.aggregate(move.operation, move.reason);
         }
-        String exhausted = verdict.exhausted;
-        if (verdict.traces < 1) {
-            double kept = traces.kept() * NANOS / window.elapsedNanos;
-            if (!traces.keeper().lower(verdict.traces, kept, verdict.fewer)) {
-                exhausted = verdict.fewer;
-            }
-        } else if (verdict.traces > 1) {
-            traces.keeper().raise(verdict.traces);
+        for (Limits.Move move : verdict.off) {
+            moves.switchOff(move.operation, move.reason);
         }
-        if (!exhausted.isEmpty()) {
-            moves.exhausted(exhausted);
+        if (!verdict.exhausted.isEmpty()) {
+            moves.exhausted(verdict.exhausted);
         } else if (verdict.kept) {
             moves.relieved();
         }

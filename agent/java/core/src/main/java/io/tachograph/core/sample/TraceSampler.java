@@ -3,7 +3,6 @@ package io.tachograph.core.sample;
 import io.tachograph.bootstrap.Buffers;
 import io.tachograph.bootstrap.TraceEntry;
 import io.tachograph.core.cost.TraceCounts;
-import io.tachograph.core.cost.TraceKeeper;
 import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Series;
 
@@ -19,14 +18,13 @@ import java.util.List;
 final class TraceSampler implements Sampler {
     private final SeriesMaker maker;
     private final Buffers buffers;
-    private final TraceKeeper keeper;
+    private final double perSecondMax;
     private final TraceCounts counts;
     private final List<Told> entries = new ArrayList<>();
     private final Series callsLeftOut;
     private final Series ratio;
     private final Series limit;
     private long keptBefore;
-    private long keptLast;
     private long leftOutBefore;
     private long callsBefore;
 
@@ -43,10 +41,10 @@ final class TraceSampler implements Sampler {
         }
     }
 
-    TraceSampler(SeriesMaker maker, Buffers buffers, TraceKeeper keeper) {
+    TraceSampler(SeriesMaker maker, Buffers buffers) {
         this.maker = maker;
         this.buffers = buffers;
-        this.keeper = keeper;
+        this.perSecondMax = buffers.traces().perSecondMax();
         this.counts = new TraceCounts(buffers);
         this.callsLeftOut = maker.of("tacho_agent_calls_left_out_total");
         this.ratio = maker.of("tacho_agent_sampling_ratio");
@@ -72,8 +70,7 @@ final class TraceSampler implements Sampler {
         if (made > 0) {
             into.add(ratio, (double) (kept - keptBefore) / made);
         }
-        into.add(callsLeftOut, counts.callsLeftOut()).add(limit, keeper.limit());
-        keptLast = kept - keptBefore;
+        into.add(callsLeftOut, counts.callsLeftOut()).add(limit, perSecondMax);
         keptBefore = kept;
         leftOutBefore = leftOut;
     }
@@ -88,19 +85,10 @@ final class TraceSampler implements Sampler {
         }
     }
 
-    /** Traces recorded between the last two samples. */
-    long kept() {
-        return keptLast;
-    }
-
-    /** Calls not recorded since the last call of this method. */
+    /** Calls left out since this was asked last. */
     long callsLeftOut() {
         long calls = counts.callsLeftOut() - callsBefore;
         callsBefore = counts.callsLeftOut();
         return calls;
-    }
-
-    TraceKeeper keeper() {
-        return keeper;
     }
 }

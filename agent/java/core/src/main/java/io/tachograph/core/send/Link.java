@@ -1,6 +1,7 @@
 package io.tachograph.core.send;
 
 import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.log.Messages;
 import io.tachograph.core.wire.BodyReader;
 import io.tachograph.core.wire.Bytes;
 import io.tachograph.core.wire.Definitions;
@@ -150,7 +151,7 @@ final class Link {
                     outages.catchUp(resolver.address().toString(), false, now);
             }
         } catch (FrameReader.Damaged e) {
-            fail(now, "what answers is not a tacho server: " + e.getMessage(), backoff.next());
+            fail(now, Messages.serverIsOther(e.getMessage()), backoff.next());
         } catch (Refused e) {
             fail(now, e.getMessage(), e.pauseNanos);
             if (e.isFinal) {
@@ -194,7 +195,7 @@ final class Link {
         if (state == State.OPEN) {
             if (now - lastHeard > 3 * heartbeatNanos) {
                 throw new IOException(
-                        "the server has not answered for " + 3 * heartbeatNanos / MILLI + " ms");
+                        Messages.serverSilent(3 * heartbeatNanos / MILLI + " ms"));
             }
         } else if (now - deadline > 0) {
             throw new IOException("no answer within " + GREETING_NANOS / MILLI + " ms");
@@ -212,14 +213,14 @@ final class Link {
             }
         }
         if (count < 0) {
-            throw new EOFException("the server closed the connection");
+            throw new EOFException(Messages.SERVER_CLOSED);
         }
     }
 
     private void take(int type, BodyReader body, long now) throws FrameReader.Damaged, Refused {
         lastHeard = now;
         if (state == State.GREETING && type != Wire.WELCOME && type != Wire.ERROR) {
-            throw new FrameReader.Damaged("frame type " + type + " came before WELCOME");
+            throw new FrameReader.Damaged(Messages.frameEarly(type));
         }
         switch (type) {
             case Wire.WELCOME:
@@ -232,15 +233,15 @@ final class Link {
                 holding = true;
                 holdUntil = now + Math.min(body.varint(), 600_000) * MILLI;
                 lastHeard = holdUntil; // it has announced its silence
-                log.sayOnce("wait", "the server is full and asked to wait");
+                log.sayOnce("wait", Messages.SERVER_IS_FULL);
                 break;
             case Wire.ERROR:
                 throw refusal((int) body.varint(), body.string());
             case Wire.REJECT:
                 totals.recordsRejected++;
-                String where = "frame " + body.varint() + ", record " + body.varint();
-                log.sayOnce(
-                        "reject", "the server refused a record (" + where + "): " + body.string());
+                long frame = body.varint();
+                long record = body.varint();
+                log.sayOnce("reject", Messages.recordRefused(frame, record, body.string()));
                 break;
             case Wire.PROBES:
                 takeRules(body);
@@ -292,7 +293,7 @@ final class Link {
 
     /** The reaction to an ERROR (wire.md, table of codes). */
     private Refused refusal(int code, String message) {
-        String text = "the server refuses: " + message + " (error " + code + ")";
+        String text = Messages.serverRefuses(message, code);
         switch (code) {
             case 1:
             case 7:

@@ -1,6 +1,7 @@
 package io.tachograph.core.send;
 
 import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.log.Messages;
 
 import java.util.concurrent.TimeUnit;
 
@@ -30,7 +31,7 @@ final class Outages {
     private int untold;
 
     private long beganAt;
-    private long droppedBefore;
+    private long[] droppedBefore = {0, 0, 0};
 
     Outages(AgentLog log, Totals totals) {
         this.log = log;
@@ -55,13 +56,11 @@ final class Outages {
         if (isTold || isQuiet && now - quietUntil < 0) {
             return;
         }
+        String cause = why + (untold > 1 ? ", " + untold + " times since the last line" : "");
         log.say(
-                (wasConnected ? "lost the server " : "cannot reach the server ")
-                        + server
-                        + ": "
-                        + why
-                        + (untold > 1 ? ", " + untold + " times since the last line" : "")
-                        + "; the program goes on, the agent keeps trying");
+                wasConnected
+                        ? Messages.serverLost(server, cause)
+                        : Messages.serverUnreachable(server, cause));
         isTold = true;
         told(now);
     }
@@ -69,15 +68,13 @@ final class Outages {
     /** A connection is open. */
     void connected(String server, long now) {
         if (!isOut) {
-            log.say("connected to " + server);
+            log.say(Messages.connected(server));
         } else if (isTold) {
+            long seconds = TimeUnit.NANOSECONDS.toSeconds(now - beganAt);
             log.say(
-                    (wasConnected ? "connected again to " : "connected to ")
-                            + server
-                            + " after "
-                            + TimeUnit.NANOSECONDS.toSeconds(now - beganAt)
-                            + " s; "
-                            + droppedMeanwhile());
+                    wasConnected
+                            ? Messages.reconnectedAfter(server, seconds, newlyDropped())
+                            : Messages.connectedAfter(server, seconds, newlyDropped()));
         }
         wasConnected = true;
         isOut = false;
@@ -93,13 +90,8 @@ final class Outages {
         if (isOut || untold == 0 || !isLast && isQuiet && now - quietUntil < 0) {
             return;
         }
-        log.say(
-                "connected to "
-                        + server
-                        + " again; it was away "
-                        + (untold == 1 ? "once" : untold + " times")
-                        + " since the last line; "
-                        + droppedMeanwhile());
+        String times = untold == 1 ? Messages.ONCE : Messages.times(untold);
+        log.say(Messages.reconnected(server, times, newlyDropped()));
         told(now);
     }
 
@@ -109,14 +101,19 @@ final class Outages {
         untold = 0;
     }
 
-    private String droppedMeanwhile() {
-        long count = dropped() - droppedBefore;
-        return (count == 0 ? "nothing was" : count + " records were") + " dropped in the meantime";
+    private String newlyDropped() {
+        long[] now = dropped();
+        long calls = now[0] - droppedBefore[0];
+        long samples = now[1] - droppedBefore[1];
+        long entries = now[2] - droppedBefore[2];
+        return calls + samples + entries == 0
+                ? Messages.DROPPED_NOTHING
+                : Messages.droppedSome(calls, samples, entries);
     }
 
-    /** Excludes records that the program itself failed to create. */
-    private long dropped() {
+    /** Calls, samples and entries, without records that the program itself could not make. */
+    private long[] dropped() {
         long entries = totals.entriesDropped() - totals.entriesFailed();
-        return totals.callsDropped() + entries + totals.samplesDropped;
+        return new long[] {totals.callsDropped(), totals.samplesDropped, entries};
     }
 }

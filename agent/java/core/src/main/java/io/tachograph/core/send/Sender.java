@@ -8,6 +8,7 @@ import io.tachograph.bootstrap.RecordTypes;
 import io.tachograph.bootstrap.Session;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.core.log.AgentLog;
+import io.tachograph.core.log.Messages;
 import io.tachograph.core.wire.DeclaredRecord;
 import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SampleBatch;
@@ -191,10 +192,7 @@ public final class Sender implements Runnable {
             done.await(waitNanos, TimeUnit.NANOSECONDS);
             // Records of other threads since then are not waited for.
             if (!isFlushed && totals.bytesQueued > 0) {
-                log.say(
-                        "the program ends before the server has everything: "
-                                + totals.bytesQueued
-                                + " bytes of records are not acknowledged");
+                log.say(Messages.endUnacknowledged(totals.bytesQueued));
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

@@ -12,6 +12,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 class SettingsTest {
     @TempDir Path folder;
@@ -40,6 +42,27 @@ class SettingsTest {
         assertEquals("größe", settings.text(Setting.SERVICE));
         assertEquals("h", settings.text(Setting.HOST));
         assertEquals(List.of(), settings.warnings());
+    }
+
+    /** {@code crates/cli/src/command/attach/settings.rs} proves the same of a TOML library. */
+    @Test
+    void aFileHasTheValuesThatTachoAttachReads() throws Exception {
+        Path folder = Path.of("../../../testdata/settings");
+        ConfigFile file = ConfigFile.parse(Files.readString(folder.resolve("agent.toml")));
+        assertEquals(List.of(), file.faults());
+        String lines =
+                new TreeMap<>(file.values())
+                        .entrySet().stream()
+                                .map(value -> value.getKey() + "=" + value.getValue() + "\n")
+                                .collect(Collectors.joining());
+        assertEquals(Files.readString(folder.resolve("agent.txt")), lines);
+    }
+
+    @Test
+    void settingsOfOtherAgentsAreNamed() {
+        Settings settings = Settings.load(null, Map.of("TACHO_CHILDREN", "false"));
+        assertEquals(
+                List.of("TACHO_CHILDREN: not a setting of the Java agent"), settings.warnings());
     }
 
     @Test

@@ -35,17 +35,23 @@ class LimitsTest {
     }
 
     private static String judge(Limits limits, Window window, Integer... moved) {
-        Limits.Verdict verdict = limits.judge(window, COSTS, Set.of(moved)::contains);
-        String moves =
-                verdict.moves.stream()
+        Limits.Verdict verdict =
+                limits.judge(window, COSTS, Set.of(moved)::contains, Set.of(moved)::contains);
+        String aggregated =
+                verdict.aggregated.stream()
                         .map(move -> move.operation + ": " + move.reason)
                         .collect(Collectors.joining(", "));
-        return moves + (verdict.exhausted.isEmpty() ? "" : "nothing left: " + verdict.exhausted);
+        String off =
+                verdict.off.stream()
+                        .map(move -> move.operation + " off: " + move.reason)
+                        .collect(Collectors.joining(", "));
+        String exhausted = verdict.exhausted.isEmpty() ? "" : "nothing left: " + verdict.exhausted;
+        return aggregated + off + exhausted;
     }
 
     @Test
     void aRateMustBeExceededTwiceInARow() {
-        Limits limits = new Limits(1_000_000, 0, false);
+        Limits limits = new Limits(1_000_000, 0);
         assertEquals("", judge(limits, window(1_200_000, SECOND, 0)));
         assertEquals("", judge(limits, window(900_000, SECOND, 0)));
         assertEquals("", judge(limits, window(1_000_001, SECOND, 0)));
@@ -55,17 +61,18 @@ class LimitsTest {
     }
 
     @Test
-    void theHottestOperationsAreMovedUntilTheBudgetIsMet() {
+    void theHottestAreSwitchedOffUntilTheBudgetIsKept() {
         // 2.11 million calls of 100 ns: 21 % of a second, and 0.0211 s of the sender.
-        Limits slight = new Limits(0, 210_000, false);
+        Limits slight = new Limits(0, 210_000);
         assertEquals("", judge(slight, window(1_000_000, SECOND, SECOND / 50)));
         assertEquals(
-                "1: overhead 23 % over 21 %",
+                "1 off: overhead 23 % over 21 %",
                 judge(slight, window(1_000_000, SECOND, SECOND / 50)));
-        Limits strict = new Limits(0, 10_000, false);
+        Limits strict = new Limits(0, 10_000);
         judge(strict, window(1_000_000, SECOND, 0));
         assertEquals(
-                "1: overhead 21 % over 1 %, 2: overhead 21 % over 1 %, 3: overhead 21 % over 1 %",
+                "1 off: overhead 21 % over 1 %, 2 off: overhead 21 % over 1 %, "
+                        + "3 off: overhead 21 % over 1 %",
                 judge(strict, window(1_000_000, SECOND, 0)));
         assertEquals("", judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3), "not at once");
         assertEquals(
@@ -73,53 +80,58 @@ class LimitsTest {
                 judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3));
     }
 
+    /** A method that is aggregated, by a setting or for its rate, costs what a recorded one does. */
+    @Test
+    void aggregatedMethodsAreSwitchedOffToo() {
+        Limits limits = new Limits(0, 10_000);
+        String said = "";
+        for (int at = 0; at < 2; at++) {
+            Window window = new Window(SECOND, SECOND, 0);
+            window.add(1, 100_000, 0, true, COSTS); // 10 ms
+            window.add(2, 0, 1_000_000, true, COSTS); // 60 ms
+            Limits.Verdict verdict = limits.judge(window, COSTS, each -> each == 2, each -> false);
+            said =
+                    verdict.off.stream()
+                            .map(move -> "" + move.operation)
+                            .collect(Collectors.joining(" "));
+            assertEquals(List.of(), verdict.aggregated);
+        }
+        assertEquals("2 1", said);
+    }
+
     @Test
     void anIdleProcessMovesNothing() {
-        Limits limits = new Limits(0, 1, false);
+        Limits limits = new Limits(0, 1);
         for (int window = 0; window < 4; window++) {
             assertEquals("", judge(limits, window(1_000, SECOND / 51, 0)));
             assertEquals("", judge(limits, window(1_000, 0, 0)), "processor time is unknown");
         }
-        assertTrue(limits.judge(window(0, SECOND, 0), COSTS, each -> false).kept);
+        assertTrue(limits.judge(window(0, SECOND, 0), COSTS, each -> false, each -> false).kept);
     }
 
     @Test
     void withoutLimitsOrCostsNothingIsMoved() {
-        Limits none = new Limits(0, 0, false);
-        Limits budget = new Limits(0, 1, false);
+        Limits none = new Limits(0, 0);
+        Limits budget = new Limits(0, 1);
         for (int window = 0; window < 4; window++) {
             assertEquals("", judge(none, window(100_000_000, SECOND, 0)));
             Limits.Verdict verdict =
-                    budget.judge(window(1_000_000, SECOND, 0), Costs.UNKNOWN, each -> false);
-            assertEquals(List.of(), verdict.moves);
+                    budget.judge(
+                            window(1_000_000, SECOND, 0),
+                            Costs.UNKNOWN,
+                            each -> false,
+                            each -> false);
+            assertEquals(List.of(), verdict.off);
             assertFalse(verdict.kept);
         }
     }
 
-    /** Allowed share of the processor time, and the resulting factor for traces. */
-    @ParameterizedTest
-    @CsvSource({
-        // 2.11 million calls of 100 ns, 1 million unrecorded ones of 2 ns: 21.3 % of a second.
-        "211000, 0.8905, overhead 21 % over 21 %",
-        "110000, 0.460, overhead 21 % over 11 %",
-        "10000, 0.033, overhead 21 % over 1 %",
-        "2000, 0, overhead 21 % over 0.2 %",
-        "250000, 1, ''",
-        "310000, 1.25, ''",
-    })
-    void fewerTracesAreRecordedIfTheSettingAllows(long ppm, double traces, String reason) {
-        Limits limits = new Limits(0, ppm, true);
-        Limits.Verdict verdict = null;
-        for (int at = 0; at < 2; at++) {
-            Window window = window(1_000_000, SECOND, 0);
-            window.addLeftOut(1_000_000, COSTS);
-            verdict = limits.judge(window, COSTS, each -> false);
-            assertTrue(at == 1 || verdict.traces >= 1, "twice in a row");
-        }
-        assertEquals(traces, verdict.traces, 0.001);
-        assertEquals(reason, verdict.fewer);
-        assertEquals(reason.isEmpty(), verdict.kept);
-        assertEquals(List.of(), verdict.moves, "aggregated calls cost more than unrecorded ones");
+    @Test
+    void callsLeftOutCountInTheBudget() {
+        Window window = new Window(SECOND, SECOND, 0);
+        window.add(1, 100_000, 0, true, COSTS);
+        window.addLeftOut(10_000_000, COSTS);
+        assertEquals(0.03, window.overhead(), 1e-9);
     }
 
     @ParameterizedTest

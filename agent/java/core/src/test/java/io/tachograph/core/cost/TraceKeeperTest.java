@@ -2,7 +2,6 @@ package io.tachograph.core.cost;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.bootstrap.Buffers;
@@ -241,28 +240,5 @@ class TraceKeeperTest {
                 .lines()
                 .map(line -> line.substring(line.indexOf("tachograph: ") + "tachograph: ".length()))
                 .collect(Collectors.toList());
-    }
-
-    @Test
-    void theBudgetLowersTheLimit() {
-        Load load = new Load(1_000);
-        load.second("a=400");
-        assertTrue(load.keeper.lower(0.25, 400, "overhead 4 % over 1 %"));
-        assertEquals(100, load.keeper.limit(), 1e-9);
-        load.second("a=400");
-        assertTrue(load.second("a=400") <= 101);
-        assertTrue(load.second("a=400") >= 80);
-        assertEquals(
-                List.of("some traces are not recorded from now on: overhead 4 % over 1 %"),
-                said(load));
-        load.keeper.raise(1.25);
-        assertEquals(125, load.keeper.limit(), 1e-9);
-        for (int at = 0; at < 20; at++) {
-            load.keeper.raise(1.25);
-        }
-        assertEquals(1_000, load.keeper.limit(), 1e-9);
-        assertTrue(load.keeper.lower(0, 100, "overhead 4 % over 1 %"));
-        assertEquals(1, load.keeper.limit(), 1e-9);
-        assertFalse(load.keeper.lower(0.5, 1, "overhead 4 % over 1 %"), "one is the minimum");
     }
 }

@@ -24,7 +24,8 @@ class MovesTest {
     private void act(String action) {
         int operation = Operations.shared().id(Operations.METHOD, "a.B.c()");
         switch (action) {
-            case "move" -> moves.move(operation, "rate");
+            case "move" -> moves.aggregate(operation, "rate");
+            case "off" -> moves.switchOff(operation, "budget");
             case "leave" -> moves.leaveTracesOut("rate");
             case "keep" -> moves.keepTraces();
             case "exhausted" -> moves.exhausted("budget");
@@ -37,6 +38,9 @@ class MovesTest {
     @CsvSource({
         "move, follow|, a.B.c()",
         "move move, follow||, a.B.c()",
+        "off, follow|, a.B.c()",
+        "off off, follow||, a.B.c()",
+        "move off, follow|follow|, a.B.c()",
         "leave, tell|, (traces)",
         "leave leave, tell||, (traces)",
         "leave keep keep, tell|tell||, ''",

@@ -18,6 +18,9 @@ import java.util.stream.Stream;
 class OutagesTest {
     private static final String GOES_ON = "; the program goes on, the agent keeps trying";
 
+    private static final String FIVE =
+            "3 calls, 1 samples and 1 entries were dropped in the meantime";
+
     private final ByteArrayOutputStream said = new ByteArrayOutputStream();
     private final Totals totals = new Totals();
     private final Outages outages = new Outages(AgentLog.to(new PrintStream(said), false), totals);
@@ -62,7 +65,7 @@ class OutagesTest {
                                 first,
                                 lost,
                                 again,
-                                once + "5 records were dropped in the meantime",
+                                once + FIVE,
                                 once + "nothing was dropped in the meantime")),
                 Arguments.of(
                         "0 connects, 1 lost, 2 connects, 3 lost, 4 connects, 5 lost, 6 drops,"
@@ -71,8 +74,8 @@ class OutagesTest {
                                 first,
                                 lost,
                                 again,
-                                "connected to s:1 again; it was away 2 times since the last line;"
-                                        + " 5 records were dropped in the meantime")),
+                                "connected to s:1 again; it was away 2 times since the last line; "
+                                        + FIVE)),
                 Arguments.of(
                         "0 fails, 1 fails, 70 fails",
                         List.of("cannot reach the server s:1: refused")),
@@ -80,14 +83,14 @@ class OutagesTest {
                         "0 fails, 2 drops, 9 connects",
                         List.of(
                                 "cannot reach the server s:1: refused",
-                                first + " after 9 s; 5 records were dropped in the meantime")),
+                                first + " after 9 s; " + FIVE)),
                 Arguments.of(
                         "0 drops, 0 connects, 1 lost, 2 drops, 3 drops, 3 fails, 4 connects",
                         List.of(
                                 first,
                                 lost,
-                                "connected again to s:1 after 3 s; 10 records were dropped"
-                                        + " in the meantime")),
+                                "connected again to s:1 after 3 s; 6 calls, 2 samples and 2"
+                                        + " entries were dropped in the meantime")),
                 Arguments.of(
                         "0 connects, 1 lost, 2 connects, 60 lost, 61 connects",
                         List.of(first, lost, again)),
@@ -102,8 +105,7 @@ class OutagesTest {
                                 lost,
                                 again,
                                 "lost the server s:1: refused, 2 times since the last line",
-                                "connected again to s:1 after 56 s; 5 records were dropped"
-                                        + " in the meantime")));
+                                "connected again to s:1 after 56 s; " + FIVE)));
     }
 
     @ParameterizedTest

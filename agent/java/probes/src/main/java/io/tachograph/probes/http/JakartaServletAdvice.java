@@ -11,9 +11,9 @@ import jakarta.servlet.http.HttpServletResponse;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined into servlets and filters of the package {@code jakarta.servlet}; the other package has
- * the same advice. The container's types appear only in casts, so that only the container loads
- * them.
+ * Inlined into servlets and filters of the package {@code jakarta.servlet}. The build makes the
+ * class for the older package name from this file (pom.xml). The container's types are cast to, so
+ * that only the container loads them.
  */
 final class JakartaServletAdvice {
     private JakartaServletAdvice() {}

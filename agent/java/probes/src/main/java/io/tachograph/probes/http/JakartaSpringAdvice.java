@@ -8,7 +8,7 @@ import net.bytebuddy.asm.Advice;
 
 /**
  * Inlined into {@code DispatcherServlet.getHandler} of Spring MVC for the package {@code
- * jakarta.servlet}; the other package has the same advice.
+ * jakarta.servlet}. The build makes the class for the older package name from this file (pom.xml).
  */
 final class JakartaSpringAdvice {
     private JakartaSpringAdvice() {}

@@ -14,8 +14,9 @@ import net.bytebuddy.asm.Advice;
 import java.lang.reflect.Proxy;
 
 /**
- * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}; the other
- * package has the same advice. From here on the server signals the end of the request.
+ * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}. The build
+ * makes the class for the older package name from this file (pom.xml). From here on the request
+ * ends when the server says so.
  */
 final class JakartaStartAsyncAdvice {
     private JakartaStartAsyncAdvice() {}

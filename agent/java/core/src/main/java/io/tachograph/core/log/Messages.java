@@ -1,0 +1,167 @@
+package io.tachograph.core.log;
+
+/**
+ * Log lines and faults that the agents of all languages report in the same words; {@code
+ * agent/messages.toml} defines them.
+ */
+public final class Messages {
+    private Messages() {}
+
+    // generated: messages (cargo xtask generate, from agent/messages.toml)
+    public static String allowedAtMost(Object most) {
+        return "at most " + most + " is allowed";
+    }
+
+    public static String connected(Object server) {
+        return "connected to " + server;
+    }
+
+    public static String connectedAfter(Object server, Object seconds, Object dropped) {
+        return "connected to " + server + " after " + seconds + " s; " + dropped;
+    }
+
+    public static final String DROPPED_NOTHING = "nothing was dropped in the meantime";
+
+    public static String droppedSome(Object calls, Object samples, Object entries) {
+        return calls
+                + " calls, "
+                + samples
+                + " samples and "
+                + entries
+                + " entries were dropped in the meantime";
+    }
+
+    public static String endUnacknowledged(Object unsent) {
+        return "the program ends before the server has everything: "
+                + unsent
+                + " bytes of records are not acknowledged";
+    }
+
+    public static String expected(Object form) {
+        return "expected " + form;
+    }
+
+    public static final String FORM_ADDRESS = "host:port";
+
+    public static final String FORM_DURATION = "a duration such as 100ms or 5s";
+
+    public static final String FORM_FLAG = "true or false";
+
+    public static final String FORM_LIST = "a list";
+
+    public static final String FORM_MULTIPLE_OF_64 = "a multiple of 64";
+
+    public static final String FORM_NUMBER = "a whole number";
+
+    public static final String FORM_POLICY = "drop or block";
+
+    public static final String FORM_POWER_OF_TWO = "a power of two";
+
+    public static final String FORM_SHARE = "a share such as 1% or 0.5%";
+
+    public static final String FORM_SIZE = "a size such as 16MiB";
+
+    public static final String FORM_TEXT = "a text";
+
+    public static String frameEarly(Object frame) {
+        return "frame type " + frame + " came before WELCOME";
+    }
+
+    public static String needed(Object form) {
+        return form + " is needed";
+    }
+
+    public static String neededAtLeast(Object least) {
+        return "at least " + least + " is needed";
+    }
+
+    public static final String ONCE = "once";
+
+    public static String patternCharacter(Object character, Object pattern) {
+        return "'" + character + "' cannot be part of a pattern: " + pattern;
+    }
+
+    public static String patternDot(Object pattern) {
+        return "a dot is out of place in the pattern: " + pattern;
+    }
+
+    public static String probesExpected(Object names) {
+        return "expected names out of " + names + ", or -name, or *";
+    }
+
+    public static String reconnected(Object server, Object times, Object dropped) {
+        return "connected to "
+                + server
+                + " again; it was away "
+                + times
+                + " since the last line; "
+                + dropped;
+    }
+
+    public static String reconnectedAfter(Object server, Object seconds, Object dropped) {
+        return "connected again to " + server + " after " + seconds + " s; " + dropped;
+    }
+
+    public static String recordRefused(Object frame, Object record, Object why) {
+        return "the server refused a record (frame " + frame + ", record " + record + "): " + why;
+    }
+
+    public static String ruleStateUnknown(Object state) {
+        return "state " + state + " is not known here";
+    }
+
+    public static final String SERVER_CLOSED = "the server closed the connection";
+
+    public static final String SERVER_IS_FULL = "the server is full and asked to wait";
+
+    public static String serverIsOther(Object why) {
+        return "what answers is not a tacho server: " + why;
+    }
+
+    public static String serverLost(Object server, Object why) {
+        return "lost the server "
+                + server
+                + ": "
+                + why
+                + "; the program goes on, the agent keeps trying";
+    }
+
+    public static String serverRefuses(Object message, Object code) {
+        return "the server refuses: " + message + " (error " + code + ")";
+    }
+
+    public static String serverSilent(Object time) {
+        return "the server has not answered for " + time;
+    }
+
+    public static String serverUnreachable(Object server, Object why) {
+        return "cannot reach the server "
+                + server
+                + ": "
+                + why
+                + "; the program goes on, the agent keeps trying";
+    }
+
+    public static final String SETTING_DEFAULT = "the default";
+
+    public static String settingElsewhere(Object setting, Object agent) {
+        return setting + ": not a setting of the " + agent + " agent";
+    }
+
+    public static String settingNear(Object setting, Object near) {
+        return setting + ": there is no such setting, did you mean " + near + "?";
+    }
+
+    public static String settingUnknown(Object setting) {
+        return setting + ": there is no such setting";
+    }
+
+    public static String settingWrong(Object setting, Object value, Object allowed, Object used) {
+        return setting + "=" + value + ": " + allowed + "; using " + used;
+    }
+
+    public static String times(Object count) {
+        return count + " times";
+    }
+    // generated: end
+}

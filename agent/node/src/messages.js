@@ -1,0 +1,168 @@
+// Log lines and faults that the agents of all languages report in the same words; `agent/messages.toml` defines them.
+
+/** @typedef {string | number | bigint} Value */
+
+// generated: messages (cargo xtask generate, from agent/messages.toml)
+
+/** @param {Value} most */
+export function allowedAtMost(most) {
+  return `at most ${most} is allowed`;
+}
+
+/** @param {Value} server */
+export function connected(server) {
+  return `connected to ${server}`;
+}
+
+/** @param {Value} server @param {Value} seconds @param {Value} dropped */
+export function connectedAfter(server, seconds, dropped) {
+  return `connected to ${server} after ${seconds} s; ${dropped}`;
+}
+
+export const DROPPED_NOTHING = 'nothing was dropped in the meantime';
+
+/** @param {Value} calls @param {Value} samples @param {Value} entries */
+export function droppedSome(calls, samples, entries) {
+  return `${calls} calls, ${samples} samples and ${entries} entries were dropped in the meantime`;
+}
+
+/** @param {Value} unsent */
+export function endUnacknowledged(unsent) {
+  return `the program ends before the server has everything: ${unsent} bytes of records are not acknowledged`;
+}
+
+/** @param {Value} form */
+export function expected(form) {
+  return `expected ${form}`;
+}
+
+export const FORM_ADDRESS = 'host:port';
+
+export const FORM_DURATION = 'a duration such as 100ms or 5s';
+
+export const FORM_FLAG = 'true or false';
+
+export const FORM_LIST = 'a list';
+
+export const FORM_MULTIPLE_OF_64 = 'a multiple of 64';
+
+export const FORM_NUMBER = 'a whole number';
+
+export const FORM_POLICY = 'drop or block';
+
+export const FORM_POWER_OF_TWO = 'a power of two';
+
+export const FORM_SHARE = 'a share such as 1% or 0.5%';
+
+export const FORM_SIZE = 'a size such as 16MiB';
+
+export const FORM_TEXT = 'a text';
+
+/** @param {Value} frame */
+export function frameEarly(frame) {
+  return `frame type ${frame} came before WELCOME`;
+}
+
+/** @param {Value} form */
+export function needed(form) {
+  return `${form} is needed`;
+}
+
+/** @param {Value} least */
+export function neededAtLeast(least) {
+  return `at least ${least} is needed`;
+}
+
+export const ONCE = 'once';
+
+/** @param {Value} character @param {Value} pattern */
+export function patternCharacter(character, pattern) {
+  return `'${character}' cannot be part of a pattern: ${pattern}`;
+}
+
+/** @param {Value} pattern */
+export function patternDot(pattern) {
+  return `a dot is out of place in the pattern: ${pattern}`;
+}
+
+/** @param {Value} names */
+export function probesExpected(names) {
+  return `expected names out of ${names}, or -name, or *`;
+}
+
+/** @param {Value} server @param {Value} times @param {Value} dropped */
+export function reconnected(server, times, dropped) {
+  return `connected to ${server} again; it was away ${times} since the last line; ${dropped}`;
+}
+
+/** @param {Value} server @param {Value} seconds @param {Value} dropped */
+export function reconnectedAfter(server, seconds, dropped) {
+  return `connected again to ${server} after ${seconds} s; ${dropped}`;
+}
+
+/** @param {Value} frame @param {Value} record @param {Value} why */
+export function recordRefused(frame, record, why) {
+  return `the server refused a record (frame ${frame}, record ${record}): ${why}`;
+}
+
+/** @param {Value} state */
+export function ruleStateUnknown(state) {
+  return `state ${state} is not known here`;
+}
+
+export const SERVER_CLOSED = 'the server closed the connection';
+
+export const SERVER_IS_FULL = 'the server is full and asked to wait';
+
+/** @param {Value} why */
+export function serverIsOther(why) {
+  return `what answers is not a tacho server: ${why}`;
+}
+
+/** @param {Value} server @param {Value} why */
+export function serverLost(server, why) {
+  return `lost the server ${server}: ${why}; the program goes on, the agent keeps trying`;
+}
+
+/** @param {Value} message @param {Value} code */
+export function serverRefuses(message, code) {
+  return `the server refuses: ${message} (error ${code})`;
+}
+
+/** @param {Value} time */
+export function serverSilent(time) {
+  return `the server has not answered for ${time}`;
+}
+
+/** @param {Value} server @param {Value} why */
+export function serverUnreachable(server, why) {
+  return `cannot reach the server ${server}: ${why}; the program goes on, the agent keeps trying`;
+}
+
+export const SETTING_DEFAULT = 'the default';
+
+/** @param {Value} setting @param {Value} agent */
+export function settingElsewhere(setting, agent) {
+  return `${setting}: not a setting of the ${agent} agent`;
+}
+
+/** @param {Value} setting @param {Value} near */
+export function settingNear(setting, near) {
+  return `${setting}: there is no such setting, did you mean ${near}?`;
+}
+
+/** @param {Value} setting */
+export function settingUnknown(setting) {
+  return `${setting}: there is no such setting`;
+}
+
+/** @param {Value} setting @param {Value} value @param {Value} allowed @param {Value} used */
+export function settingWrong(setting, value, allowed, used) {
+  return `${setting}=${value}: ${allowed}; using ${used}`;
+}
+
+/** @param {Value} count */
+export function times(count) {
+  return `${count} times`;
+}
+// generated: end

@@ -1,0 +1,136 @@
+"""Log lines and faults that the agents of all languages report in the same words; agent/messages.toml defines them."""
+
+from __future__ import annotations
+
+# generated: messages (cargo xtask generate, from agent/messages.toml)
+
+
+def allowed_at_most(most: object) -> str:
+    return f"at most {most} is allowed"
+
+
+def connected(server: object) -> str:
+    return f"connected to {server}"
+
+
+def connected_after(server: object, seconds: object, dropped: object) -> str:
+    return f"connected to {server} after {seconds} s; {dropped}"
+
+
+DROPPED_NOTHING = "nothing was dropped in the meantime"
+
+
+def dropped_some(calls: object, samples: object, entries: object) -> str:
+    return f"{calls} calls, {samples} samples and {entries} entries were dropped in the meantime"
+
+
+def end_unacknowledged(unsent: object) -> str:
+    return f"the program ends before the server has everything: {unsent} bytes of records are not acknowledged"
+
+
+def expected(form: object) -> str:
+    return f"expected {form}"
+
+
+FORM_ADDRESS = "host:port"
+FORM_DURATION = "a duration such as 100ms or 5s"
+FORM_FLAG = "true or false"
+FORM_LIST = "a list"
+FORM_MULTIPLE_OF_64 = "a multiple of 64"
+FORM_NUMBER = "a whole number"
+FORM_POLICY = "drop or block"
+FORM_POWER_OF_TWO = "a power of two"
+FORM_SHARE = "a share such as 1% or 0.5%"
+FORM_SIZE = "a size such as 16MiB"
+FORM_TEXT = "a text"
+
+
+def frame_early(frame: object) -> str:
+    return f"frame type {frame} came before WELCOME"
+
+
+def needed(form: object) -> str:
+    return f"{form} is needed"
+
+
+def needed_at_least(least: object) -> str:
+    return f"at least {least} is needed"
+
+
+ONCE = "once"
+
+
+def pattern_character(character: object, pattern: object) -> str:
+    return f"'{character}' cannot be part of a pattern: {pattern}"
+
+
+def pattern_dot(pattern: object) -> str:
+    return f"a dot is out of place in the pattern: {pattern}"
+
+
+def probes_expected(names: object) -> str:
+    return f"expected names out of {names}, or -name, or *"
+
+
+def reconnected(server: object, times: object, dropped: object) -> str:
+    return f"connected to {server} again; it was away {times} since the last line; {dropped}"
+
+
+def reconnected_after(server: object, seconds: object, dropped: object) -> str:
+    return f"connected again to {server} after {seconds} s; {dropped}"
+
+
+def record_refused(frame: object, record: object, why: object) -> str:
+    return f"the server refused a record (frame {frame}, record {record}): {why}"
+
+
+def rule_state_unknown(state: object) -> str:
+    return f"state {state} is not known here"
+
+
+SERVER_CLOSED = "the server closed the connection"
+SERVER_IS_FULL = "the server is full and asked to wait"
+
+
+def server_is_other(why: object) -> str:
+    return f"what answers is not a tacho server: {why}"
+
+
+def server_lost(server: object, why: object) -> str:
+    return f"lost the server {server}: {why}; the program goes on, the agent keeps trying"
+
+
+def server_refuses(message: object, code: object) -> str:
+    return f"the server refuses: {message} (error {code})"
+
+
+def server_silent(time: object) -> str:
+    return f"the server has not answered for {time}"
+
+
+def server_unreachable(server: object, why: object) -> str:
+    return f"cannot reach the server {server}: {why}; the program goes on, the agent keeps trying"
+
+
+SETTING_DEFAULT = "the default"
+
+
+def setting_elsewhere(setting: object, agent: object) -> str:
+    return f"{setting}: not a setting of the {agent} agent"
+
+
+def setting_near(setting: object, near: object) -> str:
+    return f"{setting}: there is no such setting, did you mean {near}?"
+
+
+def setting_unknown(setting: object) -> str:
+    return f"{setting}: there is no such setting"
+
+
+def setting_wrong(setting: object, value: object, allowed: object, used: object) -> str:
+    return f"{setting}={value}: {allowed}; using {used}"
+
+
+def times(count: object) -> str:
+    return f"{count} times"
+# generated: end
