@@ -15,7 +15,6 @@ import threading
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
-from time import monotonic
 from typing import Any, Callable, Optional
 
 from . import recorder
@@ -43,7 +42,6 @@ class Imports:
         self.log = log
         self.searching = threading.local()
         self.modules_seen = 0
-        self.began = monotonic()
         self.reported: set[str] = set()
         # Functions of modules that inspect frames, and modules already reported; both are of imported modules.
         self.left: dict[str, list[str]] = {}
@@ -52,7 +50,6 @@ class Imports:
     def install(self) -> None:
         if not self.selection.include:
             return
-        self.began = monotonic()
         for _ in self._look():
             pass
 
@@ -94,8 +91,6 @@ class Imports:
     ) -> Optional[ModuleSpec]:
         """Called by the import system; None for modules that are not handled."""
         self.modules_seen += 1
-        if monotonic() - self.began > REPORT_AFTER_S:
-            self.report()
         if getattr(self.searching, "is_on", False) or not self._wants(name):
             return None
         self.searching.is_on = True
@@ -191,7 +186,7 @@ class Imports:
         self.left.pop(name, None)
 
     def report(self) -> None:
-        """Logs the patterns without matches, once."""
+        """Logs the patterns without matches, once: some time after the start, or at the end."""
         for pattern in self.selection.include:
             if not pattern.hits and pattern.text not in self.reported:
                 self.reported.add(pattern.text)
