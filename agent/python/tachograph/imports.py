@@ -7,6 +7,7 @@ changed in the same way. Before: agent, switchboard. After: recorder.
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import inspect
 import sys
@@ -29,6 +30,8 @@ REPORT_AFTER_S = 60.0
 # Number of functions listed in a line; the others are counted.
 LEFT_NAMED = 3
 
+# What the frames of the import system have as their file.
+_IMPORT_SYSTEM = importlib.machinery.SourceFileLoader.exec_module.__code__.co_filename
 # The interpreter's own, whatever a module or a metaclass of the program has by these names.
 _members_of_module = types.ModuleType.__dict__["__dict__"].__get__
 _members_of_class = type.__dict__["__dict__"].__get__
@@ -128,6 +131,9 @@ class Imports:
             if self._wants(module.__name__):
                 self.watch(module)
 
+        # A frame between two of the import system's, so it counts as one: warnings of a module that name who imports it skip
+        # it, and tracebacks of imports that fail do not show it.
+        exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORT_SYSTEM)
         loader.exec_module = exec_module
 
     # ---- wrapping ----

@@ -190,6 +190,20 @@ class Asking(metaclass=Meta):
 module = Module("module")
 def work(): return 7
 """
+WARNING = """
+import warnings
+warnings.warn("old module", DeprecationWarning, stacklevel=2)
+def work(): return 7
+"""
+WARNING_RUN = """
+import sys, traceback, warnings
+warnings.simplefilter("always")
+import lib
+for name in ("failing", "broken", "importing"):
+    try: __import__(name)
+    except Exception: print([(frame.filename.rsplit("/", 1)[-1], frame.name) for frame in traceback.extract_tb(sys.exc_info()[2])])
+print(lib.work())
+"""
 
 
 class Foreign(ServerTest):
@@ -254,3 +268,10 @@ class Foreign(ServerTest):
         done, counts = self.both(self.program(app=run, lib=LAZY), "lib,lazy", "app.py")
         self.assertNotIn("stays as it is", done.stderr)
         self.assertEqual(counts, {"lib.work": 1, "lib.Asking.post": 1})
+
+    def test_modules_that_warn_or_fail_while_they_are_imported(self) -> None:
+        modules = {"failing": "def work(): 1 / 0\nwork()\n", "broken": "x =\n", "importing": "import failing\n"}
+        folder = self.program(app=WARNING_RUN, lib=WARNING, **modules)
+        done, counts = self.both(folder, "lib,broken,importing", "app.py")
+        self.assertIn("app.py:4: DeprecationWarning: old module", done.stderr)
+        self.assertEqual(counts, {"lib.work": 1})
