@@ -57,6 +57,8 @@ def of_another():  # a method of the same name
     logging.getLogger("x").warn("told")
     return range(5)
 def log(): logging.getLogger("x").warning("said", stacklevel=2)
+def far(level=3): warnings.warn("old", DeprecationWarning, stacklevel=level)
+def through(): far()
 class Line(property): pass
 class Fixed(staticmethod): pass
 class Board:
@@ -78,7 +80,7 @@ import lib
 logging.basicConfig(format="%(funcName)s %(message)s")
 warnings.simplefilter("always")
 def here():
-    lib.deprecated(); lib.deprecated_too(); lib.log(); lib.of_another()
+    lib.deprecated(); lib.deprecated_too(); lib.through(); lib.log(); lib.of_another()
     return lib.caller(), lib.of_stack(), lib.back(), lib.pair()
 print(here())
 board = lib.Board()
@@ -243,9 +245,9 @@ class Foreign(ServerTest):
     def test_functions_that_inspect_their_caller_and_subclasses_of_descriptors(self) -> None:
         done, counts = self.both(self.program(app=OWN_RUN, lib=OWN), "lib", "app.py")
         self.assertEqual(done.stdout.splitlines()[0], "('here', 'here', 'here', 'lib')")
-        self.assertEqual(done.stderr.count("app.py:7: DeprecationWarning"), 2, done.stderr)
+        self.assertEqual(done.stderr.count("app.py:7: DeprecationWarning"), 3, done.stderr)
         self.assertIn("here said", done.stderr)
-        left = "functions of lib that stay unchanged, since they read the frame of their caller: 6 (lib.deprecated, "
+        left = "functions of lib that stay unchanged, since they read the frame of their caller: 8 (lib.deprecated, "
         self.assertEqual(done.stderr.count(left), 1, done.stderr)
         names = {"Board.plain": 1, "Board.post": 1, "Board.of": 1, "pair": 1, "of_another": 1}
         self.assertEqual(counts, {f"lib.{name}": count for name, count in names.items()})
