@@ -259,6 +259,7 @@ class Custom extends Error {
     throw new Error('never asked');
   }
 }
+class NeonDbError extends Error {}
 class PrismaClientValidationError extends Error {}
 /** The class name after bundling. */
 class Custom2 extends Error {}
@@ -302,6 +303,11 @@ const EXCEPTIONS = [
     'PrismaClientKnownRequestError (P2002)',
   ],
   [new Below('s3cret'), 'Below'],
+  [Object.assign(new Error('s3cret'), { code: 'DUCKDB_NODEJS_ERROR' }), 'Error (DUCKDB_NODEJS_ERROR)'],
+  [Object.assign(new Error('s3cret'), { sqlcode: -803, state: '23505' }), 'Error'],
+  [Object.assign(new Error('s3cret'), { gdscode: 335544665 }), 'Error'],
+  [Object.assign(new Error('s3cret'), { name: 'ClickHouseError', code: '60' }), 'Error (60)'],
+  [new Error('s3cret', { cause: new NeonDbError('s3cret') }), 'Error'],
   [Object.assign(new Error('a'), { query: 'q', number: 5, errors: 'none', code: 'EACCES' }), 'Error: a'],
   [Object.assign(new Error('a'), { errors: arrayThatCounts() }), 'Error: a'],
 ];

@@ -6,12 +6,13 @@ Before: `tachograph.start`, `python -m tachograph run`. After: sender, imports, 
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import sys
 import threading
 from typing import Any, Optional, Union
 
-from . import children, config, endings, identity, messages, probes, thrown, track, wire
+from . import children, config, endings, identity, imports, messages, probes, thrown, track, wire
 from .context import CALLER, REMOTE, Context
 from .dictionary import Dictionary
 from .imports import Imports
@@ -57,6 +58,7 @@ class Agent:
         self.inbox = Inbox(self.home, labels)
         self.sender = Sender(self.home, self.inbox, outbox, link, self.log)
         self.sender.tally_interval_s = settings.sample_interval
+        self.sender.report_with(self.imports.report, imports.REPORT_AFTER_S)
         self.sampler = Sampler(self.inbox, self.totals)
         if settings.samplers:
             self.sender.sample_with(self.sampler, settings.sample_interval)
@@ -110,6 +112,7 @@ class Agent:
 
     def _after_in_parent(self) -> None:
         self.forking = None
+        self.sender.report_at = math.inf  # the program may go on in its children, and import there
         if not self.is_stopped:
             self.sender.start()
 

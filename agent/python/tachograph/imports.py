@@ -7,15 +7,15 @@ changed in the same way. Before: agent, switchboard. After: recorder.
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import inspect
 import sys
 import sysconfig
 import threading
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
-from time import monotonic
 from typing import Any, Callable, Optional
 
 from . import recorder
@@ -30,6 +30,14 @@ REPORT_AFTER_S = 60.0
 # Number of functions listed in a line; the others are counted.
 LEFT_NAMED = 3
 
+# What the frames of the import system have as their file.
+_IMPORT_SYSTEM = importlib.machinery.SourceFileLoader.exec_module.__code__.co_filename
+# The interpreter's own, whatever a module or a metaclass of the program has by these names.
+_members_of_module = types.ModuleType.__dict__["__dict__"].__get__
+_members_of_class = type.__dict__["__dict__"].__get__
+_module_of = type.__dict__["__module__"].__get__
+_qualified_name_of = type.__dict__["__qualname__"].__get__
+
 
 class Imports:
     """A finder for `sys.meta_path`."""
@@ -43,7 +51,6 @@ class Imports:
         self.log = log
         self.searching = threading.local()
         self.modules_seen = 0
-        self.began = monotonic()
         self.reported: set[str] = set()
         # Functions of modules that inspect frames, and modules already reported; both are of imported modules.
         self.left: dict[str, list[str]] = {}
@@ -52,7 +59,6 @@ class Imports:
     def install(self) -> None:
         if not self.selection.include:
             return
-        self.began = monotonic()
         for _ in self._look():
             pass
 
@@ -61,7 +67,7 @@ class Imports:
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
         for name, module in list(sys.modules.items()):
-            is_there = isinstance(module, types.ModuleType) and not isinstance(module, importlib.util._LazyModule)
+            is_there = issubclass(type(module), types.ModuleType) and not issubclass(type(module), importlib.util._LazyModule)
             if is_there and self._wants(name):
                 self.watch(module)
             yield
@@ -94,8 +100,6 @@ class Imports:
     ) -> Optional[ModuleSpec]:
         """Called by the import system; None for modules that are not handled."""
         self.modules_seen += 1
-        if monotonic() - self.began > REPORT_AFTER_S:
-            self.report()
         if getattr(self.searching, "is_on", False) or not self._wants(name):
             return None
         self.searching.is_on = True
@@ -127,6 +131,9 @@ class Imports:
             if self._wants(module.__name__):
                 self.watch(module)
 
+        # A frame between two of the import system's, so it counts as one: warnings of a module that name who imports it skip
+        # it, and tracebacks of imports that fail do not show it.
+        exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORT_SYSTEM)
         loader.exec_module = exec_module
 
     # ---- wrapping ----
@@ -136,22 +143,27 @@ class Imports:
         name = recorder.main_name() if module.__name__ == "__main__" else module.__name__
         try:
             rules = self.rules if self._may_add(module.__name__) else Rules()
-            count = self._watch_members(module, module.__name__, (name,), rules)
+            count = self._watch_members(module, _members_of_module(module), module.__name__, (name,), rules)
         except Exception as e:
             self.log.say_once(f"module {name}", f"{name} stays unchanged: {type(e).__name__}: {e}")
             return
         self.log.detail(f"watches {count} functions of {name}")
         self._tell_left(name)
 
-    def _watch_members(self, owner: Any, module: str, names: tuple[str, ...], rules: Rules) -> int:
-        """`names`: of the module, and of the classes around the owner; `rules`: those that may add functions."""
+    def _watch_members(
+        self, owner: Any, members: Mapping[str, Any], module: str, names: tuple[str, ...], rules: Rules
+    ) -> int:
+        """`names`: of the module, and of the classes around the owner; `rules`: those that may add functions.
+
+        Runs no code of a member: a lazy object of the program may load what it stands for.
+        """
         count = 0
-        for name, member in list(vars(owner).items()):
+        for name, member in list(members.items()):
             full = f"{names[-1]}.{name}"
-            if isinstance(member, type):
+            if issubclass(type(member), type):
                 # The place of definition, not that of an import or a new name.
-                is_own = member.__module__ == module and f"{names[0]}.{member.__qualname__}" == full
-                count += self._watch_members(member, module, (*names, full), rules) if is_own else 0
+                is_own = _module_of(member) == module and f"{names[0]}.{_qualified_name_of(member)}" == full
+                count += self._watch_members(member, _members_of_class(member), module, (*names, full), rules) if is_own else 0
             elif _is_function_of(member, module):
                 count += self._watch_member(owner, name, member, (*names, full), rules)
         return count
@@ -191,7 +203,7 @@ class Imports:
         self.left.pop(name, None)
 
     def report(self) -> None:
-        """Logs the patterns without matches, once."""
+        """Logs the patterns without matches, once: some time after the start, or at the end."""
         for pattern in self.selection.include:
             if not pattern.hits and pattern.text not in self.reported:
                 self.reported.add(pattern.text)

@@ -14,7 +14,7 @@ import operator
 import types
 import weakref
 from time import perf_counter_ns
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from . import recorder
 from .operations import METHOD, OFF, ON, SHARED
@@ -37,7 +37,7 @@ class InPlace:
         self.function = weakref.ref(function)
         self.is_included = own == ON
         self.own = function.__code__
-        self.template = _template(_kind(function), len(self.own.co_freevars))
+        self.template = _template(_kind(function), len(self.own.co_freevars), _shape(self.own))
         # The code assigned to it. It refers to the function's module, and the garbage collector does not look into code: a module
         # that is discarded while it is recorded stays in memory. A module that is loaded again does not keep its previous
         # version.
@@ -64,18 +64,19 @@ class InPlace:
             target = _Target(recorder.wrapper_of(copy, self.operation))
             code = self._code({_TARGET: target, _KNOWN: _Known(copy, self.operation)})
             self.recorded = weakref.ref(code)
-            function.__dict__.setdefault("__wrapped__", copy)  # keeps its signature
             function.__code__ = code
         elif is_off and self.recorded is not None and function.__code__ is self.recorded():
             function.__code__ = self.own
-            if getattr(function.__dict__.get("__wrapped__"), "__code__", None) is self.own:
-                del function.__dict__["__wrapped__"]
 
     def _code(self, constants: dict[str, object]) -> types.CodeType:
         own = self.own
         names = {"co_qualname": own.co_qualname} if hasattr(own, "co_qualname") else {}
+        parameters = own.co_varnames[: _shape(own).names]
+        made = self.template.co_varnames
+        renamed: dict[str, object] = {**constants, **dict(zip(made, parameters))}
         return self.template.replace(
-            co_consts=tuple(constants.get(one, one) if type(one) is str else one for one in self.template.co_consts),
+            co_consts=tuple(_renamed(one, renamed) for one in self.template.co_consts),
+            co_varnames=parameters + tuple(f"({local})" for local in made[len(parameters) :]),
             co_filename=own.co_filename,
             co_firstlineno=own.co_firstlineno,
             co_flags=self.template.co_flags | (own.co_flags & inspect.CO_ITERABLE_COROUTINE),
@@ -124,20 +125,52 @@ def _kind(function: types.FunctionType) -> str:
     return "generator" if inspect.isgeneratorfunction(function) else "plain"
 
 
+class _Shape(NamedTuple):
+    """The parameters of a function without their names. Libraries read them from the code, to choose the arguments."""
+
+    positional_only: int
+    positional: int
+    by_name: int
+    has_rest: bool
+    has_more: bool
+
+    @property
+    def names(self) -> int:
+        return self.positional + self.by_name + self.has_rest + self.has_more
+
+
+def _shape(code: types.CodeType) -> _Shape:
+    flags = code.co_flags
+    return _Shape(
+        code.co_posonlyargcount,
+        code.co_argcount,
+        code.co_kwonlyargcount,
+        bool(flags & inspect.CO_VARARGS),
+        bool(flags & inspect.CO_VARKEYWORDS),
+    )
+
+
+def _renamed(constant: Any, renamed: dict[str, object]) -> Any:
+    """A constant of a template, with the names of keyword arguments replaced."""
+    if type(constant) is tuple:
+        return tuple(_renamed(one, renamed) for one in constant)
+    return renamed.get(constant, constant) if type(constant) is str else constant
+
+
 # The first is the wrapper of recorder without its frame: unusual cases are left to the wrapper.
 _CALLS = {
     "plain": """
-def recorded(*args, **kwargs):
+def recorded(PARAMETERS):
     target = "(the wrapper)"
     known = "(what is known)"
     if known is None or known.states[known.operation]:
-        return target(*args, **kwargs)
+        return target(ARGUMENTS)
     try:
         track = known.local.track
     except known.missing:
         track = None
     if track is None or known.length(track.words) > track.look:
-        return target(*args, **kwargs)
+        return target(ARGUMENTS)
     words = track.words
     outer = track.open
     if outer < 0:
@@ -146,7 +179,7 @@ def recorded(*args, **kwargs):
     words.append(known.enter)
     words.append(known.now())
     try:
-        result = known.function(*args, **kwargs)
+        result = known.function(ARGUMENTS)
     except known.every as thrown:
         track.fail(thrown, call, outer)
         raise
@@ -155,25 +188,26 @@ def recorded(*args, **kwargs):
     return result
 """,
     "generator": """
-def recorded(*args, **kwargs):
+def recorded(PARAMETERS):
     target = "(the wrapper)"
-    return (yield from target(*args, **kwargs))
+    return (yield from target(ARGUMENTS))
 """,
     "coroutine": """
-async def recorded(*args, **kwargs):
+async def recorded(PARAMETERS):
     target = "(the wrapper)"
-    return await target(*args, **kwargs)
+    return await target(ARGUMENTS)
 """,
 }
 
 
-@functools.lru_cache(64)
-def _template(kind: str, cells: int) -> types.CodeType:
+@functools.lru_cache(1_024)
+def _template(kind: str, cells: int, shape: _Shape) -> types.CodeType:
     """Code for functions with this number of cells in their closure: the interpreter requires the same number for a
-    replacement."""
+    replacement. It has the parameters of the function, but for their names, and passes its arguments on."""
     names = [f"cell{at}" for at in range(cells)]
+    text = _CALLS[kind].replace("PARAMETERS", _parameters(shape)).replace("ARGUMENTS", _arguments(shape))
     tree = ast.parse(f"def make({', '.join(names)}):\n  return recorded")
-    (recorded,) = ast.parse(_CALLS[kind]).body
+    (recorded,) = ast.parse(text).body
     if names:
         recorded.body += ast.parse(", ".join(names)).body  # type: ignore[attr-defined]
     tree.body[0].body.insert(0, recorded)  # type: ignore[attr-defined]
@@ -185,3 +219,18 @@ def _template(kind: str, cells: int) -> types.CodeType:
     exec(compile(tree, "<tachograph>", "exec"), made)
     function: types.FunctionType = made["make"](*names)
     return function.__code__
+
+
+def _parameters(shape: _Shape) -> str:
+    first = [f"of{at}" for at in range(shape.positional)]
+    if shape.positional_only:
+        first.insert(shape.positional_only, "/")
+    star = ["*rest"] if shape.has_rest else ["*"] if shape.by_name else []
+    last = [f"by{at}" for at in range(shape.by_name)]
+    return ", ".join(first + star + last + ["**more"] * shape.has_more)
+
+
+def _arguments(shape: _Shape) -> str:
+    first = [f"of{at}" for at in range(shape.positional)]
+    last = [f"by{at}=by{at}" for at in range(shape.by_name)]
+    return ", ".join(first + ["*rest"] * shape.has_rest + last + ["**more"] * shape.has_more)

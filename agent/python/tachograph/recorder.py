@@ -13,7 +13,7 @@ import inspect
 import sys
 import types
 import warnings
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterator
 from time import perf_counter_ns
 from typing import Any, Callable, Optional, TypeVar, Union, overload
 
@@ -145,9 +145,35 @@ def _record_methods(owner: type, kind: int) -> type:
 _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getouterframes", "extract_stack", "walk_stack"}
 
 
+# Levels above this are other numbers.
+_FAR_MAX = 9
+
+
 def looks_at_caller(function: Any) -> bool:
-    """True if the code of a function, or of one inside it, inspects the frame of its caller."""
-    return isinstance(function, types.FunctionType) and _looks_up(function.__code__, function.__globals__)
+    """True if the code of a function, or of one inside it, inspects the frame of its caller, or calls one that looks past it."""
+    if not isinstance(function, types.FunctionType):
+        return False
+    code, globals_ = function.__code__, function.__globals__
+    return _looks_up(code, globals_) or any(map(_looks_far, _called(code, globals_)))
+
+
+def _called(code: types.CodeType, globals_: dict[str, Any]) -> Iterator[types.FunctionType]:
+    """Functions that it may call: those of its module by their name, and those that it imports itself."""
+    modules = (sys.modules.get(name) for name in code.co_names if "." in name)
+    places = [globals_, *(vars(module) for module in modules if type(module) is types.ModuleType)]
+    for name in code.co_names:
+        for place in places:
+            found = place.get(name)
+            if type(found) is types.FunctionType and found.__code__ is not code:
+                yield found
+
+
+def _looks_far(function: types.FunctionType) -> bool:
+    """True if it inspects a frame above its caller's: `stacklevel=3`, also as a default value, or `_getframe(2)`."""
+    code = function.__code__
+    values = (*code.co_consts, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    near = 2 if _FRAMES.isdisjoint(code.co_names) else 1
+    return any(type(one) is int and near < one <= _FAR_MAX for one in values) and _looks_up(code, function.__globals__)
 
 
 def _looks_up(code: types.CodeType, globals_: dict[str, Any]) -> bool:

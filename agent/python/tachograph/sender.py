@@ -6,9 +6,10 @@ Before: track, inbox, sampler. After: link.
 
 from __future__ import annotations
 
+import math
 from _thread import allocate_lock, get_ident, start_new_thread
 from time import monotonic, perf_counter_ns
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from .dictionary import Dictionary
 from .inbox import Inbox
@@ -62,6 +63,9 @@ class Sender:
         # Of counted operations.
         self.tally_interval_s = 5.0
         self.tally_at = monotonic()
+        # Called once, when the program has had time to import what it needs.
+        self.report: Callable[[], None] = lambda: None
+        self.report_at = math.inf
         # Id of the thread that should run, and a lock that it holds. A thread that does not find its own values here ends.
         self.thread: Optional[int] = None
         self.done: Any = None
@@ -78,6 +82,10 @@ class Sender:
         self.sampler = sampler
         self.sample_interval_s = interval_s
         self.sample_at = monotonic() + min(_SAMPLES_FIRST_S, self.sample_interval_s)
+
+    def report_with(self, report: Callable[[], None], after_s: float) -> None:
+        self.report = report
+        self.report_at = monotonic() + after_s
 
     # ---- from other threads ----
 
@@ -136,6 +144,9 @@ class Sender:
         if monotonic() >= self.tally_at:
             self.tally_at = monotonic() + self.tally_interval_s
             TALLIES.sample(self.inbox)
+        if monotonic() >= self.report_at:
+            self.report_at = math.inf
+            self.report()
         self.inbox.empty_into(self.outbox, self.totals)
         self._count()
         for flush in flushes:

@@ -458,6 +458,13 @@ LOOKS = [
     ("", "import inspect; return inspect.stack()[1]", True),
     ("numpy = None", "return numpy.stack([])", False),
     ("import inspect", "return inspect.signature(len)", False),
+    # What it calls looks past it.
+    ("import warnings\ndef far(): warnings.warn('x', UserWarning, stacklevel=3)", "far()", True),
+    ("import warnings\ndef far(level=3): warnings.warn('x', stacklevel=level)", "far()", True),
+    ("import warnings\ndef near(): warnings.warn('x', UserWarning, stacklevel=2)", "near()", False),
+    ("import sys\ndef far(): return sys._getframe(2)", "far()", True),
+    ("import sys\ndef near(): return sys._getframe(1)", "near()", False),
+    ("", "from unittest.mock import patch; return 3", False),
 ]
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tachograph.recorder import MARK
+
 from .packages import packages
 from .server import PATIENCE_S, ROOT, ServerTest
 
@@ -55,6 +57,8 @@ def of_another():  # a method of the same name
     logging.getLogger("x").warn("told")
     return range(5)
 def log(): logging.getLogger("x").warning("said", stacklevel=2)
+def far(level=3): warnings.warn("old", DeprecationWarning, stacklevel=level)
+def through(): far()
 class Line(property): pass
 class Fixed(staticmethod): pass
 class Board:
@@ -76,7 +80,7 @@ import lib
 logging.basicConfig(format="%(funcName)s %(message)s")
 warnings.simplefilter("always")
 def here():
-    lib.deprecated(); lib.deprecated_too(); lib.log(); lib.of_another()
+    lib.deprecated(); lib.deprecated_too(); lib.through(); lib.log(); lib.of_another()
     return lib.caller(), lib.of_stack(), lib.back(), lib.pair()
 print(here())
 board = lib.Board()
@@ -126,6 +130,82 @@ def deep(n):
     except RecursionError: return n
 print(deep(0) > 400)
 """
+# A library that calls a function with what its code takes, as the signals of Scrapy and the events of SQLAlchemy do.
+TAKEN = """
+def none(): return "none"
+def one(a): return a
+def defaults(a, b=2, *, c=3): return a, b, c
+def only(a, /, b, *, c): return a, b, c
+def rest(a, *more, c=4): return a, more, c
+def every(*a, **more): return a, sorted(more)
+def words(words, track, known, call): return words, track, known, call
+def captured(a, by, *, c=5):
+    return (lambda: (a, by, c))()
+def steps(a, *, c=6):
+    yield a, c
+async def later(a, c=7): return a, c
+class Board:
+    def post(self, a, c=8): return a, c
+    def __mangled(self, __a): return __a
+    mangled = __mangled
+"""
+TAKEN_RUN = """
+import inspect
+import lib
+def told(function, **named):
+    code, bound = function.__code__, int(hasattr(function, "__self__"))
+    count = code.co_argcount + code.co_kwonlyargcount
+    taken = {name: one for name, one in named.items() if code.co_flags & 8 or name in code.co_varnames[bound:count]}
+    return function(**taken)
+for name in ("none", "one", "defaults", "rest", "every", "captured"):
+    function = getattr(lib, name)
+    code = function.__code__
+    kinds = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & 12
+    print(name, told(function, a=1, by=2, c=3, d=4), kinds, inspect.signature(function), sorted(vars(function).keys() - {MARK}))
+print(told(lib.Board().post, a=1, sender=2), lib.Board().mangled(5), lib.only(1, 2, c=3), lib.only(1, b=2, c=3), lib.words(1, 2, 3, 4))
+print(list(told(lib.steps, a=1, x=2)), inspect.isgeneratorfunction(lib.steps), inspect.iscoroutinefunction(lib.later))
+try: lib.later(a=1).send(None)
+except StopIteration as stop: print(stop.value)
+lib.defaults.__defaults__, lib.defaults.__kwdefaults__ = (20,), {"c": 30}
+print(lib.defaults(1), lib.rest(1, 2, 3), lib.every(1, b=2, a=3))
+for wrong in (lambda: lib.one(), lambda: lib.one(1, 2), lambda: lib.only(1, 2), lambda: lib.only(a=1, b=2, c=3), lambda: lib.one(b=1)):
+    try: wrong()
+    except TypeError as e: print(e)
+""".replace("MARK", repr(MARK))
+LAZY = """
+import types
+class Lazy:
+    @property
+    def __class__(self): raise RuntimeError("asked")
+    def __getattribute__(self, name): raise RuntimeError("asked")
+class Meta(type):
+    @property
+    def __module__(cls): raise RuntimeError("asked")
+    @property
+    def __dict__(cls): raise RuntimeError("asked")
+class Module(types.ModuleType):
+    @property
+    def __dict__(self): raise RuntimeError("asked")
+settings = Lazy()
+class Asking(metaclass=Meta):
+    def post(self): return "post"
+module = Module("module")
+def work(): return 7
+"""
+WARNING = """
+import warnings
+warnings.warn("old module", DeprecationWarning, stacklevel=2)
+def work(): return 7
+"""
+WARNING_RUN = """
+import sys, traceback, warnings
+warnings.simplefilter("always")
+import lib
+for name in ("failing", "broken", "importing"):
+    try: __import__(name)
+    except Exception: print([(frame.filename.rsplit("/", 1)[-1], frame.name) for frame in traceback.extract_tb(sys.exc_info()[2])])
+print(lib.work())
+"""
 
 
 class Foreign(ServerTest):
@@ -165,9 +245,9 @@ class Foreign(ServerTest):
     def test_functions_that_inspect_their_caller_and_subclasses_of_descriptors(self) -> None:
         done, counts = self.both(self.program(app=OWN_RUN, lib=OWN), "lib", "app.py")
         self.assertEqual(done.stdout.splitlines()[0], "('here', 'here', 'here', 'lib')")
-        self.assertEqual(done.stderr.count("app.py:7: DeprecationWarning"), 2, done.stderr)
+        self.assertEqual(done.stderr.count("app.py:7: DeprecationWarning"), 3, done.stderr)
         self.assertIn("here said", done.stderr)
-        left = "functions of lib that stay unchanged, since they read the frame of their caller: 6 (lib.deprecated, "
+        left = "functions of lib that stay unchanged, since they read the frame of their caller: 8 (lib.deprecated, "
         self.assertEqual(done.stderr.count(left), 1, done.stderr)
         names = {"Board.plain": 1, "Board.post": 1, "Board.of": 1, "pair": 1, "of_another": 1}
         self.assertEqual(counts, {f"lib.{name}": count for name, count in names.items()})
@@ -177,3 +257,23 @@ class Foreign(ServerTest):
         self.assertEqual(done.stdout.splitlines()[:2], ["True True True True", "True True"])
         self.assertEqual(counts["lib.digest"], 6)
         self.assertEqual(counts["lib.Below.__init__"], 1)
+
+    def test_functions_take_what_they_took(self) -> None:
+        done, counts = self.both(self.program(app=TAKEN_RUN, lib=TAKEN), "lib", "app.py")
+        self.assertIn("one() missing 1 required positional argument: 'a'", done.stdout)
+        names = ("none", "one", "captured", "only", "words", "steps", "later", "Board.post", "Board._Board__mangled")
+        self.assertLess({f"lib.{name}" for name in names if not name.startswith("Board._")}, counts.keys())
+        self.assertEqual(counts["lib.defaults"], 2)
+
+    def test_objects_of_the_program_are_not_asked(self) -> None:
+        run = "import sys, lib\nsys.modules['lazy'] = lib.module\nprint(lib.work(), lib.Asking().post())\n"
+        done, counts = self.both(self.program(app=run, lib=LAZY), "lib,lazy", "app.py")
+        self.assertNotIn("stays unchanged", done.stderr)
+        self.assertEqual(counts, {"lib.work": 1, "lib.Asking.post": 1})
+
+    def test_modules_that_warn_or_fail_while_they_are_imported(self) -> None:
+        modules = {"failing": "def work(): 1 / 0\nwork()\n", "broken": "x =\n", "importing": "import failing\n"}
+        folder = self.program(app=WARNING_RUN, lib=WARNING, **modules)
+        done, counts = self.both(folder, "lib,broken,importing", "app.py")
+        self.assertIn("app.py:4: DeprecationWarning: old module", done.stderr)
+        self.assertEqual(counts, {"lib.work": 1})

@@ -123,6 +123,41 @@ class Programs(ServerTest):
         expected = {"shop.opening": 1, "shop.board.steps": 2, **{f"shop.board.{name}": 1 for name in board}}
         self.assertEqual(self.server.counts(self.service), expected)
 
+    def test_a_pattern_that_selects_nothing_is_named_once_while_the_program_runs(self) -> None:
+        source = """
+import os, sys, time
+import tachograph.imports
+tachograph.imports.REPORT_AFTER_S = float(sys.argv[1])
+tachograph.start()
+def said(): return open(os.environ["TACHO_LOG"]).read().count("the pattern nothing.here has selected no function so far")
+if sys.argv[2] == "forks" and os.fork() != 0:
+    time.sleep(1)
+    print(os.wait()[1], said())
+    os._exit(0)
+until = time.monotonic() + 60
+while not said() and time.monotonic() < until: time.sleep(0.01)
+time.sleep(0.2)
+print(said(), flush=True)
+if sys.argv[2] == "forks": os._exit(0)
+"""
+        for how, expected in (("waits", "1\n"), ("forks", "1\n0 1\n")):
+            log = Path(self.folder()) / "log"
+            log.touch()
+            folder = self.folder()
+            (Path(folder) / "app.py").write_text(source)
+            environment = self.environment(include="nothing.here", log=str(log))
+            done = subprocess.run(
+                [sys.executable, "app.py", "0.2", how],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=2 * PATIENCE_S,
+                check=False,
+            )
+            self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+            self.assertEqual(log.read_text().count("selected no function"), 1, log.read_text())
+
     def test_functions_of_the_script_itself(self) -> None:
         source = """# -*- coding: latin-1 -*-
 import functools, inspect

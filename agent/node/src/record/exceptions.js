@@ -8,15 +8,15 @@ const CHAIN_MAX = 16;
 /** Superclasses to check. */
 const CLASSES_MAX = 16;
 const BEHIND = ['cause', 'parent', 'original', 'originalError', 'driverError', 'nativeError', 'reason'];
-/** Codes of SQLite, MySQL, Oracle, SQL Server. */
-const DRIVER_CODE = /^(?:SQLITE_|ERR_SQLITE_|ER_|ORA-\d|NJS-\d|DPI-\d|EREQUEST$|EPARAM$|ELOGIN$)/;
+/** Codes of SQLite, MySQL, Oracle, SQL Server, DuckDB. */
+const DRIVER_CODE = /^(?:SQLITE_|ERR_SQLITE_|ER_|ORA-\d|NJS-\d|DPI-\d|DUCKDB_|EREQUEST$|EPARAM$|ELOGIN$)/;
 const CODE = /^[\w-]{1,64}$/;
 /** Classes of drivers, and of wrappers that quote the statement, its values or the search terms. */
 const DATABASE_CLASS = new RegExp(
   `^(?:${[
     'PrismaClient\\w*Error|Sequelize\\w+|Drizzle(?:Query)?Error|TypeORMError|DriverException|DBError|KnexTimeoutError',
     'MSSQLError|LibsqlError|SqliteError|PostgresError|SqlError|MongoError|MongooseError|BSONError',
-    'RedisError|ReplyError|ErrorReply',
+    'RedisError|ReplyError|ErrorReply|DatabaseError|DriverError|ClickHouseError|NeonDbError|DuckDbError',
     'Neo4jError|CouchbaseError|ElasticsearchClientError|OpenSearchClientError|ArangoError',
   ].join('|')})$`,
 );
@@ -131,7 +131,7 @@ function looksLikeDatabase(error) {
   const isText = (/** @type {string} */ key) => typeof own(error, key) === 'string';
   return (
     seen.has(error) ||
-    Number.isInteger(own(error, 'errorNum')) ||
+    ['errorNum', 'sqlcode', 'gdscode'].some((key) => Number.isInteger(own(error, key))) ||
     ['sqlMessage', 'sqlState', 'sqlstate', 'sql'].some(isText) ||
     (isText('query') && (own(error, 'parameters') !== undefined || own(error, 'params') !== undefined)) ||
     (typeof code === 'string' && (DRIVER_CODE.test(code) || (code.length === 5 && isText('severity')))) ||

@@ -193,7 +193,7 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Failure {
 
 /// Adds a hint when neither the file nor an argument names the series.
 pub fn nameless(failure: Failure, reason: &str) -> Failure {
-    match reason.contains("no name for the series") {
+    match reason.contains("no column names the series") {
         true => failure.hint("give --name, or --wide where columns of numbers are series"),
         false => failure,
     }

@@ -15,6 +15,7 @@ import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.annotation.Bean;
 import org.springframework.http.HttpStatus;
+import org.springframework.http.MediaType;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PathVariable;
 import org.springframework.web.bind.annotation.ResponseStatus;
@@ -23,8 +24,13 @@ import org.springframework.web.context.request.async.DeferredResult;
 import org.springframework.web.context.request.async.WebAsyncTask;
 import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
 
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+
 import shop.LaterJakarta;
 
+import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
@@ -119,6 +125,16 @@ public class AsyncShop {
         @GetMapping("/future/{id}")
         public CompletableFuture<String> future(@PathVariable("id") String id) {
             return CompletableFuture.supplyAsync(() -> find(id));
+        }
+
+        @GetMapping("/mono/{id}")
+        public Mono<String> mono(@PathVariable("id") String id) {
+            return Mono.fromCallable(() -> find(id)).subscribeOn(Schedulers.boundedElastic());
+        }
+
+        @GetMapping(path = "/flux/{id}", produces = MediaType.TEXT_EVENT_STREAM_VALUE)
+        public Flux<String> flux(@PathVariable("id") String id) {
+            return Flux.just("first", id).delayElements(Duration.ofMillis(LATER_MS));
         }
 
         @GetMapping("/task/{id}")

@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.jar.Attributes;
 import java.util.jar.JarOutputStream;
 import java.util.jar.Manifest;
+import java.util.stream.Collectors;
 
 import javax.tools.ToolProvider;
 
@@ -294,6 +295,30 @@ class SwitchIT {
             String log = program.errors();
             assertTrue(log.contains("include: the pattern app.Nowhere.* fits no method"), log);
             assertTrue(log.matches("(?s).*pattern \\* fits everything: [0-9]+ methods.*"), log);
+        }
+    }
+
+    /** What is to record something and does not; an exclusion may have nothing to do. */
+    @Test
+    void patternsOfAProgramThatIsOverSoonerAreNamedAtItsEnd() throws Exception {
+        try (WireServer server = new WireServer()) {
+            Program program =
+                    program(server, 17, "later")
+                            .with("TACHO_INCLUDE", "app.Nowhere.*,*,app.Steady$Late")
+                            .with("TACHO_EXCLUDE", "app.Neither")
+                            .start();
+            program.awaitOutput("ready", WAIT_S);
+            program.say("go on");
+            program.say("end");
+            program.finish();
+            assertEquals(
+                    List.of("include: the pattern app.Nowhere.* fits no method"),
+                    program.errors()
+                            .lines()
+                            .filter(line -> line.contains(" fits "))
+                            .map(line -> line.replaceAll(".*(include: .* method).*", "$1"))
+                            .collect(Collectors.toList()),
+                    program::describe);
         }
     }
 

@@ -11,6 +11,7 @@ import io.tachograph.core.cost.TraceKeeper;
 import io.tachograph.core.instrument.Instrumenter;
 import io.tachograph.core.instrument.Moves;
 import io.tachograph.core.instrument.Probe;
+import io.tachograph.core.instrument.Switchboard;
 import io.tachograph.core.instrument.Unwatched;
 import io.tachograph.core.log.AgentLog;
 import io.tachograph.core.sample.AgentReport;
@@ -53,7 +54,8 @@ public final class Agent {
         instrumenter.install(probes);
         report(sender, buffers, settings, labels, moves, instrumenter.unwatched(), log);
         sender.start();
-        instrumenter.switchboard(sender.probes()).start();
+        Switchboard switchboard = instrumenter.switchboard(sender.probes());
+        switchboard.start();
         Declarations.tell(instrumentation);
         if (settings.flag(Setting.SAMPLERS)) {
             new SamplerThread(sender, labels, settings.number(Setting.SAMPLE_INTERVAL), log)
@@ -61,8 +63,17 @@ public final class Agent {
         }
         long flushNanos = settings.number(Setting.FLUSH_MAX);
         Runtime.getRuntime()
-                .addShutdownHook(new Thread(() -> sender.flush(flushNanos), "tachograph-flush"));
+                .addShutdownHook(
+                        new Thread(() -> end(switchboard, sender, flushNanos), "tachograph-flush"));
         log.detail("started: " + Identity.pairs(labels));
+    }
+
+    private static void end(Switchboard switchboard, Sender sender, long flushNanos) {
+        try {
+            switchboard.end();
+        } finally {
+            sender.flush(flushNanos);
+        }
     }
 
     /** Registers the sender's own samples: counts of calls without records, and the overhead. */

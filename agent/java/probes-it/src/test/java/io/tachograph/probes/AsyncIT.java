@@ -2,6 +2,8 @@ package io.tachograph.probes;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.tachograph.testing.Call;
@@ -11,10 +13,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
+import shop.JdkServerShop;
 import shop.JettysShop;
 import shop.UndertowShop;
 import shop.later.AsyncShop;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -69,6 +73,9 @@ class AsyncIT {
         cases.add(bad("/deferred/late", "GET /deferred/{id}", 503, null));
         cases.add(good("/future/7", "GET /future/{id}", 200, true));
         cases.add(bad("/future/bad", "GET /future/{id}", 500, "no stock"));
+        cases.add(good("/mono/7", "GET /mono/{id}", 200, true));
+        cases.add(bad("/mono/bad", "GET /mono/{id}", 500, "no stock"));
+        cases.add(good("/flux/7", "GET /flux/{id}", 200, true));
         cases.add(good("/task/7", "GET /task/{id}", 200, true));
         cases.add(good("/stream/7", "GET /stream/{id}", 200, true));
         cases.add(good("/rest/goods/7/price", "GET /rest/goods/{id}/price", 200, false));
@@ -135,6 +142,83 @@ class AsyncIT {
                     each.check(shop);
                 }
             }
+        }
+    }
+
+    /** The JDK's own server, whose routes are its contexts. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void theServerOfTheJdkKnowsIt(int jdk) throws Exception {
+        List<Case> cases = new ArrayList<>();
+        cases.add(good("/", "GET /", 200, false));
+        cases.add(good("/nowhere/at/all", "GET (not found)", 404, false));
+        cases.add(good("/ads", "GET /ads", 200, false));
+        cases.add(good("/ads/name7", "GET /ads/*", 200, false));
+        cases.add(good("/ads/name8?what=later", "GET /ads/*", 201, true));
+        cases.add(good("/ads/name9?what=stream", "GET /ads/*", 200, true));
+        cases.add(good("/ads/name10?what=empty", "GET /ads/*", 204, true));
+        cases.add(bad("/ads/name11?what=bad", "GET /ads/*", 503, null));
+        try (Watched shop = new Watched(jdk, JdkServerShop.class)) {
+            assertEquals(
+                    cases.stream().map(each -> each.path + " " + each.status).toList(),
+                    ask(shop, cases));
+            assertThrows(IOException.class, () -> shop.get("/ads/name12?what=throws"));
+            assertThrows(IOException.class, () -> shop.get("/ads/name13?what=close"));
+            assertThrows(IOException.class, () -> shop.get("/ads/name14?what=close-later"));
+            for (Case each : cases) {
+                each.check(shop);
+            }
+            Call thrown = shop.root(call -> "/ads/name12".equals(call.attributes.get("http.path")));
+            assertTrue(thrown.failed, thrown::shape);
+            assertNull(thrown.attributes.get("http.status"), "nothing was answered");
+            assertEquals(
+                    "java.lang.IllegalStateException: no stock",
+                    thrown.attributes.get("exception"));
+            for (String path : List.of("/ads/name13", "/ads/name14")) {
+                Call closed = shop.root(call -> path.equals(call.attributes.get("http.path")));
+                assertEquals("GET /ads/*", closed.operation);
+                assertNull(closed.attributes.get("http.status"));
+            }
+            // What the handler does, and what it hands on, is below the request.
+            Call told =
+                    shop.root(call -> "/ads/name8".equals(call.attributes.get("http.path")));
+            Call answering =
+                    shop.root(
+                            call ->
+                                    call.operation.contains(".answer(")
+                                            && call.traceId.equals(told.traceId));
+            assertEquals(told.children.get(0).children.get(0).span, answering.parent);
+            assertEquals(
+                    "GET /ads(shop.JdkServerShop$Passing.doFilter(HttpExchange, Filter$Chain)"
+                            + "(shop.JdkServerShop.ads(HttpExchange)"
+                            + "(shop.JdkServerShop.send(HttpExchange, int))))",
+                    shop.root("GET /ads").shape());
+            assertEquals(
+                    cases.size(),
+                    shop.roots().stream()
+                            .filter(root -> root.attributes.containsKey("http.status"))
+                            .count(),
+                    () -> shop.shapes().toString());
+        }
+    }
+
+    /** A request is below the call that its header names. */
+    @ParameterizedTest
+    @MethodSource("jdks")
+    void theServerOfTheJdkKnowsWhoCalls(int jdk) throws Exception {
+        String trace = "0af7651916cd43dd8448eb211c80319c";
+        String caller = "b7ad6b7169203331";
+        try (Watched shop = new Watched(jdk, JdkServerShop.class)) {
+            shop.get(
+                    "/ads",
+                    "traceparent",
+                    "00-" + trace + "-" + caller + "-01",
+                    "X-Request-Id",
+                    "r-7");
+            Call root = shop.root("GET /ads");
+            assertEquals(trace, root.traceId);
+            assertEquals(caller, root.parent);
+            assertEquals("r-7", root.attributes.get("request.id"));
         }
     }
 

@@ -5,6 +5,7 @@ import io.tachograph.probes.context.ExecutorProbe;
 import io.tachograph.probes.context.ForkJoinProbe;
 import io.tachograph.probes.context.ThreadProbe;
 import io.tachograph.probes.http.HttpClientProbe;
+import io.tachograph.probes.http.JdkServerProbe;
 import io.tachograph.probes.http.JerseyProbe;
 import io.tachograph.probes.http.JettyProbe;
 import io.tachograph.probes.http.ServletProbe;
@@ -22,6 +23,7 @@ public final class Probes {
         return List.of(
                 new JettyProbe(),
                 new ServletProbe(),
+                new JdkServerProbe(),
                 new SpringProbe(),
                 new JerseyProbe(),
                 new HttpClientProbe(),

@@ -43,7 +43,7 @@ public final class Switchboard implements Runnable {
     private long appliedAt;
     private int looks = AGAIN_NANOS.length;
     private final long checkAt;
-    private boolean checked;
+    private volatile boolean checked;
 
     /** There are moves that are not applied to the byte code yet. */
     private volatile boolean moved;
@@ -143,9 +143,8 @@ public final class Switchboard implements Runnable {
             news = true;
             applyMoves();
         }
-        if (!checked && System.nanoTime() - checkAt >= 0) {
-            checked = true;
-            checkOwnPatterns();
+        if (System.nanoTime() - checkAt >= 0) {
+            checkOwnPatterns(false);
         }
         if (heard && pause.left(news, System.nanoTime()) <= 0) {
             news = false;
@@ -267,11 +266,24 @@ public final class Switchboard implements Runnable {
 
     // ---- patterns without matches or with too many ----
 
-    private void checkOwnPatterns() {
+    /** The program ends, maybe before its patterns were checked. On any thread. */
+    public void end() {
+        checkOwnPatterns(true);
+    }
+
+    /** Once. @param isEnd only those are named that were to record something and did not */
+    private synchronized void checkOwnPatterns(boolean isEnd) {
+        if (checked) {
+            return;
+        }
+        checked = true;
         RuleList list = selection.list();
         WatchedClasses.Totals totals = watched.totals(list);
         for (int at = 0; at < selection.ownCount(); at++) {
             Rule rule = list.rule(at);
+            if (isEnd && (rule.state == State.OFF || totals.fits[at] > 0)) {
+                continue;
+            }
             warn(rule.setting().key() + ": the pattern " + rule.text, rule, totals, at);
         }
     }

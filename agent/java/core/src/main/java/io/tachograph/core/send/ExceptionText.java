@@ -2,6 +2,7 @@ package io.tachograph.core.send;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.Set;
 
 /**
  * {@code class: message} of an exception, without running code of the program: {@code getMessage}
@@ -11,13 +12,38 @@ import java.lang.invoke.VarHandle;
  *
  * <p>Messages of databases contain values and statements, and so do those of exceptions that wrap
  * them: if a {@code java.sql.SQLException} is the exception or one of its causes, only class and
- * code are recorded.
+ * code are recorded; if it is an exception of a driver without {@code java.sql}, only the class.
  */
 final class ExceptionText {
     /** Causes to follow; of a longer or cyclic chain only the class is recorded. */
     private static final int CAUSES_MAX = 16;
 
     private static final String DATABASE = "java.sql.SQLException";
+
+    /** Exceptions of drivers without {@code java.sql}, and of libraries that wrap drivers. */
+    private static final Set<String> OTHER_DATABASES =
+            Set.of(
+                    "io.r2dbc.spi.R2dbcException",
+                    "com.mongodb.MongoException",
+                    "com.datastax.oss.driver.api.core.DriverException",
+                    "com.datastax.driver.core.exceptions.DriverException",
+                    "redis.clients.jedis.exceptions.JedisException",
+                    "io.lettuce.core.RedisException",
+                    "org.redisson.client.RedisException",
+                    "org.neo4j.driver.exceptions.Neo4jException",
+                    "com.couchbase.client.core.error.CouchbaseException",
+                    "com.arangodb.ArangoDBException",
+                    "com.influxdb.exceptions.InfluxException",
+                    "com.clickhouse.client.api.ClickHouseException",
+                    "co.elastic.clients.elasticsearch._types.ElasticsearchException",
+                    "org.opensearch.client.opensearch._types.OpenSearchException",
+                    "org.springframework.dao.DataAccessException",
+                    "jakarta.persistence.PersistenceException",
+                    "javax.persistence.PersistenceException",
+                    "org.hibernate.HibernateException",
+                    "org.jooq.exception.DataAccessException",
+                    "org.apache.ibatis.exceptions.PersistenceException");
+
     private static final VarHandle MESSAGE =
             field(Throwable.class, "detailMessage", String.class);
     private static final VarHandle CAUSE = field(Throwable.class, "cause", Throwable.class);
@@ -29,7 +55,9 @@ final class ExceptionText {
                 @Override
                 protected Boolean computeValue(Class<?> type) {
                     Class<?> at = type;
-                    while (at != null && !at.getName().equals(DATABASE)) {
+                    while (at != null
+                            && !at.getName().equals(DATABASE)
+                            && !OTHER_DATABASES.contains(at.getName())) {
                         at = at.getSuperclass();
                     }
                     return at != null;

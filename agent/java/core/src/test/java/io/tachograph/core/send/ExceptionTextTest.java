@@ -4,9 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import net.bytebuddy.ByteBuddy;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.xml.sax.SAXException;
 
 import java.io.WriteAbortedException;
@@ -29,6 +32,34 @@ class ExceptionTextTest {
             assertTrue(text.startsWith(wrapped.getClass().getName()), text);
             wrapped = new IllegalStateException(wrapped);
         }
+    }
+
+    /** A driver without {@code java.sql}, and what wraps drivers, are known by the class alone. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "io.r2dbc.spi.R2dbcException",
+                "com.mongodb.MongoException",
+                "redis.clients.jedis.exceptions.JedisException",
+                "jakarta.persistence.PersistenceException"
+            })
+    void messagesOfDriversWithoutTheApiOfTheJdkAreNotTold(String name) throws Exception {
+        Class<?> database = made(RuntimeException.class, name, getClass().getClassLoader());
+        Class<?> below = made(database, name + "$Below", database.getClassLoader());
+        for (Class<?> type : List.of(database, below)) {
+            Throwable failed =
+                    (Throwable) type.getConstructor(String.class).newInstance("key 's3cret'");
+            assertEquals(type.getName(), ExceptionText.of(failed));
+            Throwable wrapped = new IllegalStateException("given up: s3cret", failed);
+            assertEquals("java.lang.IllegalStateException", ExceptionText.of(wrapped));
+        }
+        Class<?> other = made(RuntimeException.class, "own." + name, getClass().getClassLoader());
+        Throwable failed = (Throwable) other.getConstructor(String.class).newInstance("why");
+        assertEquals("own." + name + ": why", ExceptionText.of(failed));
+    }
+
+    private static Class<?> made(Class<?> above, String name, ClassLoader loader) {
+        return new ByteBuddy().subclass(above).name(name).make().load(loader).getLoaded();
     }
 
     /** Overrides methods, which fail if any other code calls them. */

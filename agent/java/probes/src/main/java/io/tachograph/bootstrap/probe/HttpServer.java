@@ -102,6 +102,51 @@ public final class HttpServer {
     }
 
     /**
+     * The status of an answer is sent, maybe by another thread than the one that got the request.
+     *
+     * @param by as in {@link LaterAnswer#comesBackAs}
+     * @param isWhole whether no body follows
+     */
+    public static void answers(Object by, int status, boolean isWhole) {
+        LaterAnswer answer = LaterAnswer.of(by);
+        if (answer != null) {
+            answer.answers(status);
+            if (isWhole) {
+                answer.end();
+            }
+        }
+    }
+
+    /**
+     * Nothing more is sent as an answer.
+     *
+     * @param by as in {@link LaterAnswer#comesBackAs}
+     */
+    public static void closed(Object by) {
+        Outermost here = Outermost.here();
+        if (here.isOpen(Outermost.HTTP_SERVER)) {
+            here.request.closed(by);
+        }
+        LaterAnswer answer = LaterAnswer.of(by);
+        if (answer != null) {
+            answer.end();
+        }
+    }
+
+    /** The stream of an answer's body is closed, or was closed before its time. */
+    public static void written(Object body) {
+        LaterAnswer answer = LaterAnswer.of(body);
+        if (answer != null && answer.isGiven()) {
+            answer.end();
+        }
+    }
+
+    /** Whether the request that this thread is in has closed {@code by}, as its last one. */
+    public static boolean isClosed(Object by) {
+        return Outermost.here().request.hasClosed(by);
+    }
+
+    /**
      * A framework has matched the route of this thread's request.
      *
      * @param prefix precedes the route, for example a context path; null for none
@@ -123,6 +168,15 @@ public final class HttpServer {
      * @param status 0 if not known yet
      */
     public static void exit(int call, int status, Throwable thrown) {
+        exit(call, status, thrown, true);
+    }
+
+    /** As {@link #exit}, of a server that answers nothing to an exception that reaches it. */
+    public static void exitAsSent(int call, int status, Throwable thrown) {
+        exit(call, status, thrown, false);
+    }
+
+    private static void exit(int call, int status, Throwable thrown, boolean answersThrown) {
         if (call == Outermost.INSIDE) {
             return;
         }
@@ -137,19 +191,21 @@ public final class HttpServer {
             return;
         }
         if (!request.isLater() || !request.leave(thrown)) {
-            end(request, call, request.statusOr(status), thrown);
+            int told = request.statusOr(status);
+            if (thrown != null && told < FAILED_FROM && answersThrown) {
+                told = FAILED_FROM;
+            }
+            end(request, call, told, thrown);
         }
         request.forget();
     }
 
-    private static void end(ServerRequest request, int call, int status, Throwable thrown) {
-        // The server answers an exception with status 500.
-        int told = thrown != null && status < FAILED_FROM ? FAILED_FROM : status;
+    private static void end(ServerRequest request, int call, int told, Throwable thrown) {
         request.name(told);
         if (told > 0) {
             Recorder.attribute(call, "http.status", told);
         }
-        if (told >= FAILED_FROM) {
+        if (told >= FAILED_FROM || thrown != null) {
             Recorder.exitFailed(call, thrown);
         } else {
             Recorder.exit(call);

@@ -68,6 +68,10 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private WeakReference<Object> response;
     private final List<WeakReference<Object>> requests = new ArrayList<>(2);
     private int status;
+
+    /** The status that the server was given, where it is known without asking. */
+    private volatile int given;
+
     private volatile int state;
 
     LaterAnswer(String method, String path) {
@@ -86,6 +90,15 @@ public final class LaterAnswer implements Consumer<Throwable> {
     public synchronized void answeredBy(Class<?> api, Object response) {
         this.api = api;
         this.response = new WeakReference<>(response);
+    }
+
+    /** Where nothing can be asked: the status that is sent. */
+    public void answers(int status) {
+        given = status;
+    }
+
+    boolean isGiven() {
+        return given != 0;
     }
 
     /**
@@ -157,7 +170,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
             asked = response == null ? null : response.get();
         }
         try {
-            return asked == null ? 0 : (int) STATUS.get(api).invokeExact(asked);
+            return asked == null ? given : (int) STATUS.get(api).invokeExact(asked);
         } catch (Throwable e) {
             return 0; // a wrapper that throws: no status
         }

@@ -30,6 +30,9 @@ final class ServerRequest {
     /** The work is an error page, whose route is not that of the request. */
     private boolean isErrorPage;
 
+    /** The last object of the server that this thread has closed. */
+    private Object closed;
+
     /** The thread's context before it worked for a request of another thread. */
     private Context before;
 
@@ -42,6 +45,7 @@ final class ServerRequest {
         this.known = route == null ? UNKNOWN : MAPPED;
         this.call = 0;
         this.later = null;
+        this.closed = null;
         return route == null
                 ? ServerNames.early(method, path)
                 : ServerNames.routed(method, prefix, route);
@@ -49,6 +53,14 @@ final class ServerRequest {
 
     void began(int call) {
         this.call = call;
+    }
+
+    void closed(Object by) {
+        closed = by;
+    }
+
+    boolean hasClosed(Object by) {
+        return closed == by;
     }
 
     void resume(LaterAnswer answer, boolean isError) {
@@ -135,6 +147,7 @@ final class ServerRequest {
         method = null;
         path = null;
         later = null;
+        closed = null;
         before = null;
         call = 0;
     }
