@@ -226,7 +226,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
     write(&server, 1, &first);
     write(&server, 2, &later);
     assert_eq!(listed(&server).len(), 2);
-    let told = "cannot keep record types";
+    let told = "cannot store record types";
     let log = wait_for("the warning", || Some(server.log()).filter(|log| log.contains(told)));
     assert_eq!(log.matches(told).count(), 1, "{log}");
     std::fs::remove_dir(&aside).unwrap();
