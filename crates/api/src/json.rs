@@ -19,6 +19,16 @@ pub fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// Bytes of a text in JSON, without its quotes, with the escapes that `serde_json` writes.
+pub fn json_text_bytes(text: &str) -> usize {
+    let escape = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() + text.bytes().map(escape).sum::<usize>()
+}
+
 /// A member that is a float: a number, or one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote all three
 /// as `null`, which is read as an infinity: the value of an unknown bound.
 pub mod float {
@@ -63,6 +73,13 @@ pub mod float {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_count_as_they_are_written() {
+        let text: String = (0..=0x7fu8).map(char::from).chain("ä漢🚀".chars()).collect();
+        let written = serde_json::to_string(&text).unwrap();
+        assert_eq!(json_text_bytes(&text), written.len() - 2);
+    }
 
     #[test]
     fn all_floats_round_trip() {

@@ -69,7 +69,7 @@ impl Client {
     async fn send(&self, method: Method, path: &str) -> Result<String, Failure> {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path)).await {
             Ok(Ok((status, text))) if status.is_success() => Ok(text),
-            Ok(Ok((status, text))) => Err(with_usage_code(status, refused(status, &text))),
+            Ok(Ok((status, text))) => Err(asked_wrongly(status, &text)),
             Ok(Err(failure)) => Err(failure),
             Err(_) => {
                 Err(Failure::new(format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.authority)))
@@ -111,7 +111,7 @@ impl Client {
         let response = connection.request(Method::GET, path, Bytes::new()).await?;
         let status = response.status();
         if !status.is_success() {
-            return Err(with_usage_code(status, refused(status, &connection.text(response).await?)));
+            return Err(asked_wrongly(status, &connection.text(response).await?));
         }
         Ok(Stream { authority: self.authority.clone(), body: response.into_body(), _connection: connection })
     }
@@ -196,9 +196,12 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// 400 means that an argument of the command is wrong, such as a selector that cannot be parsed.
-fn with_usage_code(status: StatusCode, failure: Failure) -> Failure {
-    if status == StatusCode::BAD_REQUEST { failure.into_usage() } else { failure }
+/// 400 with the server's `bad_data` means that an argument of the command is wrong, such as a selector that cannot be parsed. Any other
+/// 400 is that of a proxy or of another program.
+fn asked_wrongly(status: StatusCode, body: &str) -> Failure {
+    let failure = refused(status, body);
+    let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");
+    if status == StatusCode::BAD_REQUEST && is_judged { failure.into_usage() } else { failure }
 }
 
 /// The server's error message, if there is one.
@@ -244,5 +247,17 @@ mod tests {
         }
         let params = [("a", Some("x y{ö}")), ("b", None), ("c", Some("1"))];
         assert_eq!(path("/p", params), "/p?a=x%20y%7B%C3%B6%7D&c=1");
+    }
+
+    #[test]
+    fn only_the_server_itself_judges_an_argument_as_wrong() {
+        let code = |status: StatusCode, body: &str| asked_wrongly(status, body).exit_code();
+        let failed = Failure::new("").exit_code();
+        let said = |kind: &str| format!(r#"{{"status":"error","errorType":"{kind}","error":"no"}}"#);
+        assert_eq!(code(StatusCode::BAD_REQUEST, &said("bad_data")), Failure::usage("").exit_code());
+        assert_eq!(code(StatusCode::BAD_REQUEST, "<html>Bad Request</html>"), failed);
+        assert_eq!(code(StatusCode::BAD_REQUEST, r#"{"error":"no"}"#), failed);
+        assert_eq!(code(StatusCode::PAYLOAD_TOO_LARGE, &said("bad_data")), failed);
+        assert_eq!(code(StatusCode::UNPROCESSABLE_ENTITY, &said("execution")), failed);
     }
 }

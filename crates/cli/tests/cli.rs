@@ -70,6 +70,18 @@ fn errors_are_one_line_and_a_hint() {
         fails(&args, 1, "error: cannot reach a server at 127.0.0.1:1", "hint: is it running?");
     }
     fails(&["inspect", "/nowhere"], 2, "error: /nowhere is not a data directory", "");
+    // A path that the file system does not resolve, for the user root, too.
+    let place = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("chunks", place.path().join("chunks")).unwrap();
+    let shut = place.path().to_str().unwrap();
+    for command in [&["inspect", shut][..], &["cardinality", "--data", shut]] {
+        fails(
+            command,
+            1,
+            &format!("error: cannot read {shut}: Too many levels"),
+            "hint: only the user that runs",
+        );
+    }
     fails(&["query", "up", "--step", "x"], 2, "error: invalid value 'x' for '--step <DURATION>'", "");
     fails(&["query", "up", "--lats", "1h"], 2, "error: unexpected argument '--lats' found", "hint: ");
     fails(

@@ -174,12 +174,6 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         })
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    let is_waiting = |stream: &TcpStream| {
-        stream.set_nonblocking(true).unwrap();
-        let waits = stream.peek(&mut [0; 1]).is_err();
-        stream.set_nonblocking(false).unwrap();
-        waits
-    };
     assert!(asking.iter().any(is_waiting), "it was answered before the last of the other requests");
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
@@ -201,6 +195,66 @@ fn a_query_is_cancelled_when_its_client_disconnects() {
     assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0);
     assert_eq!(server.get("/api/v1/query?query=1").status, 200);
     assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0, "an answered one is none");
+}
+
+/// Whether no response has come.
+fn is_waiting(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let waits = stream.peek(&mut [0; 1]).is_err();
+    stream.set_nonblocking(false).unwrap();
+    waits
+}
+
+/// Few values that are read again and again: each of these takes minutes, and all threads of the runtime if one is enough.
+#[test]
+fn queries_of_few_values_that_compute_long_block_nobody_and_end_with_their_clients() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let lines: String = (1..=10_000).map(|n| format!("m value={} {n}\n", n * 7919 % 1000)).collect();
+    assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
+    // Fifty million pairs of values at each of 500 steps, of 7,500 values.
+    for values in ["vector(2)[7000s:1s]", "m[7000s]"] {
+        let query = format!("dtw_over_time({values},vector(1)[7000s:1s],7000)");
+        let path = format!("/api/v1/query_range?query={query}&start=9000&end=9500&step=1");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http);
+        let before = metric(&server, "tacho_queries_cancelled_total");
+        let asking: Vec<TcpStream> = (0..4).map(|_| sent(server.http, &request)).collect();
+        wait_for(&query, || (metric(&server, "tacho_queries_running") == 4.0).then_some(()));
+        assert_eq!(server.get("/healthz").status, 200);
+        assert!(asking.iter().all(is_waiting), "{query}: it is too short for this test");
+        drop(asking);
+        wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
+        assert_eq!(metric(&server, "tacho_queries_cancelled_total"), before + 4.0, "{query}");
+    }
+}
+
+/// A pattern with hundreds of states and texts of a mebibyte: a minute for each of them.
+#[test]
+fn patterns_that_need_too_long_for_an_entry_are_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let letter = |n: u64| if tacho_model::mix64(n).is_multiple_of(2) { 'a' } else { 'b' };
+    let text: String = (0..(1 << 20) - 10).map(letter).collect();
+    let lines =
+        format!("log value=\"{text}\" 1000000000\nlog value=\"an {} b\" 2000000000\n", &text[..2_000]);
+    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    let ask = |pattern: &str, from: u32| {
+        server.get(&format!("/api/v1/entries?match[]=log&start={from}&end=3&pattern={pattern}"))
+    };
+    let costly = "a[ab]{800}[^ab]";
+    let refused = ask(costly, 1);
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(
+        refused.text().contains("the pattern needs too long for an entry of 1048566 bytes"),
+        "{}",
+        refused.text()
+    );
+    // 800 letters before the end of the short one.
+    let expect = usize::from(text.as_bytes()[2_000 - 801] == b'a');
+    assert_eq!(ask(costly, 2).json()["data"]["matched"], expect);
+    for (pattern, expect) in [("abba", 2), ("[ab]{40}[^ab]", 1), ("%5Cw%2B%20b$", 1)] {
+        assert_eq!(ask(pattern, 1).json()["data"]["matched"], expect, "{pattern}");
+    }
 }
 
 /// Patterns are matched with 20,000 values: seconds. If they finish before the client can disconnect, the test retries.

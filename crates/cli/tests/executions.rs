@@ -283,6 +283,38 @@ shop     database         1       0  2.00 ms  2.00 ms  2.00 ms  2.00 ms  2.00 ms
     assert_eq!(body["traces"][0]["trace_id"], SECOND.to_string());
 }
 
+#[test]
+fn a_service_that_is_unknown_is_an_error_in_every_format() {
+    let (_data, server) = server();
+    let url = server.url();
+    let run = |command: &[&str], service: &str| {
+        support::run(&[command, &["--service", service, "--server", &url], &TIMES[..4]].concat())
+    };
+    for command in [
+        &["traces"][..],
+        &["traces", "--json"],
+        &["operations"],
+        &["operations", "--json"],
+        &["graph"],
+        &["graph", "--json"],
+        &["graph", "--dot"],
+    ] {
+        let (code, stdout, stderr) = run(command, "shopp");
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{command:?}: {stderr}");
+        assert!(
+            stderr.starts_with("error: there is no service \"shopp\" from 2023-"),
+            "{command:?}: {stderr}"
+        );
+        assert!(stderr.contains("\nhint: there are shop\n"), "{command:?}: {stderr}");
+        assert_eq!(run(command, "shop").0, Some(0), "{command:?}");
+    }
+    for command in [&["agents"][..], &["agents", "--json"]] {
+        let args = [command, &["--service", "shopp", "--server", &url]].concat();
+        let (code, stdout, stderr) = support::run(&args);
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{command:?}: {stderr}");
+    }
+}
+
 /// Every file and directory below a directory: content and modification time.
 fn everything(directory: &Path, found: &mut BTreeMap<PathBuf, (SystemTime, Vec<u8>)>) {
     for entry in std::fs::read_dir(directory).unwrap() {

@@ -1,10 +1,11 @@
-//! Bodies of a few kilobytes that expand to gigabytes, sent to a server limited to 4 GB: it stays up, names the refused
-//! records, keeps the good ones, and its memory stays small, also after a restart.
+//! Bodies of a few kilobytes that expand to gigabytes, and queries and answers that need as much, sent to a server limited to
+//! 4 GB: it stays up, names what it refuses, keeps the good records, and its memory stays small, also after a restart.
 
 mod support;
 
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
@@ -29,9 +30,14 @@ fn start(data: &Path, flags: &[&str]) -> Server {
 }
 
 fn resident_bytes(server: &Server) -> u64 {
+    memory(server, "VmRSS:")
+}
+
+/// A figure of the kernel about the server's memory, bytes.
+fn memory(server: &Server, name: &str) -> u64 {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server still runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
@@ -173,5 +179,127 @@ fn several_such_bodies_at_once_are_decoded_one_after_the_other() {
         assert!(answer.status == 400 || told, "{}: {}", answer.status, answer.text());
     }
     assert_eq!(server.post("/write", &[], b"good value=1\n").status, 204);
+    assert!(server.stop().success());
+}
+
+/// Most connections that a server takes requests from at once, but for a few.
+const AT_ONCE: usize = 60;
+
+/// The statuses of many requests at once, whose answers nobody reads; all of them are open when this returns.
+fn unread(server: &Server, path: &str, count: usize) -> Vec<(u16, TcpStream)> {
+    let ask = |_| {
+        let mut stream = TcpStream::connect(server.http).expect("server accepts");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http).unwrap();
+        stream
+    };
+    let asking: Vec<TcpStream> = (0..count).map(ask).collect();
+    let status = |mut stream: TcpStream| {
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap_or_else(|error| panic!("{path}: {error}: {}", server.log()));
+        (String::from_utf8_lossy(&head[9..]).parse().expect("a status line"), stream)
+    };
+    asking.into_iter().map(status).collect()
+}
+
+#[test]
+fn answers_that_are_not_read_share_a_memory_budget() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    // Five million points, the most that is given: 80 MB each.
+    let lines: String = (0..454).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
+    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    let path = "/api/v1/query_range?query=x&start=1&end=11000&step=1&lookback_delta=11001";
+    let answers = unread(&server, path, AT_ONCE);
+    let count = |wanted: u16| answers.iter().filter(|(status, _)| *status == wanted).count();
+    assert!(
+        count(200) > 0 && count(200) + count(503) == AT_ONCE,
+        "{} of 200, {} of 503",
+        count(200),
+        count(503)
+    );
+    let refused = server.get(path);
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
+    assert!(
+        refused.text().contains("answers of 536870912 bytes are being sent already"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small one");
+    drop(answers);
+    support::wait_for("room", || (server.get(&path.replace("11000&", "6000&")).status == 200).then_some(()));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn long_entries_that_are_not_read_do_not_fill_the_memory() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    // JSON needs six bytes for each of these.
+    let text = "\u{1}".repeat((1 << 20) - 10);
+    for part in 0..8 {
+        let line =
+            |n: u64| format!("log,n={} value=\"{text}\" {}\n", n % 4, (part * 12 + n + 1) * 1_000_000_000);
+        let body: String = (0..12).map(line).collect();
+        assert_eq!(post_gzip(&server, &body).status, 204);
+    }
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    for (path, expect, at_once) in [
+        ("/api/v1/export?match[]=log", 200, AT_ONCE),
+        ("/api/v1/entries?match[]=log&start=0&end=100&limit=60", 422, 16),
+        ("/api/v1/entries?match[]=log&start=0&end=100&limit=8", 200, 16),
+    ] {
+        let answers = unread(&server, path, at_once);
+        let count = |wanted: u16| answers.iter().filter(|(status, _)| *status == wanted).count();
+        assert!(count(expect) > 0 && count(expect) + count(503) == at_once, "{path}: {}", count(expect));
+        drop(answers);
+        support::wait_for("its end", || (count_open(&server) <= 2).then_some(()));
+    }
+    assert!(server.stop().success());
+}
+
+fn count_open(server: &Server) -> u64 {
+    let metrics = server.get("/metrics").text();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("tacho_connections{listener=\"http\"} "));
+    line.expect("it is counted").parse().unwrap()
+}
+
+#[test]
+fn the_values_of_a_label_are_limited_in_one_answer() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    // 34 MB in all.
+    let value = |n: usize| format!("{}{n:06}", "v".repeat(3_990));
+    for part in 0..9 {
+        let line = |n| format!("m,l={} value=1 1\n", value(part * 1_000 + n));
+        assert_eq!(post_gzip(&server, &(0..1_000).map(line).collect::<String>()).status, 204);
+    }
+    let answer = server.get("/api/v1/label/l/values");
+    assert_eq!(answer.status, 422, "{}", answer.text());
+    assert!(answer.text().contains("have more than 33554432 bytes"), "{}", answer.text());
+    let some = server.get("/api/v1/label/l/values?limit=3").json();
+    assert_eq!((&some["data"][2], some["warnings"][0].is_string()), (&value(2).into(), true));
+    assert_eq!(server.get("/api/v1/series?match[]=m&limit=9000").status, 200);
+}
+
+#[test]
+fn queries_that_need_much_memory_are_computed_one_after_the_other() {
+    /// One takes some 120 MB more than the server alone.
+    const PEAK_BYTES_MAX: u64 = 400 << 20;
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    let lines: String = (0..10).map(|n| format!("m,n={n} value={n} 1000000000000000\n")).collect();
+    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    let path = "/api/v1/query?query=moving_avg(m[490000s:1s],5s)&time=1490000&lookback_delta=2000000&limit=1";
+    let ask = || server.get(path).status;
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..6).map(|_| scope.spawn(ask)).collect();
+        assert_eq!(
+            server.get("/api/v1/query?query=m&time=1000000").json()["data"]["result"][9]["value"][1],
+            "9"
+        );
+        asking.into_iter().for_each(|answer| assert_eq!(answer.join().unwrap(), 200));
+    });
+    let peak = memory(&server, "VmHWM:");
+    assert!(peak < PEAK_BYTES_MAX, "{peak} bytes");
     assert!(server.stop().success());
 }

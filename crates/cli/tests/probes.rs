@@ -373,7 +373,7 @@ fn commands_switch_wait_and_warn() {
     let expect =
         "error: 1 of 1 agent did not answer within 50ms: late on h1 (1)\nhint: `tacho agents --watch` shows";
     assert!(code == 3 && stderr.starts_with(expect), "{stderr}");
-    let (code, _, stderr) = tacho(&["probes", "off", "com.shop..*", "--service", "late", "--wait", "0"]);
+    let (code, _, stderr) = tacho(&["probes", "off", "com.shop..*", "--service", "late", "--wait", "0s"]);
     assert_eq!((code, stderr.as_str()), (0, ""));
     drop(server);
     assert!(shop.join().unwrap().len() > 5);
@@ -390,6 +390,10 @@ fn mistakes_on_the_command_line_have_a_hint() {
         (
             &["probes", "off", "a", "--wait", "x"],
             "error: invalid value 'x' for '--wait <DURATION>': give for example",
+        ),
+        (
+            &["probes", "off", "a", "--wait", "0"],
+            "error: invalid value '0' for '--wait <DURATION>': it has no unit",
         ),
         (&["probes", "off", "a", "--service", ""], "error: a value is required for '--service <SERVICE>'"),
         (&["probes", "on", "a", "--instance", ""], "error: a value is required for '--instance <INSTANCE>'"),

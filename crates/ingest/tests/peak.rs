@@ -94,6 +94,8 @@ const DOORS: &[Door] = &[
             [4, 60_000, 0, 0, 1, 1],
             [4, 9, 0, 0, 60_000, 1],
             [5, 1, 0, 190_000, 1, 1],
+            [6, 1, 0, 64, 1, 1],
+            [6, 1, 0, 1, 1, 1],
         ],
     },
     Door {
@@ -262,7 +264,21 @@ fn frames(shape: &Shape) -> Vec<u8> {
             dictionary.extend_from_slice(if kind == 2 { &[1, 0] } else { &[0] });
         }
     }
-    if kind % 6 == 5 {
+    // Record types of so many fields, with names as short as they can be.
+    let (mut number, fields) = (0, numbers.clamp(1, 64));
+    while kind % 7 == 6 && dictionary.len() < BODY_BYTES {
+        number = number % (DICT_IDS_MAX as usize - 1) + 1;
+        dictionary.push(4);
+        varint(&mut dictionary, number);
+        string(&mut dictionary, name(number).as_bytes());
+        varint(&mut dictionary, fields);
+        for field in 0..fields {
+            dictionary.push(5);
+            string(&mut dictionary, name(field).as_bytes());
+            dictionary.push(0);
+        }
+    }
+    if kind % 7 == 5 {
         dictionary.extend_from_slice(&[3, 3]);
         varint(&mut dictionary, numbers.min(200_000));
         (0..numbers.min(200_000)).for_each(|_| dictionary.extend_from_slice(&[0, 0]));
@@ -273,7 +289,7 @@ fn frames(shape: &Shape) -> Vec<u8> {
         varint(&mut data, nth + 1);
         data.extend_from_slice(&[0; 8]);
         for record in 0..records.max(1) {
-            put_record(&mut data, kind % 6, record, numbers);
+            put_record(&mut data, kind % 7, record, numbers);
             if data.len() > BODY_BYTES {
                 break;
             }
@@ -314,7 +330,7 @@ fn put_record(data: &mut Vec<u8>, kind: usize, nth: usize, numbers: usize) {
         // A segment without anything; its thread is a number.
         _ => record.extend_from_slice(&[0, 1, 1, 0, 0]),
     }
-    data.push([1, 2, 3, 4, 3, 3][kind]);
+    data.push([1, 2, 3, 4, 3, 3, 3][kind]);
     string(data, &record);
 }
 

@@ -191,8 +191,20 @@ impl Store {
         selectors: &[Vec<Matcher>],
         waits: &dyn Fn() -> bool,
     ) -> Option<Vec<String>> {
+        self.label_values_within(kind, name, selectors, usize::MAX, waits)
+    }
+
+    /// As [`Store::label_values`]; ends after the value with which they exceed `bytes_max`.
+    pub fn label_values_within(
+        &self,
+        kind: Kind,
+        name: &str,
+        selectors: &[Vec<Matcher>],
+        bytes_max: usize,
+        waits: &dyn Fn() -> bool,
+    ) -> Option<Vec<String>> {
         let selected = index::select_any(&self.intake.index, kind, selectors, waits)?;
-        Some(self.intake.index.read().label_values(kind, name, selected.numbers()))
+        Some(self.intake.index.read().label_values_within(kind, name, selected.numbers(), bytes_max))
     }
 
     /// Cost of labels: `top` limits the lists of names and of values.

@@ -20,6 +20,8 @@ const MS: i64 = 1_000_000;
 const BOUND: i64 = 200 * MS;
 /// Long after all samples: one-time reductions may apply to every chunk.
 const NOW: i64 = 100 * 86_400 * SECOND;
+/// How long samples are kept, where a test has retention, ns: at [`NOW`] all of them.
+const KEEP: u64 = NOW as u64;
 const SAMPLES: usize = 600;
 const SEEDS: u64 = 4;
 
@@ -34,6 +36,8 @@ struct Sender {
     seed: u64,
     /// By series: the value of each sample number.
     sent: [BTreeMap<usize, f64>; 3],
+    /// Samples before this time have expired.
+    horizon: i64,
     /// Number of batches sent, used in values.
     batches: u64,
 }
@@ -43,11 +47,12 @@ impl Sender {
         let then = Semantic { time: BOUND as u64, value: None, method: Method::Linear, aggregation: None };
         let rule = |name: &&str| Rule { matchers: vec![Matcher::equal(NAME, name)], then };
         let semantic = NAMES[..2].iter().map(rule).collect();
-        let policies = Arc::new(Policies { semantic, ..Policies::default() });
+        let policies = Arc::new(Policies { semantic, ..Policies::clone(&options.policies) });
         let options = Options { merge_in_background: false, policies, ..options };
         let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
         let clock = Arc::new(ManualClock::new(NOW));
-        let mut sender = Self { bench, clock, store: None, seed, sent: Default::default(), batches: 0 };
+        let sent = Default::default();
+        let mut sender = Self { bench, clock, store: None, seed, sent, horizon: i64::MIN, batches: 0 };
         sender.restart().await;
         sender
     }
@@ -101,14 +106,33 @@ impl Sender {
         self.sent[series].retain(|n, _| !(first..=last).contains(n));
     }
 
+    /// Advances the clock until all before this time has expired ([`KEEP`]); what has expired stays so.
+    fn expire(&mut self, horizon: i64) {
+        self.horizon = horizon.max(self.horizon);
+        self.clock.set(NOW + self.horizon.max(0));
+    }
+
+    /// The sample so near to the horizon that it may or may not have expired: its moved time counts.
+    fn doubtful(&self) -> Option<i64> {
+        let mut times = (0..SAMPLES).map(|n| self.at(n));
+        times.find(|at| at.abs_diff(self.horizon) <= BOUND as u64)
+    }
+
     /// Samples read equal samples sent, in total and from `first` to `last`.
     async fn check(&self, first: usize, last: usize) {
         let part = TimeRange::new(self.before(first), self.before(last + 1));
         let questions = [(0..=SAMPLES, TimeRange::ALL), (first..=last, part)];
         let asked = NAMES.iter().zip(&self.sent).flat_map(|asked| questions.clone().map(|q| (asked, q)));
         for ((name, sent), (numbers, range)) in asked {
-            let read = values(self.store(), name, range).await;
-            let sent: Vec<_> = sent.range(numbers).map(|(n, value)| (self.at(*n), *value)).collect();
+            let mut read = values(self.store(), name, range).await;
+            let sent = sent.range(numbers).map(|(n, value)| (self.at(*n), *value));
+            let alive = self.horizon.saturating_add(BOUND);
+            let sent: Vec<_> = sent.filter(|(at, _)| *at > alive).collect();
+            if let Some(doubtful) = self.doubtful() {
+                let before = read.len();
+                read.retain(|(at, _)| at.abs_diff(doubtful) > BOUND as u64);
+                assert!(before - read.len() <= 1, "{name}: the sample of {doubtful} is there twice");
+            }
             let numbers = |points: &[(i64, f64)]| points.iter().map(|(at, _)| at / MS).collect::<Vec<_>>();
             assert!(read.len() == sent.len(), "{name}\n{:?}\nsent {:?}", numbers(&read), numbers(&sent));
             for ((at, value), (wanted, exact)) in read.iter().zip(&sent) {
@@ -144,6 +168,40 @@ async fn a_merge_that_ends_inside_a_moved_row_duplicates_nothing() {
     }
 }
 
+/// All series are kept for [`KEEP`].
+fn expiring(options: Options) -> Options {
+    let rule = |name: &&str| Rule { matchers: vec![Matcher::equal(NAME, name)], then: KEEP };
+    let retention = NAMES.iter().map(rule).collect();
+    Options { policies: Arc::new(Policies { retention, ..Policies::default() }), ..options }
+}
+
+/// The clock passes the original of an end but not its moved time, or the reverse; expired samples are sent again.
+#[tokio::test]
+async fn an_end_that_expires_duplicates_nothing() {
+    for options in few_and_many().map(expiring) {
+        for (first, offset) in [(1, 0), (40, -BOUND), (99, BOUND / 2), (300, -BOUND / 2), (340, -300 * MS)] {
+            let mut sender = Sender::new(7, options.clone()).await;
+            sender.send(0..3, 0..SAMPLES, false).await;
+            sender.merge().await;
+            sender.expire(sender.at(first) + offset);
+            sender.check(0, SAMPLES - 1).await;
+            for sweep in [false, true] {
+                if sweep {
+                    sender.store().sweep().await.unwrap();
+                    sender.check(0, SAMPLES - 1).await;
+                }
+                sender.send(0..3, first - 1..first + 2, false).await;
+                sender.check(first - 1, first + 1).await;
+                sender.merge().await;
+                sender.check(first - 1, first + 1).await;
+                sender.send(0..3, 0..SAMPLES, false).await;
+                sender.merge().await;
+                sender.check(0, SAMPLES - 1).await;
+            }
+        }
+    }
+}
+
 /// Random numbers of a seed.
 struct Dice(u64);
 
@@ -156,6 +214,7 @@ impl Dice {
 
 async fn play(seed: u64, options: Options, types: bool) {
     let mut dice = Dice(seed);
+    let expires = !options.policies.retention.is_empty();
     let mut sender = Sender::new(seed & 0xffff_ffff, options).await;
     for _ in 0..14 {
         let [first, other] = [dice.below(SAMPLES), dice.below(SAMPLES)];
@@ -173,6 +232,10 @@ async fn play(seed: u64, options: Options, types: bool) {
             10 => sender.store().sweep().await.map(drop).unwrap(),
             _ => sender.restart().await,
         }
+        if expires && dice.below(3) == 0 {
+            let offset = dice.below(600) as i64 - 300;
+            sender.expire(sender.at(dice.below(SAMPLES / 2)) + offset * MS);
+        }
         sender.check(first, last).await;
     }
     for series in [0..1, 0..3, 1..3] {
@@ -182,9 +245,9 @@ async fn play(seed: u64, options: Options, types: bool) {
     }
 }
 
-async fn play_all(types: bool) {
+async fn play_all(types: bool, of: impl Fn(Options) -> Options) {
     for seed in 0..SEEDS {
-        for (n, options) in few_and_many().into_iter().enumerate() {
+        for (n, options) in few_and_many().map(&of).into_iter().enumerate() {
             eprintln!("seed {seed}, options {n}");
             play(seed, options, types).await;
         }
@@ -193,10 +256,15 @@ async fn play_all(types: bool) {
 
 #[tokio::test]
 async fn resent_samples_are_stored_once_after_merges_cuts_and_deletions() {
-    play_all(false).await;
+    play_all(false, |options| options).await;
 }
 
 #[tokio::test]
 async fn resent_samples_with_another_value_type_are_stored_once() {
-    play_all(true).await;
+    play_all(true, |options| options).await;
+}
+
+#[tokio::test]
+async fn resent_samples_are_stored_once_while_older_ones_expire() {
+    play_all(false, expiring).await;
 }

@@ -100,6 +100,9 @@ async fn series_are_found_and_found_again() {
         assert_eq!(store.find(Kind::Sample, &matchers).len(), 1);
         assert_eq!(store.label_names(Kind::Sample, &[], &|| true).unwrap(), ["__name__", "host"]);
         assert_eq!(store.label_values(Kind::Sample, "__name__", &[], &|| true).unwrap(), ["a", "b"]);
+        let within =
+            |bytes| store.label_values_within(Kind::Sample, "__name__", &[], bytes, &|| true).unwrap();
+        assert_eq!((within(0), within(1)), (vec!["a".to_owned()], vec!["a".to_owned(), "b".to_owned()]));
         store.close().await.unwrap();
         let error = store.append(samples("a", &[(1, 1.0)]), None).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Closed);

@@ -65,7 +65,7 @@ impl Agents {
                 }
                 Err(failure) => return Err(failure),
             };
-            if let (Some(service), false, false) = (&self.service, self.json, self.watch)
+            if let (Some(service), false) = (&self.service, self.watch)
                 && ask::list(&answer, "agents").is_empty()
             {
                 let all = client.get("/api/v1/agents?limit=4096").await?;

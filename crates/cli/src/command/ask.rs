@@ -1,6 +1,7 @@
 //! Common parts of the commands that query a server: its address, the time range, and printing.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -147,12 +148,17 @@ impl Server {
 }
 
 /// # Errors
-/// If there is no data directory at this path.
+/// If there is no data directory at this path, or the file system does not tell.
 pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
-    match data.join("chunks").is_dir() {
-        true => Ok(()),
-        false => {
-            Err(Failure::usage(format!("{} is not a data directory: it has no chunks/", data.display())))
+    let data_display = data.display();
+    match std::fs::metadata(data.join("chunks")) {
+        Ok(chunks) if chunks.is_dir() => Ok(()),
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(Failure::new(format!("cannot read {data_display}: {error}"))
+                .hint("only the user that runs the server can read its data directory"))
+        }
+        Ok(_) | Err(_) => {
+            Err(Failure::usage(format!("{data_display} is not a data directory: it has no chunks/")))
         }
     }
 }

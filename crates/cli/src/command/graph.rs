@@ -38,14 +38,21 @@ impl Graph {
         let range = self.span.range()?;
         let params = own.into_iter().chain(range.params().map(|(name, value)| (name, Some(value))));
         if self.dot {
-            print!("{}", self.server.get_text("/api/graph", params)?);
+            let dot = self.server.get_text("/api/graph", params)?;
+            if !dot.contains("[label=") {
+                ask::check_service(&self.server, self.service.as_deref(), range)?;
+            }
+            print!("{dot}");
             return Ok(());
         }
         let graph = self.server.get("/api/graph", params)?;
+        let is_empty = ask::list(&graph, "nodes").is_empty();
+        if is_empty {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+        }
         if self.json {
             ask::print_json(&graph)
-        } else if ask::list(&graph, "nodes").is_empty() {
-            ask::check_service(&self.server, self.service.as_deref(), range)?;
+        } else if is_empty {
             eprintln!("no calls {range}");
         } else {
             print!("{}", to_text(&graph, &Detail::All))

@@ -39,13 +39,15 @@ impl Operations {
         let range = self.span.range()?;
         let params = range.params().map(|(name, value)| (name, Some(value)));
         let answer = self.server.get("/api/operations", own.into_iter().chain(params))?;
+        let mut all: Vec<_> = ask::list(&answer, "operations").iter().collect();
+        if all.is_empty() {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+        }
         if self.json {
             ask::print_json(&answer);
             return Ok(());
         }
-        let mut all: Vec<_> = ask::list(&answer, "operations").iter().collect();
         if all.is_empty() {
-            ask::check_service(&self.server, self.service.as_deref(), range)?;
             eprintln!("no operation matches {range}");
             return Ok(());
         }

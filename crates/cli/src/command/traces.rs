@@ -57,13 +57,15 @@ impl Traces {
         let range = self.span.range()?;
         let params = range.params().map(|(name, value)| (name, Some(value)));
         let answer = self.server.get("/api/traces", own.into_iter().chain(params))?;
+        let traces = ask::list(&answer, "traces");
+        if traces.is_empty() {
+            ask::check_service(&self.server, self.service.as_deref(), range)?;
+        }
         if self.json {
             ask::print_json(&answer);
             return Ok(());
         }
-        let traces = ask::list(&answer, "traces");
         if traces.is_empty() {
-            ask::check_service(&self.server, self.service.as_deref(), range)?;
             eprintln!("no trace matches {range}");
             return Ok(());
         }

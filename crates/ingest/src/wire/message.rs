@@ -5,7 +5,7 @@ use tacho_model::varint::{put_bytes, put_varint};
 use super::frame::{Frame, FrameType, put_frame};
 use super::probes::{Probed, Probes};
 use super::secret::Secret;
-use super::{HELLO_PAIRS_MAX, VERSION};
+use super::{HELLO_PAIRS_BYTES_MAX, HELLO_PAIRS_MAX, VERSION};
 use crate::Error;
 use crate::reader::{Flaw, Reader};
 
@@ -70,9 +70,15 @@ impl Hello {
         if count > HELLO_PAIRS_MAX {
             return Err(flaw);
         }
-        let mut pairs = Vec::with_capacity(count);
+        let long = reader.flaw("pairs that are longer than allowed");
+        let (mut pairs, mut bytes) = (Vec::with_capacity(count), 0);
         for _ in 0..count {
-            pairs.push((reader.string()?.to_owned(), reader.string()?.to_owned()));
+            let (key, value) = (reader.string()?, reader.string()?);
+            bytes += key.len() + value.len();
+            if bytes > HELLO_PAIRS_BYTES_MAX {
+                return Err(long);
+            }
+            pairs.push((key.to_owned(), value.to_owned()));
         }
         // A shorter rest is not a secret.
         let secret = reader.array().ok().map(Secret);
@@ -304,9 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn hello_accepts_at_most_32_pairs() {
-        let check = |pairs: usize| {
-            let pairs = (0..pairs).map(|i| (format!("k{i}"), String::from("ö漢"))).collect();
+    fn hello_accepts_at_most_32_pairs_of_65536_bytes() {
+        let check = |pairs: Vec<(String, String)>| {
             let hello = Hello { version_min: 1, version_max: 3, session: 7, pairs, secret: None };
             let mut out = Vec::new();
             ClientFrame::Hello(hello.clone()).encode(&mut out);
@@ -315,8 +320,16 @@ mod tests {
             let frame = decoder.pull().unwrap().unwrap();
             ClientFrame::decode(frame).map(|got| assert_eq!(got, ClientFrame::Hello(hello)))
         };
-        assert_eq!(check(HELLO_PAIRS_MAX), Ok(()));
-        assert!(check(HELLO_PAIRS_MAX + 1).unwrap_err().to_string().contains("more pairs than allowed"));
+        let many = |pairs: usize| (0..pairs).map(|i| (format!("k{i}"), String::from("ö漢"))).collect();
+        assert_eq!(check(many(HELLO_PAIRS_MAX)), Ok(()));
+        assert!(
+            check(many(HELLO_PAIRS_MAX + 1)).unwrap_err().to_string().contains("more pairs than allowed")
+        );
+        let long =
+            |bytes: usize| vec![("k".to_owned(), "v".repeat(bytes - 2)), ("l".to_owned(), String::new())];
+        assert_eq!(check(long(HELLO_PAIRS_BYTES_MAX)), Ok(()));
+        let error = check(long(HELLO_PAIRS_BYTES_MAX + 1)).unwrap_err().to_string();
+        assert!(error.contains("pairs that are longer than allowed"), "{error}");
     }
 
     #[test]

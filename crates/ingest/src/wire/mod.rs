@@ -53,6 +53,8 @@ pub const DICT_IDS_MAX: u64 = 65_536;
 pub const DICT_BYTES_MAX: usize = 16_777_216;
 /// Pairs in HELLO that describe a process.
 pub const HELLO_PAIRS_MAX: usize = 32;
+/// Bytes of all of them: the server keeps them as long as the connection.
+pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
 /// Heartbeat interval of each side, ms; silence for three intervals ends the connection.
 pub const HEARTBEAT_MS: u64 = 5_000;
 /// Rejects of one frame that are named; the others are only counted.

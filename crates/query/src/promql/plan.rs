@@ -84,6 +84,15 @@ impl Plan {
         self.grids.iter().fold(0, |steps, grid| steps.saturating_add(grid.count))
     }
 
+    pub const fn limits(&self) -> &Limits {
+        &self.params.limits
+    }
+
+    /// The same plan with other limits on its evaluation. Those on its steps were checked when it was made.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.params.limits = limits;
+    }
+
     /// Computes the answer. `data[i]` belongs to `selectors()[i]`; samples are sorted by time.
     pub fn evaluate(&self, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
         evaluate::evaluate(self, data)

@@ -249,6 +249,11 @@ impl<'l> Visits<'l> {
         Self::new(self.params, self.all)
     }
 
+    /// Limit on the values of an intermediate result.
+    pub const fn points_max(&self) -> usize {
+        self.params.limits.points_max
+    }
+
     pub fn count(&mut self, samples: usize) -> Result<(), Error> {
         self.here = self.here.saturating_add(samples);
         let visits_max = self.params.limits.visits_max;

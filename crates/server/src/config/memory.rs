@@ -12,6 +12,11 @@ pub fn usable_bytes() -> Option<usize> {
     Some(usize::try_from(least).unwrap_or(usize::MAX))
 }
 
+/// One of so many equal shares of it, at most `bytes_max`.
+pub fn share(shares: usize, bytes_max: usize) -> usize {
+    usable_bytes().map_or(bytes_max, |all| all / shares).min(bytes_max)
+}
+
 /// `MemTotal:  16384 kB`
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -10,7 +10,7 @@
 mod address;
 mod environment;
 mod file;
-mod memory;
+pub(crate) mod memory;
 mod policy;
 mod settings;
 
@@ -79,6 +79,13 @@ impl History {
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// Largest HTTP body: the default of VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
+/// Default memory of the records that are being decoded, bytes.
+const DECODING_BYTES_MAX: usize = 1 << 30;
+/// The memory that this process may use is at least so many times each of these defaults: the bodies that are in memory at once
+/// are up to 16, and the records of one up to 48 times as large.
+const BODY_SHARE: usize = 256;
+const DECODING_SHARE: usize = 4;
+const INDEX_SHARE: usize = 4;
 /// Minimum interval between two sweeps, also used for 0 s, and the maximum: adding more seconds to a clock overflows.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
@@ -121,7 +128,7 @@ impl Settings {
             series_max: at_least_one("series-max", self.series_max.unwrap_or(usual.series_max))?,
             index_bytes_max: match self.index_bytes_max {
                 Some(bytes) => at_least_one("index-bytes-max", bytes)?,
-                None => memory::usable_bytes().map_or(usize::MAX, |all| all / 4).min(usual.index_bytes_max),
+                None => memory::share(INDEX_SHARE, usual.index_bytes_max),
             },
             label_values_max: at_least_one(
                 "label-values-max",
@@ -142,10 +149,13 @@ impl Settings {
             http: self.http.unwrap_or(Address::loopback(7070)),
             records: self.records.unwrap_or(Address::loopback(7071)),
             allowed_hosts: self.allowed_hosts.unwrap_or_default(),
-            body_bytes_max: at_least_one("body-bytes-max", self.body_bytes_max.unwrap_or(BODY_BYTES_MAX))?,
+            body_bytes_max: at_least_one(
+                "body-bytes-max",
+                self.body_bytes_max.unwrap_or_else(|| memory::share(BODY_SHARE, BODY_BYTES_MAX)),
+            )?,
             decoding_bytes_max: at_least_one(
                 "decoding-bytes-max",
-                self.decoding_bytes_max.unwrap_or(1 << 30),
+                self.decoding_bytes_max.unwrap_or_else(|| memory::share(DECODING_SHARE, DECODING_BYTES_MAX)),
             )?,
             requests_max: at_least_one("requests-max", self.requests_max.unwrap_or(64))?,
             connections_max: at_least_one("connections-max", self.connections_max.unwrap_or(1_024))?,

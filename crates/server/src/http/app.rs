@@ -6,9 +6,11 @@ use tacho_model::{Clock, Timestamp};
 use tacho_store::Store;
 use tokio::sync::Semaphore;
 
+use super::answers::Answers;
 use super::decoders::Decoders;
+use super::executions::fetch::block_bytes_max;
 use super::origin;
-use crate::config::Config;
+use crate::config::{Config, memory};
 use crate::control::Control;
 use crate::decoding::Decoding;
 use crate::metrics::Metrics;
@@ -36,6 +38,12 @@ pub struct App {
     pub(super) analyses: Arc<Semaphore>,
     /// One permit per running PromQL evaluation.
     pub(super) queries: Arc<Semaphore>,
+    /// The permit of what needs much memory, over all kinds of queries: one of them runs at a time.
+    pub(super) heavy: Arc<Semaphore>,
+    /// Memory limit for the execution blocks of one query, bytes.
+    pub(super) block_bytes_max: usize,
+    /// Memory budget of responses that are being sent.
+    pub(super) answers: Answers,
     /// Permits and memory budget of writes.
     pub(super) decoding: Decoding,
     /// One permit per requested merge or clean-up, running or waiting.
@@ -68,6 +76,9 @@ impl App {
             record_types,
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
+            heavy: Arc::new(Semaphore::new(1)),
+            block_bytes_max: block_bytes_max(memory::usable_bytes()),
+            answers: Answers::default(),
             decoding,
             merges: Arc::new(Semaphore::new(MERGES_MAX)),
             decoders: Arc::default(),

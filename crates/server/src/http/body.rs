@@ -37,6 +37,8 @@ pub async fn receive(
     Ok(if room.bytes.is_empty() { Bytes::new() } else { Bytes::from_owner(room) })
 }
 
+/// Bytes that are decompressed before the memory for more is reserved.
+const UNPACKED_AT_ONCE: usize = 32 << 10;
 /// Minimum charge of a body.
 const PART_BYTES: usize = 4 << 10;
 
@@ -83,9 +85,10 @@ impl Packed {
         Ok(Self { bytes, gzip: is_gzip(headers)?, bytes_max })
     }
 
-    /// Decompresses gzip. This takes long: do not call it on a thread of the async runtime.
-    pub fn unpack(self) -> Result<Bytes, ApiError> {
-        if self.gzip { gunzip(&self.bytes, self.bytes_max) } else { Ok(self.bytes) }
+    /// Decompresses gzip; what is made of it counts against the memory budget of all bodies, too. This takes long: do not call
+    /// it on a thread of the async runtime.
+    pub fn unpack(self, hold: Hold) -> Result<Bytes, ApiError> {
+        if self.gzip { gunzip(&self.bytes, self.bytes_max, hold) } else { Ok(self.bytes) }
     }
 }
 
@@ -99,10 +102,11 @@ pub async fn unpacked(
     let turn = decoding.turn().await?;
     let (body, turn) = if packed.gzip {
         // The permit is held while it is decompressed, even after the client disconnects.
-        let unpack = tokio::task::spawn_blocking(move || (packed.unpack(), turn)).await;
+        let hold = decoding.body();
+        let unpack = tokio::task::spawn_blocking(move || (packed.unpack(hold), turn)).await;
         unpack.map_err(|e| ApiError::internal(format!("decompression ended: {e}")))?
     } else {
-        (packed.unpack(), turn)
+        (Ok(packed.bytes), turn)
     };
     let body = body?;
     let hold = decoding.records(message_bytes(&body)?).await?;
@@ -122,14 +126,22 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
     }
 }
 
-fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Bytes, ApiError> {
-    let mut out = Vec::new();
-    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-    flate2::read::MultiGzDecoder::new(bytes)
-        .take(limit)
-        .read_to_end(&mut out)
-        .map_err(|e| ApiError::bad(format!("gzip body is damaged after {} bytes: {e}", out.len())))?;
-    if out.len() > bytes_max { Err(ApiError::too_large(bytes_max)) } else { Ok(out.into()) }
+fn gunzip(bytes: &[u8], bytes_max: usize, hold: Hold) -> Result<Bytes, ApiError> {
+    let mut decoder = flate2::read::MultiGzDecoder::new(bytes);
+    let mut room = Roomed { bytes: Vec::new(), hold };
+    let mut part = vec![0; UNPACKED_AT_ONCE];
+    loop {
+        let read = decoder.read(&mut part).map_err(|e| {
+            ApiError::bad(format!("gzip body is damaged after {} bytes: {e}", room.bytes.len()))
+        })?;
+        if room.bytes.len() + read > bytes_max {
+            return Err(ApiError::too_large(bytes_max));
+        }
+        match part.get(..read) {
+            None | Some([]) => return Ok(Bytes::from_owner(room)),
+            Some(part) => room.push(part, bytes_max)?,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -163,8 +175,22 @@ mod tests {
 
     #[test]
     fn a_decompression_bomb_is_stopped_at_the_limit() {
-        assert_eq!(gunzip(&gzip(&[7; 100]), 100).unwrap().len(), 100);
-        assert_eq!(gunzip(&gzip(&[7; 101]), 100).unwrap_err().status, 413);
-        assert_eq!(gunzip(b"not gzip", 100).unwrap_err().status, 400);
+        let decoding = Decoding::new(0, 100);
+        let unpack = |bytes: &[u8]| gunzip(bytes, 100, decoding.body());
+        assert_eq!(unpack(&gzip(&[7; 100])).unwrap().len(), 100);
+        assert_eq!(unpack(&gzip(&[])).unwrap().len(), 0);
+        assert_eq!(unpack(&gzip(&[7; 101])).unwrap_err().status, 413);
+        assert_eq!(unpack(b"not gzip").unwrap_err().status, 400);
+    }
+
+    #[test]
+    fn decompressed_bodies_share_the_budget_of_all_bodies() {
+        let decoding = Decoding::new(0, 1 << 20);
+        let bomb = gzip(&vec![7; 1 << 20]);
+        let unpack = || gunzip(&bomb, 1 << 20, decoding.body());
+        let mut bodies: Vec<Bytes> = (0..16).map(|_| unpack().unwrap()).collect();
+        assert_eq!(unpack().unwrap_err().status, 503);
+        bodies.pop();
+        assert_eq!(unpack().unwrap().len(), 1 << 20);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
-use super::turn::away;
+use super::turn::{away, turn};
 use crate::cardinality::report_json;
 
 /// Default and maximum number of names and values listed.
@@ -26,7 +26,8 @@ pub fn routes() -> Router<Arc<App>> {
 async fn cardinality(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let top = params.count("limit")?.unwrap_or(TOP_DEFAULT).min(TOP_MAX);
     let store = app.store.clone();
-    // A million values take some 20 ms: run on a blocking thread.
-    let work = move || json!({ "status": "success", "data": report_json(&store.cardinality(top)) });
-    away(move || Json(work()).into_response()).await
+    let turn = turn(&app.queries).await?;
+    // A million values take some 20 ms: run on a blocking thread, with the permit until it ends.
+    let work = move || (json!({ "status": "success", "data": report_json(&store.cardinality(top)) }), turn);
+    away(move || Json(work().0).into_response()).await
 }

@@ -14,8 +14,9 @@ use super::damage;
 use super::error::ApiError;
 use super::export::{self, selectors};
 use super::params::Params;
-use super::turn::{away, turn};
-use crate::read::search::{self, Found, Order, Wanted};
+use super::turn::{Asked, away, turn};
+use crate::read::pattern::Pattern;
+use crate::read::search::{self, Bounds, Found, Order, Wanted};
 
 /// Default and maximum number of entries returned.
 const LIMIT_DEFAULT: usize = 100;
@@ -46,15 +47,24 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
     let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
     let found = export::find(&app, selectors, Some(Kind::Entry)).await?;
     let turn = turn(&app.queries).await?;
-    let (wanted, turn) = away(move || (wanted(&params), turn)).await?;
-    let order = (order, limit, parts);
-    let found = search::search(app.store.clone(), found, range, wanted?, order).await?;
-    // Ten thousand entries may have a MiB each.
-    away(move || (answer(&found, range), turn)).await.map(|(response, _turn)| response)
+    // Dropped with this future when the client disconnects or the request times out.
+    let asked = Asked::new(app.metrics.queries_cancelled.with([]));
+    let cancel = asked.cancel.clone();
+    let searched = async {
+        let (wanted, turn) = away(move || (wanted(&params), turn)).await?;
+        let bounds = Bounds { permits: vec![turn], heavy: app.heavy.clone(), cancel };
+        let order = (order, limit, parts);
+        let found = search::search(app.store.clone(), found, range, wanted?, order, bounds).await?;
+        // Ten thousand entries may have a MiB each.
+        away(move || answer(&found, range)).await
+    };
+    let answer = searched.await;
+    asked.answered();
+    answer
 }
 
 fn answer(found: &Found, range: TimeRange) -> Response {
-    let Found { entries, matched, seen, counts, damages } = found;
+    let Found { entries, matched, seen, counts, damages, .. } = found;
     let (series, numbers) = search::series_of(entries);
     let list: Vec<Value> = entries
         .iter()
@@ -79,7 +89,7 @@ fn answer(found: &Found, range: TimeRange) -> Response {
 }
 
 fn wanted(params: &Params) -> Result<Wanted, ApiError> {
-    let pattern = params.get("pattern").map(search::pattern).transpose();
+    let pattern = params.get("pattern").map(Pattern::new).transpose();
     let pattern = pattern.map_err(|e| ApiError::bad(format!("invalid parameter \"pattern\": {e}")))?;
     let field = |text: &str| {
         let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -3,7 +3,7 @@
 //! The export is read and written slice by slice as the client reads: its size is not limited. Lines have the format of
 //! VictoriaMetrics' export, and are lossless (`crates/ingest/src/json_lines/`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use axum::Router;
@@ -20,15 +20,18 @@ use tacho_model::{Kind, Labels, TimeRange};
 use tacho_query::Cancel;
 use tacho_store::{Error, ErrorKind};
 
+use super::answers::Keeps;
 use super::app::App;
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;
 use super::prometheus::series;
 use super::turn::away;
-use crate::read::reader::{self, Reader, Selected};
+use crate::read::reader::{self, Reader, Selected, Slice};
 
 const CONTENT_TYPE: &str = "application/stream+json";
+/// Memory of an export, bytes: a slice of entries, and the part of it that is being sent.
+const KEEPS_BYTES: usize = 16 << 20;
 /// Series in one checksum request.
 const CHECKSUMS_MAX: usize = 10_000;
 
@@ -57,21 +60,31 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
     let (first, found) = away(names).await?;
     let first = first.map(|line| Ok(line.into()));
     let reader = Reader::new(app.store.clone(), found, only, range).over_damage(allow_damaged);
-    let rest = stream::unfold(Some(reader), move |reader| next(reader, totals));
+    let state = Some((reader, VecDeque::new()));
+    let rest = stream::unfold(state, move |state| next(state, totals));
     let body = Body::from_stream(stream::iter(first).chain(rest));
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
+    let mut response = ([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response();
+    response.extensions_mut().insert(Keeps(KEEPS_BYTES));
+    Ok(response)
 }
 
-/// The next part of the body, and the reader while there may be more.
-async fn next(
-    reader: Option<Reader>,
-    totals: bool,
-) -> Option<(Result<Bytes, tacho_store::Error>, Option<Reader>)> {
-    let mut reader = reader?;
-    match reader.next().await {
+/// What is left to be written: by the reader, and of the slice that it has read last.
+type Left = (Reader, VecDeque<Slice>);
+
+/// The next part of the body, and what is left while there may be more.
+async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>, Option<Left>)> {
+    let (mut reader, mut parts) = state?;
+    let part = match parts.pop_front() {
+        Some(part) => Ok(Some(part)),
+        None => reader.next().await.map(|slice| {
+            parts = slice.map(Slice::parts).unwrap_or_default();
+            parts.pop_front()
+        }),
+    };
+    match part {
         // Tens of thousands of records take milliseconds to write.
-        Ok(Some(slice)) => match tokio::task::spawn_blocking(move || slice.lines()).await {
-            Ok(lines) => Some((Ok(lines.into()), Some(reader))),
+        Ok(Some(part)) => match tokio::task::spawn_blocking(move || part.lines()).await {
+            Ok(lines) => Some((Ok(lines.into()), Some((reader, parts)))),
             Err(error) => Some((Err(Error::new(ErrorKind::Closed, "writing ended").caused_by(error)), None)),
         },
         Ok(None) if totals => {

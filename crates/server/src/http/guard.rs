@@ -50,8 +50,9 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
         let (request, place) =
             if is_let_in { (request, None) } else { admission::admitted(app, route, request).await? };
         let response = next.run(request).await;
+        let share = app.answers.share(&response)?;
         let response = if gzip { compress::compress(response).await } else { response };
-        Ok(hold(response, place))
+        Ok(hold(response, (place, share)))
     };
     let answer = tokio::time::timeout(limit, answer).await;
     answer.unwrap_or_else(|_| Err(ApiError::timeout(limit.as_secs()))).unwrap_or_else(ApiError::into_response)

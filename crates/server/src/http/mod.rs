@@ -6,6 +6,7 @@ mod admin;
 mod admission;
 mod affected;
 mod agents;
+mod answers;
 mod app;
 mod body;
 mod cardinality;

@@ -19,6 +19,7 @@ use super::error::ApiError;
 use super::params::Params;
 use super::turn::away;
 use crate::control::{Added, ChangeError, Controlled, Refused, Rule, Wanted, state_name, state_of};
+use crate::decoding::Hold;
 
 /// Bytes of a rule as JSON: three texts of at most 1,024 bytes, each of which may be escaped.
 const RULE_BYTES_MAX: usize = 64 << 10;
@@ -68,7 +69,7 @@ fn rules(app: &App) -> Json<Value> {
 
 /// `state`, `pattern`, `service`, `instance`, `keep`: as parameters, as a form, or as a JSON object.
 async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, ApiError> {
-    let wanted = Wish::read(request).await?.check()?;
+    let wanted = Wish::read(request, app.decoding.body()).await?.check()?;
     let Added { rule, replaced, agents, deaf } = app.control.add(wanted, app.clock.now()).await?;
     tracing::info!(
         rule = rule.id,
@@ -125,14 +126,15 @@ fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::
 }
 
 impl Wish {
-    async fn read(request: Request) -> Result<Self, ApiError> {
+    async fn read(request: Request, hold: Hold) -> Result<Self, ApiError> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         if content_type.is_some_and(|v| v.as_bytes().to_ascii_lowercase().starts_with(b"application/json")) {
             // The body has all members of a rule.
             Params::from_uri(request.uri())?.only(&[])?;
             let headers = request.headers().clone();
             let body = Bytes::from_request(request, &()).await;
-            return Self::from_json(&headers, body.map_err(|e| ApiError::bad(e.body_text()))?);
+            let body = body.map_err(|e| ApiError::bad(e.body_text()))?;
+            return Self::from_json(&headers, body, hold);
         }
         let params = <Params as FromRequest<()>>::from_request(request, &()).await?;
         params.only(&["state", "pattern", "service", "instance", "keep"])?;
@@ -151,8 +153,8 @@ impl Wish {
         })
     }
 
-    fn from_json(headers: &axum::http::HeaderMap, body: Bytes) -> Result<Self, ApiError> {
-        let bytes = Packed::new(headers, body, RULE_BYTES_MAX)?.unpack()?;
+    fn from_json(headers: &axum::http::HeaderMap, body: Bytes, hold: Hold) -> Result<Self, ApiError> {
+        let bytes = Packed::new(headers, body, RULE_BYTES_MAX)?.unpack(hold)?;
         serde_json::from_slice(&bytes).map_err(|e| ApiError::bad(format!("the body is not a rule: {e}")))
     }
 

@@ -167,8 +167,6 @@ impl Listener<'_> {
     async fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
         let types = self.session.take_record_types();
-        let service = self.session.executions().get("service").unwrap_or_default();
-        self.native.record_types.defined(service, types, self.native.clock.now()).await;
         let held = self.dictionary.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(self.session.dictionary_bytes().saturating_sub(held)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.native.dictionary_bytes).try_acquire_many_owned(more).map_err(|_| {
@@ -178,6 +176,8 @@ impl Listener<'_> {
             Some(held) => held.merge(room),
             none => *none = Some(room),
         }
+        let service = self.session.executions().get("service").unwrap_or_default();
+        self.native.record_types.defined(service, types, self.native.clock.now()).await;
         Ok(())
     }
 

@@ -2,5 +2,6 @@
 //! open a data directory themselves.
 
 pub mod damage;
+pub mod pattern;
 pub mod reader;
 pub mod search;

@@ -13,7 +13,9 @@ use tacho_store::{Damages, Read, Result, Store};
 /// Records of a slice, about: chunks are not cut.
 const SLICE_RECORDS: usize = 32_768;
 /// Chunks of entries of a slice, about: even a few entries may hold a MiB of texts.
-const SLICE_ENTRY_CHUNKS: usize = 32;
+const SLICE_ENTRY_CHUNKS: usize = 8;
+/// Bytes of the entries that are written at a time, about: an entry is not cut. Escapes may make six times as many of them.
+const PART_BYTES: usize = 1 << 18;
 
 /// A series and the kind of its records.
 #[derive(Clone, Debug)]
@@ -64,6 +66,30 @@ pub enum Records {
 }
 
 impl Slice {
+    /// Slices of a few entries each: what is written of them is small.
+    pub fn parts(self) -> VecDeque<Self> {
+        let Self { labels, records, bounds } = self;
+        let part = |records| Self { labels: Arc::clone(&labels), records, bounds };
+        let entries = match records {
+            Records::Samples(_) => return VecDeque::from([part(records)]),
+            Records::Entries(entries) => entries,
+        };
+        let mut parts = VecDeque::new();
+        let (mut of_part, mut bytes) = (Vec::new(), 0);
+        for entry in entries {
+            bytes += entry.body.as_bytes().len();
+            of_part.push(entry);
+            if bytes >= PART_BYTES {
+                parts.push_back(part(Records::Entries(std::mem::take(&mut of_part))));
+                bytes = 0;
+            }
+        }
+        if !of_part.is_empty() {
+            parts.push_back(part(Records::Entries(of_part)));
+        }
+        parts
+    }
+
     /// The records as JSON lines. Records that are not exact carry a member `within`, which importers ignore.
     pub fn lines(&self) -> String {
         let mut out = String::new();
@@ -248,6 +274,33 @@ mod tests {
     use tacho_ingest::rows::Rows;
     use tacho_ingest::time_text::TimeZone;
     use tacho_model::{NAME, Sample, Value};
+
+    #[test]
+    fn long_entries_are_written_in_parts() {
+        let labels = Arc::new(Labels::new([(NAME, "a")]).unwrap());
+        let texts = [1, PART_BYTES - 1, 1, 3 * PART_BYTES, 5].map(|bytes| "x".repeat(bytes));
+        let entry =
+            |(text, at): (&String, i64)| Entry { at, body: tacho_model::Body::Text(text.as_str().into()) };
+        let entries: Vec<Entry> = texts.iter().zip(0..).map(entry).collect();
+        let slice = |entries| Slice {
+            labels: labels.clone(),
+            records: Records::Entries(entries),
+            bounds: Bounds::default(),
+        };
+        let counts: Vec<usize> = slice(entries.clone())
+            .parts()
+            .iter()
+            .map(|part| match &part.records {
+                Records::Entries(entries) => entries.len(),
+                Records::Samples(_) => 0,
+            })
+            .collect();
+        assert_eq!(counts, [2, 2, 1]);
+        let text: String = slice(entries.clone()).parts().iter().map(Slice::lines).collect();
+        let block = json_lines::JsonLines::new(TimeZone::UTC).decode(text.as_bytes(), 0);
+        let back: Vec<Entry> = block.batch.entries.into_iter().flat_map(|series| series.entries).collect();
+        assert!(back == entries && block.broken.is_empty());
+    }
 
     #[test]
     fn inexact_records_are_marked_and_can_be_imported() {

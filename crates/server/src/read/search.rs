@@ -3,25 +3,27 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
 use serde_json::Value;
-use tacho_api::json::shown;
+use tacho_api::json::{json_text_bytes, shown};
 use tacho_model::{Body, Entry, Kind, Labels, TimeRange, Timestamp};
+use tacho_query::Cancel;
 use tacho_store::{Damages, Error, ErrorKind, Result, Store};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::pattern::Pattern;
 use super::reader::{Reader, Records, Selected, Slice};
 
-/// Memory limit of a compiled pattern, bytes: protects the server from hostile patterns.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Limit on the returned bodies, bytes: ten thousand entries may have a MiB each.
+/// Limit on the returned bodies, bytes as JSON: ten thousand entries may have a MiB each.
 const FOUND_BYTES_MAX: usize = 64 << 20;
+/// Bodies that a search may keep beside a heavy one, bytes as JSON.
+const LIGHT_BYTES_MAX: usize = 4 << 20;
 
 /// The conditions of a search; an entry must match all of them.
 #[derive(Default)]
 pub struct Wanted {
     /// Texts that it contains.
     pub contains: Vec<String>,
-    pub pattern: Option<Regex>,
+    pub pattern: Option<Pattern>,
     /// Members of a JSON object and their values, as text.
     pub fields: Vec<(String, String)>,
 }
@@ -45,23 +47,28 @@ pub struct Found {
     pub counts: Vec<u64>,
     /// Records that could not be read.
     pub damages: Damages,
+    /// Permits of the search, to be kept until its answer is written.
+    pub permits: Vec<OwnedSemaphorePermit>,
 }
 
-/// A pattern that is found anywhere in a text.
-///
-/// # Errors
-/// For an invalid pattern.
-pub fn pattern(text: &str) -> std::result::Result<Regex, String> {
-    RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build().map_err(|e| e.to_string())
+/// Permits of a search, and its cancellation.
+pub struct Bounds {
+    pub permits: Vec<OwnedSemaphorePermit>,
+    /// The permit of what needs much memory; replaces the others.
+    pub heavy: Arc<Semaphore>,
+    pub cancel: Cancel,
 }
 
 impl Wanted {
     /// Bytes are searched as text if they are UTF-8.
-    pub fn accepts(&self, body: &Body) -> bool {
+    ///
+    /// # Errors
+    /// `Limit` when the pattern is too costly for the text.
+    pub fn accepts(&self, body: &Body) -> Result<bool> {
         let text = String::from_utf8_lossy(body.as_bytes());
-        self.contains.iter().all(|part| text.contains(part))
-            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(&text))
+        Ok(self.contains.iter().all(|part| text.contains(part))
             && (self.fields.is_empty() || self.has_fields(&text))
+            && self.pattern.as_ref().map_or(Ok(true), |pattern| pattern.is_match(&text))?)
     }
 
     fn has_fields(&self, text: &str) -> bool {
@@ -75,20 +82,28 @@ impl Wanted {
 /// Searches the series; keeps at most `limit` entries in memory.
 ///
 /// # Errors
-/// `Limit` when they are too long together.
+/// `Limit` when they are too long together, or the pattern is too costly.
 pub async fn search(
     store: Arc<Store>,
     series: Vec<Selected>,
     range: TimeRange,
     wanted: Wanted,
     (order, limit, parts): (Order, usize, usize),
+    Bounds { permits, heavy, cancel }: Bounds,
 ) -> Result<Found> {
     let mut reader = Reader::new(store, series, Some(Kind::Entry), range).over_damage(true);
     let wanted = Arc::new(wanted);
-    let mut search = Search { found: Found::new(parts), bytes: 0 };
+    let mut is_heavy = false;
+    let mut search = Search { found: Found { permits, ..Found::new(parts) }, bytes: 0, cancel };
     while let Some(slice) = reader.next().await? {
+        if search.bytes > LIGHT_BYTES_MAX && !is_heavy {
+            // Others run while it waits.
+            search.found.permits.clear();
+            search.found.permits.extend(heavy.clone().acquire_owned().await);
+            is_heavy = true;
+        }
         let wanted = wanted.clone();
-        // A pattern may take long on a MiB of text.
+        // A pattern may take long on a MiB of text. The permits are held until it ends, also when the client has left.
         let mut under_way = search;
         let look = move || under_way.look(slice, range, &wanted, (order, limit, parts)).map(|()| under_way);
         let ended = |e| Error::new(ErrorKind::Closed, "search did not end").caused_by(e);
@@ -101,8 +116,9 @@ pub async fn search(
 /// A running search.
 struct Search {
     found: Found,
-    /// Total bytes of the kept bodies.
+    /// Total bytes of the kept bodies as JSON.
     bytes: usize,
+    cancel: Cancel,
 }
 
 impl Search {
@@ -117,14 +133,17 @@ impl Search {
         let found = &mut self.found;
         found.seen += entries.len() as u64;
         for entry in entries {
-            if !wanted.accepts(&entry.body) {
+            if self.cancel.is_cancelled() {
+                return Err(Error::new(ErrorKind::Closed, "search cancelled: the caller no longer waits"));
+            }
+            if !wanted.accepts(&entry.body)? {
                 continue;
             }
             found.matched += 1;
             if let Some(count) = part(entry.at, range, parts).and_then(|at| found.counts.get_mut(at)) {
                 *count += 1;
             }
-            self.bytes += entry.body.as_bytes().len();
+            self.bytes += json_bytes(&entry.body);
             found.entries.push((Arc::clone(&slice.labels), entry));
             if found.entries.len() > 2 * limit || self.bytes > 2 * FOUND_BYTES_MAX {
                 self.bytes = keep(&mut found.entries, order, limit)?;
@@ -134,10 +153,18 @@ impl Search {
     }
 }
 
+/// Bytes of a body in JSON.
+fn json_bytes(body: &Body) -> usize {
+    match body {
+        Body::Text(text) => json_text_bytes(text),
+        Body::Bytes(bytes) => 2 * bytes.len(),
+    }
+}
+
 impl Found {
     fn new(parts: usize) -> Self {
         let (counts, damages) = (vec![0; parts], Damages::default());
-        Self { entries: Vec::new(), matched: 0, seen: 0, counts, damages }
+        Self { entries: Vec::new(), matched: 0, seen: 0, counts, damages, permits: Vec::new() }
     }
 }
 
@@ -148,14 +175,14 @@ fn part(at: Timestamp, range: TimeRange, parts: usize) -> Option<usize> {
     usize::try_from(into * parts as i128 / length.max(1)).ok()
 }
 
-/// Entries of one series with the same time stay in their order. Returns the total length of the bodies, bytes.
+/// Entries of one series with the same time stay in their order. Returns the total length of the bodies, bytes as JSON.
 fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) -> Result<usize> {
     match order {
         Order::Oldest => entries.sort_by_key(|(_, entry)| entry.at),
         Order::Newest => entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.at)),
     }
     entries.truncate(limit);
-    let bytes = entries.iter().map(|(_, entry)| entry.body.as_bytes().len()).sum();
+    let bytes = entries.iter().map(|(_, entry)| json_bytes(&entry.body)).sum();
     if bytes <= FOUND_BYTES_MAX {
         return Ok(bytes);
     }
@@ -187,7 +214,7 @@ mod tests {
     #[test]
     fn an_entry_must_match_all_conditions() {
         let check = |wanted: Wanted, body: &str, expect: bool| {
-            assert_eq!(wanted.accepts(&Body::Text(body.into())), expect, "{body}");
+            assert_eq!(wanted.accepts(&Body::Text(body.into())).unwrap(), expect, "{body}");
         };
         let contains = |parts: &[&str]| Wanted {
             contains: parts.iter().map(|part| (*part).to_owned()).collect(),
@@ -196,7 +223,8 @@ mod tests {
         check(contains(&[]), "anything", true);
         check(contains(&["out", "mem"]), "out of memory", true);
         check(contains(&["out", "disk"]), "out of memory", false);
-        let matching = |text: &str| Wanted { pattern: Some(pattern(text).unwrap()), ..Wanted::default() };
+        let matching =
+            |text: &str| Wanted { pattern: Some(Pattern::new(text).unwrap()), ..Wanted::default() };
         check(matching(r"pid=\d+$"), "exit pid=17", true);
         check(matching(r"pid=\d+$"), "exit pid=17 ", false);
         let fields = |pairs: &[(&str, &str)]| Wanted {
@@ -208,8 +236,6 @@ mod tests {
         check(fields(&[("pid", "8")]), row, false);
         check(fields(&[("user", "")]), row, false);
         check(fields(&[("pid", "7")]), "pid 7", false);
-        assert!(pattern("(").unwrap_err().contains("unclosed group"));
-        assert!(pattern("(a{1000}){1000}").is_err(), "too large");
     }
 
     #[test]

@@ -27,19 +27,23 @@ pub struct Inside {
 impl Inside {
     /// With the default settings, except for the largest body.
     pub fn start(driver: Arc<dyn Driver>, body_bytes_max: usize) -> Self {
+        let settings = Settings { body_bytes_max: Some(body_bytes_max), ..Settings::default() };
+        Self::start_with(driver, Options::default(), settings)
+    }
+
+    pub fn start_with(driver: Arc<dyn Driver>, options: Options, settings: Settings) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let data = directory.path().to_owned();
         let (trigger, shutdown) = shutdown::channel();
         let http = runtime.block_on(async move {
-            let body_bytes_max = Some(body_bytes_max);
-            let settings = Settings { data: Some(data.clone()), body_bytes_max, ..Settings::default() };
+            let settings = Settings { data: Some(data.clone()), ..settings };
             let config = config::load(None, [], settings).unwrap();
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let metrics = Arc::new(Metrics::default());
             let journal = data.join("journal");
-            let store = Store::open(driver, &journal, Options::default(), clock.clone()).await.unwrap();
+            let store = Store::open(driver, &journal, options, clock.clone()).await.unwrap();
             let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
             let record_types = Arc::new(RecordTypes::open(&data));
             let app = App::new(config, store, metrics.clone(), clock, control, record_types);

@@ -115,18 +115,41 @@ impl Index {
         found.map(|(name, _)| name.to_string()).collect()
     }
 
-    /// Values of one label of these series of a kind, sorted; of all series for `None`.
+    #[cfg(test)]
     pub fn label_values(&self, kind: Kind, name: &str, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
+        self.label_values_within(kind, name, numbers, usize::MAX)
+    }
+
+    /// Values of one label of these series of a kind, sorted; of all series for `None`. Ends after the value with which they
+    /// exceed `bytes_max`.
+    pub fn label_values_within(
+        &self,
+        kind: Kind,
+        name: &str,
+        numbers: Option<&[SeriesNumber]>,
+        bytes_max: usize,
+    ) -> Vec<String> {
         let Some(label) = self.labels.get(name) else { return Vec::new() };
         let mut series = self.restricted(kind, numbers);
         series.keep(&label.carriers());
         if series.len() < label.values.len() {
             let values = series.iter().filter_map(|n| self.labels_of(n).get(name));
-            return values.collect::<BTreeSet<&str>>().into_iter().map(str::to_owned).collect();
+            return within(values.collect::<BTreeSet<&str>>().into_iter().map(str::to_owned), bytes_max);
         }
         let found = label.values.iter().filter(|(_, postings)| postings.meets(&series));
-        found.map(|(value, _)| value.to_string()).collect()
+        within(found.map(|(value, _)| value.to_string()), bytes_max)
     }
+}
+
+/// Texts up to the one with which they exceed `bytes_max`.
+fn within(texts: impl Iterator<Item = String>, bytes_max: usize) -> Vec<String> {
+    let mut bytes = 0usize;
+    let fits = |text: &String| {
+        let fits = bytes <= bytes_max;
+        bytes = bytes.saturating_add(text.len());
+        fits
+    };
+    texts.take_while(fits).collect()
 }
 
 impl Label {

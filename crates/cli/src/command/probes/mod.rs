@@ -80,7 +80,7 @@ struct Off {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho probes aggregate 'com.shop.Price.*'
-  tacho probes aggregate '@com.shop.Hot' --wait 0")]
+  tacho probes aggregate '@com.shop.Hot' --wait 0s")]
 struct Aggregate {
     #[command(flatten)]
     switch: switch::Switch,

@@ -29,7 +29,7 @@ pub struct Switch {
     /// Keep the rule when the server restarts
     #[arg(long)]
     keep: bool,
-    /// How long to wait for the responses of the agents; 0 does not wait
+    /// How long to wait for the responses of the agents; 0s does not wait
     #[arg(long, value_name = "DURATION", value_parser = wait, default_value = "2s")]
     wait: Duration,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub struct Switch {
 }
 
 fn wait(text: &str) -> Result<Duration, String> {
-    if matches!(text, "0" | "0s") {
+    if matches!(text, "0ms" | "0s" | "0m") {
         return Ok(Duration::ZERO);
     }
     ask::wait(text)

@@ -126,12 +126,14 @@ struct Warped {
 /// The cheapest path from the first pair to the last within a band. Each step advances either series or both by one.
 fn warp(a: &[f64], b: &[f64], band: &[Range<usize>], visits: &mut Visits<'_>) -> Result<Warped, Error> {
     let cells = band.iter().map(ExactSizeIterator::len).sum::<usize>();
-    if cells > CELLS_MAX {
-        return Err(Error::limit("matrix cells of dynamic time warping", cells as u128, CELLS_MAX));
+    let cells_max = CELLS_MAX.min(visits.points_max());
+    if cells > cells_max {
+        return Err(Error::limit("matrix cells of dynamic time warping", cells as u128, cells_max));
     }
-    visits.count(cells)?;
     let mut costs: Vec<Vec<f64>> = Vec::with_capacity(a.len());
     for (row, columns) in band.iter().enumerate() {
+        // A whole matrix may take seconds.
+        visits.count(columns.len())?;
         let mut of_row: Vec<f64> = Vec::with_capacity(columns.len());
         for column in columns.clone() {
             let before = [(1, 1), (1, 0), (0, 1)].map(|(up, left)| {

@@ -8,16 +8,26 @@ use std::sync::atomic::AtomicUsize;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_model::{Kind, Matcher, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{self, SourceBlock, Trace};
-use tacho_store::{ErrorKind, Read, Store};
+use tacho_store::{Error, ErrorKind, Read, Store};
 
 use crate::http::error::ApiError;
 
-/// Memory limit for the blocks of one query, bytes: some 30 million calls.
+/// Memory limit for the blocks of one query, bytes: some 30 million calls. An analysis may take five times as much beside them.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
+/// Share of the memory that this process may use.
+const BLOCK_MEMORY_SHARE: usize = 16;
+/// The same for a query that is computed beside a heavy one.
+pub const LIGHT_BLOCK_BYTES_MAX: usize = 64 << 20;
 /// Series read concurrently.
 const READS_AT_ONCE: usize = 4;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
+
+/// Memory limit for the blocks of one query in a process that may use so many bytes.
+pub fn block_bytes_max(usable_bytes: Option<usize>) -> usize {
+    let share = usable_bytes.map_or(BLOCK_BYTES_MAX, |all| all / BLOCK_MEMORY_SHARE);
+    share.clamp(LIGHT_BLOCK_BYTES_MAX, BLOCK_BYTES_MAX)
+}
 
 /// Selects blocks.
 #[derive(Clone, Copy)]
@@ -45,16 +55,21 @@ impl Wanted<'_> {
     }
 }
 
+/// Blocks of at most so many bytes.
+///
+/// # Errors
+/// `Limit` when there are more.
 pub async fn blocks(
     store: &Store,
     wanted: Wanted<'_>,
     range: TimeRange,
-) -> Result<Read<Vec<SourceBlock>>, ApiError> {
-    let room = &AtomicUsize::new(BLOCK_BYTES_MAX);
+    bytes_max: usize,
+) -> Result<Read<Vec<SourceBlock>>, Error> {
+    let room = &AtomicUsize::new(bytes_max);
     let reads = store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, labels)| async move {
         let keep = |block: &_| wanted.trace().is_none_or(|trace| executions::holds(block, trace));
-        let blocks = store.executions_within(id, range, room, keep).await.map_err(unreadable)?;
-        Ok::<_, ApiError>((labels, blocks))
+        let blocks = store.executions_within(id, range, room, keep).await?;
+        Ok::<_, Error>((labels, blocks))
     });
     let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
     let mut all = Read { records: Vec::new(), damages: store.lacks(Kind::Execution) };
@@ -66,10 +81,9 @@ pub async fn blocks(
     Ok(all)
 }
 
-fn unreadable(error: tacho_store::Error) -> ApiError {
+pub fn unreadable(error: Error, bytes_max: usize) -> ApiError {
     if error.kind() == ErrorKind::Limit {
-        let message =
-            format!("executions in this range take over {BLOCK_BYTES_MAX} bytes: narrow start and end");
+        let message = format!("executions in this range take over {bytes_max} bytes: narrow start and end");
         return ApiError::execution(message);
     }
     error.into()
@@ -85,4 +99,21 @@ pub fn widening(now: Timestamp) -> Vec<TimeRange> {
 pub fn around(found: &Trace, range: TimeRange) -> Option<TimeRange> {
     let start = found.start.saturating_sub(HOUR_NS);
     (start < range.start).then(|| TimeRange::new(start, range.end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_take_a_share_of_the_memory() {
+        for (usable, expect) in [
+            (None, BLOCK_BYTES_MAX),
+            (Some(64 << 30), BLOCK_BYTES_MAX),
+            (Some(4 << 30), 256 << 20),
+            (Some(256 << 20), LIGHT_BLOCK_BYTES_MAX),
+        ] {
+            assert_eq!(block_bytes_max(usable), expect, "{usable:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! `fetch.rs` reads blocks from the store, `tacho_query::executions` computes, `answer.rs` writes it down.
 
 mod answer;
-mod fetch;
+pub(super) mod fetch;
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use serde_json::Value;
 use tacho_model::{OperationKind, TimeRange, TraceId};
 use tacho_query::Cancel;
 use tacho_query::executions::{self, Filter, Level, Outcome, Search, SourceBlock};
-use tacho_store::{Damages, Read};
+use tacho_store::{Damages, ErrorKind, Read};
 
 use super::damage;
 use super::error::ApiError;
 use super::params::Params;
-use super::turn::{Asked, Running, away, turn, watched};
+use super::turn::{Asked, Running, Turn, away, turn, watched};
 use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::Wanted;
@@ -164,16 +164,36 @@ async fn analyse<T: Send + 'static>(
     // Dropped with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
-    let read = fetch::blocks(&app.store, wanted, range).await;
-    match read {
-        Ok(Read { records: blocks, damages }) => {
-            watched(asked, (turn, running), move |cancel| Ok(compute(&blocks, &damages, cancel)?)).await
+    match read(app, wanted, range).await {
+        Ok((Read { records: blocks, damages }, heavy)) => {
+            let held = (turn, heavy, running);
+            watched(asked, held, move |cancel| Ok(compute(&blocks, &damages, cancel)?)).await
         }
         Err(error) => {
             asked.answered();
             Err(error)
         }
     }
+}
+
+/// The blocks, and the permit of a heavy query. One that finds another heavy query reads few, and waits when these do not
+/// suffice.
+async fn read(
+    app: &App,
+    wanted: Wanted<'_>,
+    range: TimeRange,
+) -> Result<(Read<Vec<SourceBlock>>, Option<Turn>), ApiError> {
+    let blocks = async |bytes_max| fetch::blocks(&app.store, wanted, range, bytes_max).await;
+    let heavy = match app.heavy.clone().try_acquire_owned() {
+        Ok(heavy) => heavy,
+        Err(_) => match blocks(fetch::LIGHT_BLOCK_BYTES_MAX).await {
+            Err(error) if error.kind() == ErrorKind::Limit => turn(&app.heavy).await?,
+            read => return read.map(|read| (read, None)).map_err(ApiError::from),
+        },
+    };
+    let bytes_max = app.block_bytes_max;
+    let read = blocks(bytes_max).await.map_err(|error| fetch::unreadable(error, bytes_max))?;
+    Ok((read, Some(heavy)))
 }
 
 fn filter(app: &App, params: &Params) -> Result<Filter, ApiError> {

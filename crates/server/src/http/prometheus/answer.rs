@@ -13,11 +13,13 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
 use serde::Serialize;
 use serde::ser::Serializer;
+use tacho_api::json::json_text_bytes;
 use tacho_model::Labels;
 use tacho_query::promql::{Output, Point, Series, ValueWriter, write_milliseconds};
 
 use super::TRUNCATED;
 use super::stats::Stats;
+use crate::http::answers::Keeps;
 use crate::http::error::ApiError;
 
 /// Limit on the points of one response: some 150 MB of JSON.
@@ -33,6 +35,8 @@ pub struct Answer {
     output: Output,
     /// Series beyond this number are cut off.
     limit: usize,
+    /// Of the labels as JSON.
+    pub label_bytes: usize,
     pub stats: Option<Stats>,
     /// Warnings, other than about the limit.
     pub warnings: Vec<String>,
@@ -46,15 +50,27 @@ struct Part {
     points: Range<usize>,
 }
 
-/// Limit on the label bytes of one response: series share them in memory, a response repeats them.
+/// Limit on the labels of one response, bytes of JSON: series share them in memory, a response repeats them.
 const LABELS_BYTES_MAX: usize = 128 << 20;
+/// The same for a response that is written beside a heavy one.
+pub(super) const LIGHT_LABELS_BYTES_MAX: usize = 8 << 20;
 
+/// Bytes of the labels as JSON, or somewhat more where they are few.
+///
 /// # Errors
 /// When they exceed the limit.
-pub(super) fn check_labels<'a>(series: impl Iterator<Item = &'a Labels>) -> Result<(), ApiError> {
-    let bytes: usize = series.map(Labels::canonical_bytes).sum();
+pub(super) fn label_bytes<'a>(series: impl Iterator<Item = &'a Labels> + Clone) -> Result<usize, ApiError> {
+    // At most six bytes for one, and the punctuation.
+    let most = series.clone().map(|labels| 6 * labels.canonical_bytes() + 16).sum::<usize>();
+    if most <= LIGHT_LABELS_BYTES_MAX {
+        return Ok(most);
+    }
+    let written = |text: &str| json_text_bytes(text) + 3;
+    let of_one =
+        |labels: &Labels| labels.iter().map(|(name, value)| written(name) + written(value)).sum::<usize>();
+    let bytes: usize = series.map(of_one).sum();
     if bytes <= LABELS_BYTES_MAX {
-        return Ok(());
+        return Ok(bytes);
     }
     Err(ApiError::execution(format!(
         "answer has labels of {bytes} bytes, at most {LABELS_BYTES_MAX} are allowed: narrow the selectors, give a limit, \
@@ -74,18 +90,24 @@ impl Answer {
                 return Err(ApiError::execution(message));
             }
         }
-        match &output {
-            Output::Matrix(series) => check_labels(series.iter().take(limit).map(|s| &*s.labels))?,
-            Output::Vector(rows) => check_labels(rows.iter().take(limit).map(|(labels, _)| &**labels))?,
-            Output::Scalar(_) | Output::String { .. } => {}
-        }
-        Ok(Self { output, limit, stats: None, warnings: Vec::new(), infos: Vec::new() })
+        let label_bytes = match &output {
+            Output::Matrix(series) => label_bytes(series.iter().take(limit).map(|s| &*s.labels))?,
+            Output::Vector(rows) => label_bytes(rows.iter().take(limit).map(|(labels, _)| &**labels))?,
+            Output::Scalar(_) | Output::String { .. } => 0,
+        };
+        Ok(Self { output, limit, label_bytes, stats: None, warnings: Vec::new(), infos: Vec::new() })
     }
 
     pub fn into_response(self) -> Response {
         let parts = self.parts();
+        let points: usize = self.series().iter().map(|series| series.points.capacity()).sum();
+        let keeps = (parts.len() > 1).then_some(Keeps(points.saturating_mul(size_of::<Point>())));
         let body = if parts.len() < 2 { Body::from(self.whole(&parts)) } else { self.stream(parts) };
-        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+        let mut response = ([(header::CONTENT_TYPE, "application/json")], body).into_response();
+        if let Some(keeps) = keeps {
+            response.extensions_mut().insert(keeps);
+        }
+        response
     }
 
     /// Series of a matrix after the limit.

@@ -22,6 +22,13 @@ pub struct Fetched {
     pub damages: Damages,
 }
 
+/// Why the samples were not read.
+pub enum Failed {
+    /// They are more than the limit allows.
+    Over(ApiError),
+    Other(ApiError),
+}
+
 /// Series of a selection.
 pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
@@ -48,22 +55,26 @@ pub fn find(
 pub async fn selections(
     store: &Store,
     selections: &[Selection],
-    found: Vec<Series>,
+    found: &[Series],
     limits: &Limits,
-) -> Result<Fetched, ApiError> {
+) -> Result<Fetched, Failed> {
     let room = AtomicUsize::new(limits.samples_max);
     let mut fetched = Fetched { damages: store.lacks(Kind::Sample), ..Fetched::default() };
     for (Selection { range, windows, .. }, found) in selections.iter().zip(found) {
-        let (ids, labels): (Vec<SeriesId>, Vec<Arc<Labels>>) = found.into_iter().unzip();
+        let ids: Vec<SeriesId> = found.iter().map(|(id, _)| *id).collect();
         let answer = store.read_samples(&ids, *range, windows.as_ref(), &room).await.map_err(|error| {
-            if error.kind() == ErrorKind::Limit { over("samples", limits.samples_max) } else { error.into() }
+            match error.kind() {
+                ErrorKind::Limit => Failed::Over(over("samples", limits.samples_max)),
+                _ => Failed::Other(error.into()),
+            }
         })?;
         fetched.report += answer.report;
         fetched.damages.extend(answer.damages);
-        let series = labels
-            .into_iter()
-            .zip(answer.series)
-            .map(|(labels, pieces)| SeriesData { labels, pieces: pieces.into_iter().map(piece).collect() });
+        let data = |((_, labels), pieces): (&(_, Arc<Labels>), Vec<_>)| SeriesData {
+            labels: labels.clone(),
+            pieces: pieces.into_iter().map(piece).collect(),
+        };
+        let series = found.iter().zip(answer.series).map(data);
         fetched.data.push(series.filter(|series| !series.is_empty()).collect());
     }
     Ok(fetched)

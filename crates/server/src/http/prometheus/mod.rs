@@ -5,6 +5,7 @@
 
 mod answer;
 mod fetch;
+mod question;
 pub(super) mod series;
 mod stats;
 
@@ -15,19 +16,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
-use tacho_api::export::Thinned;
-use tacho_query::promql::{self, SeriesData};
+use tacho_query::promql;
 
 use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, away, turn};
 use crate::http::app::App;
-use crate::read::damage::sentences;
-use fetch::Fetched;
+use question::{Heavy, Question};
 use stats::Watch;
-
-/// Samples and points computed on the reading thread, some 200 us: waking another thread would take a large part of that.
-const WORK_INLINE_MAX: usize = 1 << 16;
 
 /// Bytes of a query parsed on that thread, and series of an index searched on it.
 const TEXT_INLINE_MAX: usize = 2_048;
@@ -84,41 +80,29 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     let store = app.store.clone();
     let prepare = move || {
         let plan = promql::parse(&text)?.plan(&at)?;
-        let found = fetch::find(&store, plan.selectors(), &limits, &at.cancel)?;
-        Ok::<_, ApiError>((plan, found, limits))
+        let found = fetch::find(&store, plan.selectors(), &at.limits, &at.cancel)?;
+        Ok::<_, ApiError>((plan, found))
     };
     // Compiling patterns and walking a large index take long: run on a blocking thread.
     let (prepared, turn, running) =
         if is_light { (prepare(), turn, running) } else { away(move || (prepare(), turn, running)).await? };
-    let (plan, found, limits) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            asked.answered();
-            return Err(error);
+    let answer = match prepared {
+        Ok((plan, found)) => {
+            let question = Question {
+                plan,
+                found,
+                is_short,
+                limit,
+                wants_stats,
+                watch,
+                turns: vec![turn],
+                heavy: Heavy::No,
+                running,
+            };
+            question.answer(app, &limits).await
         }
+        Err(error) => Err(error),
     };
-    let read = fetch::selections(&app.store, plan.selectors(), found, &limits).await;
-    let Fetched { data, report, damages } = match read {
-        Ok(fetched) => fetched,
-        Err(error) => {
-            asked.answered();
-            return Err(error);
-        }
-    };
-    watch.read();
-    let samples: usize = data.iter().flatten().map(SeriesData::len).sum();
-    let series: usize = data.iter().map(Vec::len).sum();
-    let work = samples.saturating_add(plan.steps().saturating_mul(series + 1));
-    let evaluate = move || {
-        let output = plan.evaluate(&data)?;
-        drop((data, turn, running));
-        let mut answer = answer::Answer::new(output, limit)?;
-        answer.warnings = sentences(&damages);
-        answer.infos = report.thinned.map(|thinned| info(Thinned::of(thinned))).into_iter().collect();
-        answer.stats = wants_stats.then(|| watch.stats(samples, &report));
-        Ok(answer.into_response())
-    };
-    let answer = if is_short && work <= WORK_INLINE_MAX { evaluate() } else { away(evaluate).await? };
     asked.answered();
     answer
 }
@@ -145,11 +129,6 @@ fn begins_with_names(text: &str) -> bool {
     let quoted = ['"', '\'', '`'].iter().find_map(|quote| text.strip_prefix(*quote)?.split_once(*quote));
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-|:/ ".contains(&byte);
     quoted.is_some_and(|(pattern, _)| pattern.bytes().all(is_plain))
-}
-
-/// The info text, with Prometheus' prefix.
-fn info(thinned: Thinned) -> String {
-    format!("PromQL info: older samples of these series are {thinned}, not the recorded values")
 }
 
 /// Prometheus' response envelope.

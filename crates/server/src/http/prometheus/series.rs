@@ -8,20 +8,24 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tacho_model::{Kind, Labels, Matcher, PatternBudget};
+use tacho_api::json::json_text_bytes;
+use tacho_model::{Kind, Labels, Matcher, PatternBudget, Timestamp};
 use tacho_query::{Cancel, promql};
 use tacho_store::Store;
 
-use super::answer::{LabelMap, check_labels};
+use super::answer::{LIGHT_LABELS_BYTES_MAX, LabelMap, label_bytes};
 use super::{Answer, TRUNCATED, success};
 use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
-use crate::http::turn::{Asked, Running, turn, watched};
+use crate::http::turn::{Asked, Running, away, turn, watched};
 use crate::read::damage::sentences;
 
 /// Limit on the selectors of one request: each walks the index, and Grafana sends a few.
 const SELECTORS_MAX: usize = 64;
+
+/// Limit on the values of one response, bytes of JSON: several are written at the same time.
+const VALUES_BYTES_MAX: usize = 32 << 20;
 
 type Selectors = [Vec<Matcher>];
 
@@ -32,18 +36,29 @@ pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     if params.all("match[]").next().is_none() {
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
-    let list = |store: &Store, selectors: &Selectors, limit, waits: Waits<'_>| {
+    let (texts, limit) = (texts(&params)?, limit(app.clock.now(), &params)?);
+    let store = app.store.clone();
+    let work = move |cancel: &Cancel| {
+        let waits = || !cancel.is_cancelled();
         let mut found: BTreeSet<Arc<Labels>> = BTreeSet::new();
-        for matchers in selectors {
-            let series = store.find_while(Kind::Sample, matchers, waits)?;
+        for matchers in &parse(&texts)? {
+            let series = store.find_while(Kind::Sample, matchers, &waits).ok_or_else(Cancel::error)?;
             found.extend(series.into_iter().map(|(_, labels)| labels));
         }
-        Some(match check_labels(found.iter().take(limit).map(|labels| &**labels)) {
-            Ok(()) => answer(store, found.iter().map(|labels| LabelMap(labels)), limit),
-            Err(error) => error.into_response(),
-        })
+        let bytes = label_bytes(found.iter().take(limit).map(|labels| &**labels))?;
+        let is_light = bytes <= LIGHT_LABELS_BYTES_MAX;
+        Ok(if is_light { Ok(written(&store, &found, limit)) } else { Err((store, found)) })
     };
-    select(&app, &params, list).await
+    let (store, found) = match selecting(&app, work).await? {
+        Ok(response) => return Ok(response),
+        Err(long) => long,
+    };
+    let turn = turn(&app.heavy).await?;
+    away(move || (written(&store, &found, limit), turn)).await.map(|(response, _turn)| response)
+}
+
+fn written(store: &Store, found: &BTreeSet<Arc<Labels>>, limit: usize) -> Response {
+    answer(store, found.iter().map(|labels| LabelMap(labels)), limit)
 }
 
 pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -57,7 +72,14 @@ pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
 pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
     let name = unescape(&name);
     let list = move |store: &Store, selectors: &Selectors, limit, waits: Waits<'_>| {
-        let values = store.label_values(Kind::Sample, &name, selectors, waits)?;
+        let values = store.label_values_within(Kind::Sample, &name, selectors, VALUES_BYTES_MAX, waits)?;
+        let bytes: usize = values.iter().take(limit).map(|value| json_text_bytes(value)).sum();
+        if bytes > VALUES_BYTES_MAX {
+            let message = format!(
+                "values of label {name:?} have more than {VALUES_BYTES_MAX} bytes: narrow the selectors, or give a limit"
+            );
+            return Some(ApiError::execution(message).into_response());
+        }
         Some(answer(store, values.into_iter(), limit))
     };
     select(&app, &params, list).await
@@ -70,15 +92,19 @@ async fn select(
     params: &Params,
     list: impl FnOnce(&Store, &Selectors, usize, Waits<'_>) -> Option<Response> + Send + 'static,
 ) -> Answer {
-    params.range(app.clock.now())?;
-    let limit = params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX);
-    let texts = texts(params)?;
+    let (texts, limit) = (texts(params)?, limit(app.clock.now(), params)?);
     let store = app.store.clone();
     let work = move |cancel: &Cancel| {
         let listed = list(&store, &parse(&texts)?, limit, &|| !cancel.is_cancelled());
         Ok(listed.ok_or_else(Cancel::error)?)
     };
     selecting(app, work).await
+}
+
+/// The limit of a list. Checks the range, which does not narrow it.
+fn limit(now: Timestamp, params: &Params) -> Result<usize, ApiError> {
+    params.range(now)?;
+    Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
 }
 
 /// Runs `work`, which selects series, with a query permit; stops when the client disconnects.

@@ -1,0 +1,112 @@
+//! Does a pattern occur in a text, in bounded time?
+//!
+//! An expression over a text of a MiB may take minutes: the number of its states times the length of the text. Where that
+//! product is small, the `regex` crate searches. A longer text is searched by a lazy DFA, which takes time in proportion to the
+//! text, or gives up when it has to build too many states: then the search is refused.
+//!
+//! Step before: `search.rs` reads the entries.
+
+use regex::{Regex, RegexBuilder};
+use regex_automata::Input;
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::util::pool::Pool;
+use tacho_store::{Error, ErrorKind, Result};
+
+/// Memory limit of a compiled pattern, bytes: protects the server from hostile patterns.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// States of the pattern times bytes of a text that are searched without a DFA: half a second.
+const STEPS_MAX: usize = 50_000_000;
+/// The DFA gives up when its memory was full so many times, and it needs a new state more often than each so many bytes.
+const CLEARS_MIN: usize = 8;
+const BYTES_PER_STATE_MIN: usize = 16;
+
+type NewCache = Box<dyn Fn() -> Cache + Send + Sync>;
+
+/// A pattern that is found anywhere in a text.
+pub struct Pattern {
+    regex: Regex,
+    dfa: DFA,
+    caches: Pool<Cache, NewCache>,
+    states: usize,
+}
+
+impl Pattern {
+    /// # Errors
+    /// Why it is no pattern.
+    pub fn new(text: &str) -> std::result::Result<Self, String> {
+        let regex =
+            RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build().map_err(|e| e.to_string())?;
+        let nfa = thompson::Config::new()
+            .nfa_size_limit(Some(PATTERN_BYTES_MAX))
+            .which_captures(WhichCaptures::None);
+        let lazy = DFA::config()
+            .skip_cache_capacity_check(true)
+            .unicode_word_boundary(true)
+            .minimum_cache_clear_count(Some(CLEARS_MIN))
+            .minimum_bytes_per_state(Some(BYTES_PER_STATE_MIN));
+        let dfa = DFA::builder().configure(lazy).thompson(nfa).build(text).map_err(|e| e.to_string())?;
+        let states = dfa.get_nfa().states().len();
+        let new: NewCache = Box::new({
+            let dfa = dfa.clone();
+            move || dfa.create_cache()
+        });
+        Ok(Self { regex, dfa, caches: Pool::new(new), states })
+    }
+
+    /// # Errors
+    /// `Limit` when the search would take too long.
+    pub fn is_match(&self, text: &str) -> Result<bool> {
+        let is_cheap = self.states.saturating_mul(text.len()) <= STEPS_MAX;
+        if is_cheap {
+            return Ok(self.regex.is_match(text));
+        }
+        let found = self.dfa.try_search_fwd(&mut self.caches.get(), &Input::new(text).earliest(true));
+        found.map(|found| found.is_some()).map_err(|_| {
+            let message = format!(
+                "the pattern needs too long for an entry of {} bytes: give a simpler one, or search with \"contains\"",
+                text.len()
+            );
+            Error::new(ErrorKind::Limit, message)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_searched_in_bounded_time_or_refused() {
+        // No pattern of a few states can tell where such a text repeats.
+        let text: String = (0..1u64 << 20)
+            .map(|n| if tacho_model::mix64(n).is_multiple_of(2) { 'a' } else { 'b' })
+            .collect();
+        for (pattern, expect) in [
+            ("abba", Some(true)),
+            ("(ab|ba){3}[yz]", Some(false)),
+            (r"\w+[yz]", Some(false)),
+            (r"b+a\b", Some(text.ends_with("ba"))),
+            ("a[ab]{800}[yz]", None),
+            (".{500}a.{500}[^ab]", None),
+        ] {
+            let found = Pattern::new(pattern).unwrap().is_match(&text);
+            assert_eq!(found.as_ref().ok(), expect.as_ref(), "{pattern}");
+            if let Err(error) = found {
+                assert!(
+                    error.kind() == ErrorKind::Limit && error.to_string().contains("1048576 bytes"),
+                    "{error}"
+                );
+            }
+        }
+        let pattern = Pattern::new("a[ab]{800}[yz]").unwrap();
+        assert!(!pattern.is_match(&text[..10_000]).unwrap());
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_said() {
+        let fault = |text: &str| Pattern::new(text).err().unwrap();
+        assert!(fault("(").contains("unclosed group"));
+        assert!(fault("(a{1000}){1000}").contains("size limit"));
+    }
+}
