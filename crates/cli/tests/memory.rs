@@ -270,7 +270,7 @@ fn the_values_of_a_label_are_limited_in_one_answer() {
     // 34 MB in all.
     let value = |n: usize| format!("{}{n:06}", "v".repeat(3_990));
     for part in 0..9 {
-        let line = |n| format!("m,l={} value=1 1\n", value(part * 1_000 + n));
+        let line = |n: usize| format!("m,l={} value=1 1\n", value(part * 1_000 + n));
         assert_eq!(post_gzip(&server, &(0..1_000).map(line).collect::<String>()).status, 204);
     }
     let answer = server.get("/api/v1/label/l/values");

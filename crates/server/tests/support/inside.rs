@@ -1,4 +1,5 @@
 //! The HTTP server inside the test's own process, over a store of the test's choice.
+#![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
