@@ -19,8 +19,16 @@ from . import messages
 
 PREFIX = "TACHO_"
 
-# Settings of the command line and of the tests, which are in the same environment.
-FOREIGN = ("TACHO_TEST_", "TACHO_AGENT_JAR")
+# Variables of the command line, the server and the tests, which are in the same environment.
+FOREIGN = (
+    "TACHO_TEST_",
+    "TACHO_AGENT_JAR",
+    "TACHO_CONFIG",
+    "TACHO_DATA",
+    "TACHO_HTTP",
+    "TACHO_RECORDS",
+    "TACHO_URL",
+)
 
 # Settings that only other agents have.
 # generated: others (cargo xtask generate, from agent/settings.toml)

@@ -85,10 +85,11 @@ fn print(report: &Value) {
     }
     let kinds = report["kinds"].as_object();
     print!("{}", totals(kinds.into_iter().flatten()));
-    println!(
-        "\n{} are in the journal: the newest records, kept and readable, not in chunks yet",
-        units::bytes(ask::number(report, "journal_bytes"))
-    );
+    let journal_bytes = ask::number(report, "journal_bytes");
+    if journal_bytes > 0 {
+        let bytes = units::bytes(journal_bytes);
+        println!("\n{bytes} are in the journal: the newest records, kept and readable, not in chunks yet");
+    }
     for (kind, figures) in kinds.into_iter().flatten().filter(|(_, f)| ask::number(f, "chunks") > 0) {
         print!("\n{}", columns(kind, figures));
     }

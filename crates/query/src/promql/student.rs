@@ -58,7 +58,7 @@ fn quantile_outside(outside: f64, degrees: f64) -> f64 {
             high = t
         }
         let newton = t + above / (2.0 * density(t, degrees));
-        let next = if low < newton && newton < high { newton } else { f64::midpoint(low, high) };
+        let next = if low <= newton && newton <= high { newton } else { f64::midpoint(low, high) };
         if (next - t).abs() <= f64::EPSILON * t {
             break;
         }

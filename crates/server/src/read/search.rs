@@ -16,7 +16,7 @@ use super::reader::{Reader, Records, Selected, Slice};
 /// Limit on the returned bodies, bytes as JSON: ten thousand entries may have a MiB each.
 const FOUND_BYTES_MAX: usize = 64 << 20;
 /// Bodies that a search may keep beside a heavy one, bytes as JSON.
-const LIGHT_BYTES_MAX: usize = 4 << 20;
+const LIGHT_BYTES_MAX: usize = 16 << 20;
 
 /// The conditions of a search; an entry must match all of them.
 #[derive(Default)]

@@ -24,8 +24,8 @@ pub struct Flags {
     /// Largest HTTP request body, bytes, before and after decompression [default: 33554432]
     #[arg(long, value_name = "BYTES")]
     body_bytes_max: Option<usize>,
-    /// Memory for records of HTTP writes that are being decoded or wait for the disk, bytes; at least 48 times
-    /// body-bytes-max and 16 MiB are used, the need of the largest body [default: 1073741824]
+    /// Memory for records of HTTP writes that are being decoded or wait for the disk, bytes; raised to 48 times
+    /// body-bytes-max plus 16 MiB, the need of the largest body [default: 1073741824]
     #[arg(long, value_name = "BYTES")]
     decoding_bytes_max: Option<usize>,
     /// Concurrent HTTP requests, each counted from the end of its body to the end of its answer; more get 503 with

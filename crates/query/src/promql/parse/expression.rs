@@ -127,6 +127,7 @@ impl<'t> Parser<'t, '_> {
                 let message = format!("label {both:?} must not occur in on and {word} at once");
                 return Err(self.source.error(at, message));
             }
+            break;
         }
         self.refuse_fill().map(|()| (yields_bool, matching))
     }

@@ -115,6 +115,8 @@ impl<'t> Parser<'t, '_> {
         let range = self.positive_duration("a duration such as 5m")?;
         let at = expr.at;
         if self.takes(":")? {
+            // A chain of subqueries is a deep tree without open brackets.
+            self.count_operator()?;
             let step = if self.is("]") { None } else { Some(self.positive_duration("a duration or \"]\"")?) };
             self.close(open, "")?;
             let (inner, modifiers) = (Box::new(expr), Modifiers::default());

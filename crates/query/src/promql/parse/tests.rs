@@ -63,11 +63,13 @@ fn limits_hold_at_their_value_and_not_above() {
         ("operators", "-", 7),
         ("operators", "x ^ ", 7),
         ("operators", "x or ", 7),
+        ("operators", "[1:]", 7),
         ("patterns", pattern, 3),
     ] {
         let query = |count: usize| match part {
             "x" => part.repeat(count),
             "(" => format!("{}x{}", part.repeat(count), ")".repeat(count)),
+            "[1:]" => format!("x{}", part.repeat(count)),
             _ if part == pattern => format!("{{{}}}", part.repeat(count)),
             _ => format!("{}x", part.repeat(count)),
         };

@@ -89,7 +89,7 @@ async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
 async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Params) -> Answer {
     let number = u128::from_str_radix(&text, 16).ok().filter(|n| *n != 0 && text.len() == 32);
     let Some(id) = number.map(TraceId) else {
-        return Err(ApiError::bad(format!("trace id {text:?} is not 32 hexadecimal digits")));
+        return Err(ApiError::bad(format!("trace id {text:?} is not 32 hexadecimal digits, at least one of them not 0")));
     };
     let ranges = match (params.time("start")?, params.time("end")?) {
         (None, None) => fetch::widening(app.clock.now()),
@@ -164,9 +164,9 @@ async fn analyse<T: Send + 'static>(
     // Dropped with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
-    match read(app, wanted, range).await {
-        Ok((Read { records: blocks, damages }, heavy)) => {
-            let held = (turn, heavy, running);
+    match read(app, wanted, range, turn).await {
+        Ok((Read { records: blocks, damages }, turns)) => {
+            let held = (turns, running);
             watched(asked, held, move |cancel| Ok(compute(&blocks, &damages, cancel)?)).await
         }
         Err(error) => {
@@ -176,24 +176,28 @@ async fn analyse<T: Send + 'static>(
     }
 }
 
-/// The blocks, and the permit of a heavy query. One that finds another heavy query reads few, and waits when these do not
-/// suffice.
+/// The blocks, and the permits of the analysis. One that finds another heavy query reads few blocks; if these do not suffice,
+/// it gives its permit back, so that light analyses run while it waits.
 async fn read(
     app: &App,
     wanted: Wanted<'_>,
     range: TimeRange,
-) -> Result<(Read<Vec<SourceBlock>>, Option<Turn>), ApiError> {
+    light: Turn,
+) -> Result<(Read<Vec<SourceBlock>>, Vec<Turn>), ApiError> {
     let blocks = async |bytes_max| fetch::blocks(&app.store, wanted, range, bytes_max).await;
-    let heavy = match app.heavy.clone().try_acquire_owned() {
-        Ok(heavy) => heavy,
+    let turns = match app.heavy.clone().try_acquire_owned() {
+        Ok(heavy) => vec![light, heavy],
         Err(_) => match blocks(fetch::LIGHT_BLOCK_BYTES_MAX).await {
-            Err(error) if error.kind() == ErrorKind::Limit => turn(&app.heavy).await?,
-            read => return read.map(|read| (read, None)).map_err(ApiError::from),
+            Err(error) if error.kind() == ErrorKind::Limit => {
+                drop(light);
+                vec![turn(&app.heavy).await?]
+            }
+            read => return read.map(|read| (read, vec![light])).map_err(ApiError::from),
         },
     };
     let bytes_max = app.block_bytes_max;
     let read = blocks(bytes_max).await.map_err(|error| fetch::unreadable(error, bytes_max))?;
-    Ok((read, Some(heavy)))
+    Ok((read, turns))
 }
 
 fn filter(app: &App, params: &Params) -> Result<Filter, ApiError> {

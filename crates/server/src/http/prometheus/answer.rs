@@ -33,8 +33,8 @@ const POINT_BYTES: usize = 32;
 
 pub struct Answer {
     output: Output,
-    /// Series beyond this number are cut off.
-    limit: usize,
+    /// Series were cut off.
+    is_truncated: bool,
     /// Of the labels as JSON.
     pub label_bytes: usize,
     pub stats: Option<Stats>,
@@ -78,11 +78,27 @@ pub(super) fn label_bytes<'a>(series: impl Iterator<Item = &'a Labels> + Clone) 
     )))
 }
 
+/// Cuts off the elements beyond the limit; returns whether there were any.
+fn cut<T>(elements: &mut Vec<T>, limit: usize) -> bool {
+    let is_truncated = elements.len() > limit;
+    elements.truncate(limit);
+    is_truncated
+}
+
 impl Answer {
-    pub fn new(output: Output, limit: Option<usize>) -> Result<Self, ApiError> {
+    /// Series beyond `limit` are cut off, and their memory is freed.
+    ///
+    /// # Errors
+    /// When the points or the labels exceed their limit.
+    pub fn new(mut output: Output, limit: Option<usize>) -> Result<Self, ApiError> {
         let limit = limit.unwrap_or(usize::MAX);
+        let is_truncated = match &mut output {
+            Output::Matrix(series) => cut(series, limit),
+            Output::Vector(rows) => cut(rows, limit),
+            Output::Scalar(_) | Output::String { .. } => false,
+        };
         if let Output::Matrix(series) = &output {
-            let points: usize = series.iter().take(limit).map(|s| s.points.len()).sum();
+            let points: usize = series.iter().map(|s| s.points.len()).sum();
             if points > POINTS_MAX {
                 let message = format!(
                     "answer has {points} points, at most {POINTS_MAX} are allowed: raise step, or aggregate"
@@ -91,17 +107,19 @@ impl Answer {
             }
         }
         let label_bytes = match &output {
-            Output::Matrix(series) => label_bytes(series.iter().take(limit).map(|s| &*s.labels))?,
-            Output::Vector(rows) => label_bytes(rows.iter().take(limit).map(|(labels, _)| &**labels))?,
+            Output::Matrix(series) => label_bytes(series.iter().map(|s| &*s.labels))?,
+            Output::Vector(rows) => label_bytes(rows.iter().map(|(labels, _)| &**labels))?,
             Output::Scalar(_) | Output::String { .. } => 0,
         };
-        Ok(Self { output, limit, label_bytes, stats: None, warnings: Vec::new(), infos: Vec::new() })
+        Ok(Self { output, is_truncated, label_bytes, stats: None, warnings: Vec::new(), infos: Vec::new() })
     }
 
     pub fn into_response(self) -> Response {
         let parts = self.parts();
         let points: usize = self.series().iter().map(|series| series.points.capacity()).sum();
-        let keeps = (parts.len() > 1).then_some(Keeps(points.saturating_mul(size_of::<Point>())));
+        let points_bytes = points.saturating_mul(size_of::<Point>());
+        let series_bytes = self.series().len() * size_of::<Series>();
+        let keeps = (parts.len() > 1).then_some(Keeps(points_bytes + series_bytes + self.label_bytes));
         let body = if parts.len() < 2 { Body::from(self.whole(&parts)) } else { self.stream(parts) };
         let mut response = ([(header::CONTENT_TYPE, "application/json")], body).into_response();
         if let Some(keeps) = keeps {
@@ -110,10 +128,10 @@ impl Answer {
         response
     }
 
-    /// Series of a matrix after the limit.
+    /// Series of a matrix.
     fn series(&self) -> &[Series] {
         match &self.output {
-            Output::Matrix(series) => &series[..series.len().min(self.limit)],
+            Output::Matrix(series) => series,
             _ => &[],
         }
     }
@@ -186,7 +204,7 @@ impl Answer {
             }
             Output::Vector(elements) => {
                 out.extend_from_slice(br#"vector","result":["#);
-                for (number, (labels, point)) in elements.iter().take(self.limit).enumerate() {
+                for (number, (labels, point)) in elements.iter().enumerate() {
                     write_metric(out, number > 0, labels);
                     out.extend_from_slice(br#","value":"#);
                     write_point(out, point, &mut values);
@@ -226,7 +244,7 @@ impl Answer {
         }
         out.push(b'}');
         let warnings = self.warnings.iter().map(String::as_str);
-        let warnings: Vec<&str> = warnings.chain(self.truncated().then_some(TRUNCATED)).collect();
+        let warnings: Vec<&str> = warnings.chain(self.is_truncated.then_some(TRUNCATED)).collect();
         if !warnings.is_empty() {
             out.extend_from_slice(br#","warnings":"#);
             write_json(out, &warnings);
@@ -236,15 +254,6 @@ impl Answer {
             write_json(out, &self.infos);
         }
         out.push(b'}');
-    }
-
-    /// Whether the limit cut series off.
-    fn truncated(&self) -> bool {
-        match &self.output {
-            Output::Vector(elements) => elements.len() > self.limit,
-            Output::Matrix(series) => series.len() > self.limit,
-            Output::Scalar(_) | Output::String { .. } => false,
-        }
     }
 }
 

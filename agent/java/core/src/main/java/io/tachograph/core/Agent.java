@@ -64,16 +64,18 @@ public final class Agent {
         long flushNanos = settings.number(Setting.FLUSH_MAX);
         Runtime.getRuntime()
                 .addShutdownHook(
-                        new Thread(() -> end(switchboard, sender, flushNanos), "tachograph-flush"));
+                        new Thread(() -> end(switchboard, sender, flushNanos, log), "tachograph-flush"));
         log.detail("started: " + Identity.pairs(labels));
     }
 
-    private static void end(Switchboard switchboard, Sender sender, long flushNanos) {
+    private static void end(
+            Switchboard switchboard, Sender sender, long flushNanos, AgentLog log) {
         try {
             switchboard.end();
-        } finally {
-            sender.flush(flushNanos);
+        } catch (Throwable e) { // the JVM would print it
+            log.sayOnce("end", "reporting unmatched patterns failed: " + e);
         }
+        sender.flush(flushNanos);
     }
 
     /** Registers the sender's own samples: counts of calls without records, and the overhead. */

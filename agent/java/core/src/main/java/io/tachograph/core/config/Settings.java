@@ -21,8 +21,15 @@ import java.util.Set;
 public final class Settings {
     private static final String PREFIX = "TACHO_";
 
-    /** Variables of the command line, which the environment of a program may contain. */
-    private static final Set<String> FOREIGN = Set.of("TACHO_AGENT_JAR");
+    /** Variables of the command line and the server, which the environment of a program may contain. */
+    private static final Set<String> FOREIGN =
+            Set.of(
+                    "TACHO_AGENT_JAR",
+                    "TACHO_CONFIG",
+                    "TACHO_DATA",
+                    "TACHO_HTTP",
+                    "TACHO_RECORDS",
+                    "TACHO_URL");
 
     // generated: others (cargo xtask generate, from agent/settings.toml)
     private static final Set<String> OTHERS =

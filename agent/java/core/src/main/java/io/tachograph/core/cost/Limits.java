@@ -117,14 +117,19 @@ public final class Limits {
         // A call that is not recorded saves the sender its part, too.
         double record =
                 costs.recordNanos + (double) window.senderNanos / Math.max(1, window.recorded());
+        // The calls of unrecorded traces are counted together: they are shared out by the recorded ones.
+        double leftOut = window.leftOutNanos / Math.max(1, window.recorded());
         ToDoubleFunction<Window.Calls> saved =
-                calls -> calls.recorded * record + calls.aggregated * costs.aggregateNanos;
+                calls ->
+                        calls.recorded * (record + leftOut)
+                                + calls.aggregated * costs.aggregateNanos;
         List<Window.Calls> candidates = new ArrayList<>(window.calls);
         candidates.removeIf(calls -> !calls.movable || isOff.test(calls.operation));
         candidates.sort(Comparator.comparingDouble(saved).reversed());
         String reason = "overhead " + percent(window.overhead()) + " over " + percent(overheadMax);
         for (Window.Calls calls : candidates) {
             if (excess > 0) {
+                verdict.aggregated.removeIf(move -> move.operation == calls.operation);
                 verdict.off.add(new Move(calls.operation, reason));
                 excess -= saved.applyAsDouble(calls);
             }

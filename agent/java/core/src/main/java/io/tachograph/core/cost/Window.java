@@ -35,6 +35,9 @@ public final class Window {
     /** Of all calls. */
     private double callNanos;
 
+    /** Of the calls of unrecorded traces. */
+    double leftOutNanos;
+
     public Window(long elapsedNanos, long processNanos, long senderNanos) {
         this.elapsedNanos = elapsedNanos;
         this.processNanos = processNanos;
@@ -59,6 +62,7 @@ public final class Window {
      */
     public double addLeftOut(long calls, Costs costs) {
         double nanos = calls * costs.leftOutNanos;
+        leftOutNanos += nanos;
         callNanos += nanos;
         return nanos;
     }
