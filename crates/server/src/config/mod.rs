@@ -4,8 +4,8 @@
 //! validated. An error names the value, its source, and a hint.
 //!
 //! Libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14). Neither reports the line of a
-//! wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment. They would replace `settings.rs` and
-//! `environment.rs`, 144 lines.
+//! wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment. They would replace
+//! `settings.rs` and `environment.rs`, 144 lines.
 
 mod address;
 mod environment;
