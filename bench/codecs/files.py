@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TYPES = {"b": "i64", "q": "i64", "Q": "u64", "d": "f64"}
-"""By type code of an array."""
+"""Name of the type in the file, by type code of an array."""
 
 
 @dataclass(frozen=True)

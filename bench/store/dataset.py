@@ -37,7 +37,7 @@ class Dataset:
     measurement: str
     frames: list[Frame]
     step_ms: int = field(default=0)
-    """The constant step of times, 0 if they have none."""
+    """The step between times; 0 if it is not constant."""
 
     @property
     def values(self) -> int:

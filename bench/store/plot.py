@@ -1,4 +1,4 @@
-"""Bar charts of the main figures, as SVG without a library; logarithmic where figures differ by much. Tachograph is highlighted."""
+"""Bar charts of the main figures, as SVG without a library: logarithmic if figures differ widely, Tachograph highlighted."""
 
 from html import escape
 from math import log10

@@ -36,7 +36,7 @@ class Reference:
                 return quantile(ordered, 0.25), quantile(ordered, 0.75), float(ordered[-1])
 
     def sorted_values(self, question: OneSeries) -> list[float]:
-        """The values for comparing quantiles of other definitions."""
+        """Sorted values, for comparison with quantiles of other definitions."""
         return sorted(self._cut(question)[1])
 
     def _cut(self, question: OneSeries) -> RangeAnswer:

@@ -1,4 +1,4 @@
-"""The nouns: a workload, a setup (one configuration of a framework), a cell (a setup under a workload), an experiment."""
+"""The terms: a workload, a setup (one configuration of a framework), a cell (a setup under a workload), an experiment."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
@@ -26,7 +26,7 @@ class Takes(Enum):
     SINK = "sink"
     """The sink process, which counts and discards calls."""
     FILES = "files"
-    """A directory, counted and deleted afterwards."""
+    """A directory. The calls in its files are counted after the run, then it is deleted."""
     SERVER = "server"
     """A real `tacho serve` with an empty data directory."""
 
@@ -42,9 +42,9 @@ class Setup:
     sink: tuple[str, ...] = ()
     """Arguments of the sink: the protocol and its parameters."""
     is_lossy: bool = False
-    """The framework may drop calls by its own setting: reported, but not a fault."""
+    """A setting of the framework lets it drop calls. They are reported, but they are not a fault."""
     switches: bool = False
-    """The sink requests the agent to switch the method; the agent must confirm it."""
+    """The sink sends the agent a rule that switches the method; the agent must confirm the rule."""
     note: str = ""
 
 
@@ -56,7 +56,7 @@ class Place:
     work: Path
     """An empty directory for this process."""
     address: str
-    """host:port of the receiver; empty for none."""
+    """host:port of the receiver; empty without a receiver."""
 
     @property
     def port(self) -> str:
@@ -97,7 +97,7 @@ class Workload:
     pace: int = 0
     """Traces per second; 0 is unlimited."""
     load: int = 0
-    """Other processes that each keep a core busy."""
+    """Number of other processes that each keep a core busy."""
 
     def arguments(self) -> list[str]:
         return [

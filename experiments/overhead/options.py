@@ -85,7 +85,7 @@ def parse(arguments: list[str]) -> Options:
 
 
 def _setups(text: str) -> tuple[str, ...]:
-    """A name stands for itself, and for all names with it and a hyphen as prefix."""
+    """Selects setups. A name selects the setup of this name, and all setups whose names begin with it and a hyphen."""
     wanted = text.split(",")
     for name in wanted:
         if not any(_stands_for(name, setup) for setup in SETUPS):

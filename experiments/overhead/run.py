@@ -27,7 +27,7 @@ RAW = "raw.json"
 
 
 def run(options: Options) -> int:
-    """The exit code: 1 if a process failed, or if ours lost records that it must not lose. Missed aims are results."""
+    """Returns the exit code: 1 if a process failed or our agent lost records that it must keep. A missed aim is no failure."""
     if options.report:
         return _publish(options.report, json.loads((options.report / RAW).read_text()), options.compare)
     TachographBefore.agent = options.before_agent
@@ -108,7 +108,7 @@ def _measure_experiment(options: Options, experiment: Experiment, outcome: dict,
 
 
 class Progress:
-    """One line per process, on standard error; on a terminal also the current one."""
+    """Prints one line per finished process on standard error; on a terminal also a line for the running process."""
 
     def __init__(self, experiments: Iterable[Experiment]) -> None:
         experiments = list(experiments)
@@ -132,7 +132,7 @@ class Progress:
 
 
 def label(experiment: str, cell: Cell) -> str:
-    """A short name: the part of the workload that the experiment varies."""
+    """A short name of the cell: experiment, setup, and the part of the workload that the experiment varies."""
     load = cell.workload
     varied = {"threads": f" x{load.threads}", "depth": f" depth {load.depth}", "method-time": f" {load.method_us:g} us"}
     return f"{experiment} {cell.setup.name}{varied.get(experiment, '')}"
@@ -153,7 +153,7 @@ def _publish(folder: Path, result: dict, before: Path | None) -> int:
 
 
 def has_faults(result: dict) -> bool:
-    """True if a process failed, or one of ours lost records that it must not lose."""
+    """True if a process failed, or if our agent lost records that it must not lose."""
     cells = [cell for experiment in result["experiments"] for cell in experiment["cells"]]
     return any(cell["failures"] for cell in cells) or any(
         text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text

@@ -1,4 +1,6 @@
-"""Writes the Parquet files in this directory, like data frame libraries: python3 -m pip install pyarrow==26.0.1.
+"""Writes the Parquet files in this directory, in the forms that data frame libraries write.
+
+Needs pyarrow: python3 -m pip install pyarrow==26.0.1
 
 The committed files are never regenerated: other versions of pyarrow write other bytes.
 """

@@ -3,6 +3,6 @@
 import { start } from './agent.js';
 
 if (start() !== null) {
-  // Node begins to connect a tick later: a program that ends immediately must not end before that.
+  // Node begins to connect one tick later. Wait for it, also for programs that end immediately.
   await new Promise((done) => process.nextTick(done));
 }

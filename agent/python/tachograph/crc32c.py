@@ -1,10 +1,10 @@
 """CRC-32C without a compiled module, fast enough for a sender in Python.
 
-A table look-up a byte costs some 60 ns a byte in an interpreter. Here long inputs are folded first: a CRC is linear, so the words
-of the first part may be multiplied by x^(8 * distance) modulo the polynomial and added to the words `distance` bytes later, which
-leaves the CRC as it is and the input shorter (the idea of Gopal et al., Fast CRC Computation for Generic Polynomials Using
-PCLMULQDQ, 2009). A multiplication of a 32-bit word is 16 byte-to-byte tables, and `bytes.translate` runs them at the speed of C:
-some 5 ns a byte.
+One table look-up per byte costs some 60 ns per byte in an interpreter. Therefore long inputs are folded first. A CRC is linear:
+multiply the words of the first part by x^(8 * distance) modulo the polynomial, and add them to the words `distance` bytes later.
+The input gets shorter and its CRC stays the same (the idea of Gopal et al., Fast CRC Computation for Generic Polynomials Using
+PCLMULQDQ, 2009). To multiply a 32-bit word takes 16 tables from byte to byte. `bytes.translate` applies them at the speed of C:
+some 5 ns per byte.
 
 Before: wire.frame. After: nothing; the polynomial is that of RFC 3720, appendix B.4.
 """
@@ -81,7 +81,7 @@ def _fold(planes: list[bytes]) -> list[bytes]:
     heads = [plane[:head] for plane in planes]
     folded = []
     for target in range(4):
-        # Big-endian numbers end where their bytes end: the head is added to the last words.
+        # In a big-endian number the last bytes are the lowest, so XOR adds the head to the last words.
         total = int.from_bytes(planes[target][head:], "big")
         for source in range(4):
             total ^= int.from_bytes(heads[source].translate(tables[source][target]), "big")
@@ -91,7 +91,7 @@ def _fold(planes: list[bytes]) -> list[bytes]:
 
 def _folded(data: bytes) -> bytes:
     """At most `_FOLD_BYTES_MIN` bytes with the same CRC when the register starts at 0."""
-    # The register's start value equals the first four bytes inverted; leading zeros then have no effect.
+    # Inverting the first four bytes replaces the register's start value; from 0, leading zeros then have no effect.
     words = bytes(-len(data) % 4) + bytes(byte ^ 255 for byte in data[:4]) + data[4:]
     planes = [words[plane::4] for plane in range(4)]
     while len(planes[0]) > _FOLD_BYTES_MIN // 4:

@@ -1,8 +1,9 @@
-"""Applies the rules of the server. A new list decides all operations again, wraps selected functions, and restores the code of
-those switched off; the result is reported at once, and again when it changes.
+"""Applies the rules of the server. For a new list of rules it decides the states of all operations again, wraps the selected
+functions, and restores the code of functions that are off. It reports the result at once, and again when the result changes.
 
-Runs on the sender's thread, in slices: a thousand rules for ten thousand operations do not keep it from emptying the tracks. An
-open call ends the way it was entered. Before: link. After: operations (states), imports (functions), link (answers).
+Runs on the sender's thread, in short slices, so that the sender can empty the tracks even while a thousand rules are applied to
+ten thousand operations. A new state applies to calls that begin later. Before: link. After: operations (states), imports
+(functions), link (answers).
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from .log import Log
 from .operations import AGGREGATE, NO_RULE, OFF, ON, OTHER, Operations
 from .rules import Rules
 
-# Shortest pause before a changed result is reported again: short while a program starts, since few operations are known when the
-# connection is made, then doubled each time, and short again if the last report is 5 s old.
+# Least and greatest pause before a changed result is reported again. The first pause is short, because few operations are known
+# when the connection is made. Each report doubles the pause; it is short again if the last report is 5 s old.
 TELL_S = (0.2, 5.0)
-# Longest time that deciding may take in one round of the sender.
+# Time limit for deciding states in one round of the sender.
 SLICE_S = 0.003
 
 
@@ -30,7 +31,7 @@ class Switchboard:
         self.imports = imports
         self.log = log
         self.rules = Rules()
-        # Remaining work for the current rules; None: they are applied.
+        # Remaining work for the current rules; None: the rules are applied.
         self.left: Optional[Iterator[None]] = None
         # Revision of the PROBES to report on; None: no report was requested on this connection.
         self.revision: Optional[int] = None
@@ -39,7 +40,7 @@ class Switchboard:
         self.pause_s = TELL_S[0]
 
     def connected(self) -> None:
-        """A new connection: the server is answered after its own PROBES. The rules stay in force."""
+        """To be called for a new connection. The first report waits for its PROBES; the last rules stay in force."""
         self.revision = None
 
     def take(self, revision: int, given: Sequence[tuple[int, str]]) -> None:
@@ -61,7 +62,7 @@ class Switchboard:
         return self.left is not None
 
     def go_on(self) -> None:
-        """Decides for a slice of time. Never raises."""
+        """Applies rules for at most `SLICE_S`. Never raises."""
         end = monotonic() + SLICE_S
         try:
             while self.left is not None:

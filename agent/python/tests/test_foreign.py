@@ -130,7 +130,7 @@ def deep(n):
     except RecursionError: return n
 print(deep(0) > 400)
 """
-# A library that calls a function with what its code takes, as the signals of Scrapy and the events of SQLAlchemy do.
+# A library that calls a function with the parameters that its code declares, like the signals of Scrapy and SQLAlchemy's events.
 TAKEN = """
 def none(): return "none"
 def one(a): return a

@@ -77,7 +77,7 @@ class Probes(ServerTest):
         return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
     def switch(self, state: str, pattern: str, *more: str) -> int:
-        """Number of operations that the rule decides in the one agent; 0 without an agent."""
+        """Adds a rule. Returns the number of operations that it decides in the one agent; 0 without an agent."""
         status, told, err = self.command(state, pattern, "--service", self.service, *more)
         self.assertEqual(status, 0, err)
         return sum(agent["probes"]["rules"][0]["matched"] for agent in told["agents"])
@@ -170,7 +170,7 @@ class Probes(ServerTest):
         counts = self.server.counts(self.service)
         told = self.server.last(f'tacho_operation_seconds_count{{service="{self.service}"}}')
         told = {dict(labels)["operation"]: count for labels, count in told.items()}
-        # A call is recorded or counted: before and after the program applied the rule.
+        # Each call is either recorded (before the program applied the rule) or counted (after it).
         self.assertEqual(told[PRICE] + counts.get(PRICE, 0), 2 * counts[POST])
         self.assertEqual(told[STATEMENT] + counts.get(STATEMENT, 0), counts[SERVER])
         seconds = self.server.last(f'tacho_operation_seconds_sum{{service="{self.service}",operation="{PRICE}"}}')

@@ -87,7 +87,7 @@ pub(crate) mod form {
     ];
 }
 
-/// Something that an encoder may choose and a reader learns from the bytes: see [`CodecSet::choices`].
+/// A choice of the encoder. Readers learn it from the bytes: see [`CodecSet::choices`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// `number`, `text` or `form`.
@@ -106,7 +106,7 @@ impl CodecSet {
         codec::written().map(choice("number")).chain(text::written().map(choice("text"))).chain(forms)
     }
 
-    /// This set without one choice. Serves to measure what the choice saves.
+    /// This set without one choice, to measure the saving of the choice.
     #[must_use]
     pub fn without(self, choice: Choice) -> Self {
         Self { tags: self.tags & !Self::bit(choice.tag) }
@@ -117,8 +117,8 @@ impl CodecSet {
         codec::names()
     }
 
-    /// Of the codecs of numbers only these, and `plain`. `None` if a name is unknown; one that is no longer written has no
-    /// effect.
+    /// Permits only these codecs of numbers, and `plain`. `None` if a name is unknown. The name of a codec that is only
+    /// read has no effect.
     pub fn only<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let others = codec::names().filter_map(codec::tag).filter(|tag| *tag != codec::PLAIN);
         let none = others.fold(Self::ALL, |set, tag| Self { tags: set.tags & !Self::bit(tag) });

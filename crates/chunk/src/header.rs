@@ -17,7 +17,7 @@ pub struct Header {
     pub start: Timestamp,
     /// Last time in the chunk, inclusive, ns.
     pub end: Timestamp,
-    /// Largest difference in ns between a time of the samples and the recorded one; 0 if they are equal.
+    /// Largest difference in ns between the stored and the recorded time of a sample; 0 if all are equal.
     pub time_error_max: u64,
     /// Columns of values, by member. Only for samples.
     pub members: Vec<MemberInfo>,
@@ -31,7 +31,7 @@ pub struct Header {
     pub(crate) columns: Vec<ColumnInfo>,
 }
 
-/// The values of one member as described in the header.
+/// Description of the values of one member, from the header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberInfo {
     /// Index of the series in its group.
@@ -111,7 +111,8 @@ impl MemberInfo {
         Self { member, value_type, stats, codec, bytes, loss, form }
     }
 
-    /// Largest difference, in the unit of the values, from the recorded (or aggregated) ones; 0 if they are equal.
+    /// Largest difference between a stored and the recorded (or aggregated) value, in the unit of the values; 0 if all
+    /// are equal.
     pub fn value_error_max(&self) -> f64 {
         let largest = self.stats.min.as_f64().abs().max(self.stats.max.as_f64().abs());
         self.loss.map_or(0.0, |loss| loss.error_max(largest))

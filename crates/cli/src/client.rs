@@ -196,8 +196,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// 400 with the server's `bad_data` means that an argument of the command is wrong, such as a selector that cannot be parsed. Any other
-/// 400 is that of a proxy or of another program.
+/// 400 with the server's `bad_data` means that an argument of the command is wrong, such as a selector that cannot be
+/// parsed. A proxy or another program sent any other 400.
 fn asked_wrongly(status: StatusCode, body: &str) -> Failure {
     let failure = refused(status, body);
     let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");

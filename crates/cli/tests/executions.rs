@@ -301,10 +301,7 @@ fn a_service_that_is_unknown_is_an_error_in_every_format() {
     ] {
         let (code, stdout, stderr) = run(command, "shopp");
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{command:?}: {stderr}");
-        assert!(
-            stderr.starts_with("error: no service \"shopp\" from 2023-"),
-            "{command:?}: {stderr}"
-        );
+        assert!(stderr.starts_with("error: no service \"shopp\" from 2023-"), "{command:?}: {stderr}");
         assert!(stderr.contains("\nhint: known services: shop\n"), "{command:?}: {stderr}");
         assert_eq!(run(command, "shop").0, Some(0), "{command:?}");
     }

@@ -1,4 +1,4 @@
-//! Ended segments are read again and compared with the manifest: damage is found before a read meets it.
+//! Ended segments are read again and compared with the manifest. This finds damage before a query reads it.
 
 mod common;
 
@@ -57,7 +57,7 @@ async fn verification_finds_a_flipped_bit_of_an_ended_segment() {
     assert_eq!(verify(&driver).await, (ended, vec![]));
     assert!(driver.health().damaged.is_empty());
 
-    // Damage of an unneeded row counts for the file, and costs no row.
+    // Damage of an unneeded row is counted for the file, but no row is lost.
     let second = &segments[1];
     let mark = place(second, &noise(15, 1_000)) - 30;
     flip(second, mark);
@@ -129,7 +129,7 @@ async fn a_store_finds_damaged_rows_in_the_background() {
     assert_eq!(store.stats().chunks_unreadable, 0);
     let file = &bench.segments()[0];
     flip(file, place(file, b"TCHK") + 1_500);
-    // No read has met it.
+    // No query has read it.
     until(&|| store.stats().chunks_unreadable == 1).await;
     assert_eq!(store.driver_health().damaged, ["00000001.segment"]);
     let error = store.samples(labels.id(), tacho_model::TimeRange::ALL).await.unwrap_err();

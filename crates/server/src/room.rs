@@ -30,7 +30,7 @@ struct State {
     is_reserve: bool,
     /// Requests being served.
     busy: AtomicUsize,
-    /// The tick since which it is idle; changed under the table's lock.
+    /// The tick at which the connection became idle; changed under the table's lock.
     idle_since: Mutex<u64>,
     evicted: Notify,
 }

@@ -1,6 +1,6 @@
 //! Checks a batch: limits of records, limits on new series, origin, memory.
 //!
-//! Path of one record: before, `store.rs` was given the [`Batch`]; here it is checked in the caller's task; after, `commit.rs`
+//! Path of one record. Before: `store.rs` receives the [`Batch`]. Here: the caller's task checks it. After: `commit.rs`
 //! writes it to the journal and adds it to the memtable.
 
 use std::collections::HashSet;
@@ -49,7 +49,7 @@ pub enum Appended {
     Stored,
     /// All was kept except these series.
     Partly(Refused),
-    /// The origin was taken before: nothing was added.
+    /// A batch of this origin was kept before: nothing was added.
     Repeated,
 }
 

@@ -94,7 +94,7 @@ mod tests {
         let pid = std::process::id();
         assert!(error.to_string().contains(&format!("in use by process {pid} (path ")), "{error}");
         drop(first);
-        // Readers do not exclude each other, only writers, and do not write their id.
+        // Readers exclude writers but not other readers, and do not write their id.
         let readers = [(); 2].map(|()| DirectoryLock::share(&directory).unwrap().unwrap());
         std::fs::write(directory.join("LOCK"), "4000000000\n").unwrap();
         let error = DirectoryLock::acquire(&directory).unwrap_err();

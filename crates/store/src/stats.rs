@@ -50,17 +50,17 @@ pub struct Stats {
     pub samples_replaced: u64,
     pub batches: u64,
     pub batches_repeated: u64,
-    /// Forgotten gaps in the numbers of sessions: a late frame of one would count as repeated.
+    /// Gaps in the frame numbers of sessions that were forgotten. A late frame that belongs into one counts as repeated.
     pub session_gaps_forgotten: u64,
     /// Batches refused because the memory budget was used up: senders have to wait.
     pub batches_full: u64,
     /// Batches refused because only the reserve of the disk was left.
     pub batches_disk_full: u64,
-    /// Now: whether they are refused.
+    /// Now: whether batches are refused for this reason.
     pub disk_full: bool,
     /// Now: whether the clock is too far ahead to be used for deletion.
     pub clock_doubted: bool,
-    /// New series refused by a limit; each counts as often as it is sent.
+    /// New series refused by a limit; a series is counted each time it is sent.
     pub series_refused: u64,
     pub journal_syncs: u64,
     pub journal_failures: u64,

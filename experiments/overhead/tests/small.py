@@ -23,7 +23,7 @@ ARRIVED = {
 
 
 def cell(setup: str, **workload: float) -> Cell:
-    """Ten seconds, half of them measured, unless specified."""
+    """A cell with this setup. Unless specified, a process runs for ten seconds and the last five are measured."""
     for framework in FRAMEWORKS:
         for each in framework.setups:
             if each.name == setup:
@@ -73,7 +73,7 @@ def entry(of: Cell, forks: list[dict], failures: tuple[str, ...] = ()) -> dict:
 
 
 def result(**experiments: list[dict]) -> dict:
-    """Cells by name of the experiment."""
+    """A result with these cells, by name of the experiment."""
     return {
         "begun": "now",
         "machine": MACHINE,

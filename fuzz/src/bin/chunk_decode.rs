@@ -1,4 +1,4 @@
-//! No bytes make the decoder of chunks of version 1 panic; decoded records are valid, can be encoded, and decode again.
+//! The decoder of chunks of version 1 never panics; decoded records are valid, and can be encoded and decoded again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ const RECORDS_MAX: usize = 4_096;
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     read(&bytes);
-    // The fuzzer cannot guess two correct checksums: repairs them, so that it reaches the code after the check.
+    // The fuzzer cannot guess two correct checksums. Repairing them lets it reach the code after the check.
     repair(&mut bytes);
     read(&bytes);
 });
@@ -22,7 +22,7 @@ fn read(bytes: &[u8]) {
         Kind::Sample => {
             let Ok(samples) = chunk.samples() else { return };
             assert_eq!(samples.at.len(), samples.values.len());
-            // Encoded in another version: see `chunk_group`.
+            // The encoder writes samples in another version, which `chunk_group` tests.
             None
         }
         Kind::Entry => {

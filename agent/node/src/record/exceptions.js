@@ -3,9 +3,9 @@
 
 import { types } from 'node:util';
 
-/** Causes to follow; of a longer chain the message is not recorded. */
+/** Limit on the causes that are followed; if a chain is longer, its message is not recorded. */
 const CHAIN_MAX = 16;
-/** Superclasses to check. */
+/** Limit on the superclasses that are checked. */
 const CLASSES_MAX = 16;
 const BEHIND = ['cause', 'parent', 'original', 'originalError', 'driverError', 'nativeError', 'reason'];
 /** Codes of SQLite, MySQL, Oracle, SQL Server, DuckDB. */
@@ -26,7 +26,7 @@ const OWN_NAME = /^PrismaClient\w{1,40}$/;
 /** Exceptions of database calls. @type {WeakSet<object>} */
 const seen = new WeakSet();
 
-/** Marks an exception of a database, whatever its class. @param {unknown} error */
+/** Marks an error as an exception of a database, also if its class is not known. @param {unknown} error */
 export function isOfDatabase(error) {
   if (typeof error === 'object' && error !== null) {
     seen.add(error);

@@ -1,10 +1,10 @@
-// Requests that fail, and special ones; prints the results that a program sees.
+// Sends requests that fail and unusual requests; prints the results that the program gets.
 
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { record } from 'tachograph';
 
-/** Called for a request to `/never`. */
+/** Called when a request to `/never` arrives. */
 let asked;
 const never = new Promise((done) => (asked = done));
 const server = http.createServer((request, response) => {

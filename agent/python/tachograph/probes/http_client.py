@@ -1,7 +1,7 @@
-"""Records outgoing requests of `http.client`, and so of urllib, urllib3 and requests; each carries a traceparent header.
+"""Records outgoing requests of `http.client`, and so of urllib, urllib3 and requests. Each request carries a traceparent header.
 
-A request is a segment of its own, child of the call that sends it, from its first line to the status of the answer: several may
-be open on one thread. Before: http.client. After: track.
+A request is a child of the call that sends it, and lasts from its first line to the status of the answer. It has its own segment,
+because several requests may be open on one thread. Before: http.client. After: track.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _watch(module: types.ModuleType) -> None:
 
 
 def _take(connection: Any) -> Optional[Strand]:
-    """Takes the open request of this connection, which then has none."""
+    """Removes and returns the open request of this connection."""
     strand = connection.__dict__.get(_STRAND)
     connection.__dict__[_STRAND] = None
     return strand

@@ -1,4 +1,5 @@
-//! Floats that are integers, bit for bit. Excludes -0.0 and NaN. Read only: `decimal` writes them with no decimals.
+//! Floats that are exact integers, without -0.0 and NaN. Only decodes existing chunks: for new ones `decimal` encodes
+//! such columns, with zero decimals.
 
 use tacho_model::ValueType;
 

@@ -1,4 +1,4 @@
-//! A line plot of braille dots: each character holds two columns and four rows of them.
+//! A line plot of braille dots: each character holds two columns and four rows of dots.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub struct Line<'a> {
     pub points: Vec<(f64, f64)>,
 }
 
-/// One plot per line, all over the same span of x and y; `label_x` and `label_y` format the axes.
+/// One plot per line, all with the same span of x and y; `label_x` and `label_y` format the axes.
 pub fn plot(lines: &[Line<'_>], label_x: impl Fn(f64) -> String, label_y: impl Fn(f64) -> String) -> String {
     let finite = || lines.iter().flat_map(|line| &line.points).filter(|(_, y)| y.is_finite());
     let Some((x, y)) = span(finite().map(|p| p.0)).zip(span(finite().map(|p| p.1))) else {
@@ -83,7 +83,7 @@ fn draw(line: &Line<'_>, x: (f64, f64), y: (f64, f64)) -> Vec<u32> {
 /// The dot of `v` among `dots` over the span.
 fn scale(v: f64, (low, high): (f64, f64), dots: usize) -> usize {
     let share = ((v - low) / (high - low)).clamp(0.0, 1.0);
-    // A share of 0 to 1 of some hundred dots.
+    // Between 0 and some hundred.
     (share * (dots - 1) as f64).round() as usize
 }
 

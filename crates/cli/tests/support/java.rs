@@ -181,7 +181,7 @@ impl Program {
         assert!(sent.success(), "{name} could not be sent");
     }
 
-    /// It still runs, and no file of the attach is left in its directories.
+    /// Asserts that the program still runs, and that attaching left no file in its directories.
     pub fn check(&mut self) {
         assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", self.errors());
         assert_eq!(self.output(), "up\n");

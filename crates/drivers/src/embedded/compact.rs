@@ -1,7 +1,8 @@
-//! Rewrites segments whose rows are mostly dead, a little with every write: without an extra thread and without long
-//! pauses. To reclaim space immediately, call [`Inner::settle`].
+//! Rewrites segments whose rows are mostly dead. Every write does a small part of this work, so it needs no extra
+//! thread and causes no long pauses. To reclaim space immediately, call [`Inner::settle`].
 //!
-//! This file and `mod.rs` use each other: it is a part of `impl Inner`, which `mod.rs` defines with the compaction's state in it.
+//! This file and `mod.rs` use each other: `mod.rs` defines `Inner` with the state of the compaction; this file adds
+//! methods to it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,11 +20,11 @@ use super::{Files, Inner};
 
 /// Bytes of rows that one write copies.
 const STEP_BYTES: usize = 4 << 20;
-/// Least size of a growing segment, bytes of rows, before it is ended only to be rewritten.
+/// Least size at which a growing segment is ended for the sole purpose of rewriting it, bytes of rows.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
-/// A segment is worth rewriting if more than one in this many bytes is dead: during writes, and when space is
-/// requested.
+/// During writes, a segment is worth rewriting if more than one in this many bytes is dead.
 const DEAD_OF_BYTES: u64 = 2;
+/// The same when space is requested.
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
 /// A segment that is being emptied.
@@ -31,7 +32,7 @@ pub struct Compaction {
     segment: u32,
     /// Rows to be checked, last first.
     rest: Vec<Rest>,
-    /// Deletes must be copied while an older segment may have the rows that they deleted.
+    /// Deletes must be copied while an older segment may still contain the deleted rows.
     keep_deletes: bool,
 }
 
@@ -66,7 +67,7 @@ pub enum Kept {
 }
 
 /// The oldest segment worth rewriting, or the one with the fewest needed bytes; never the growing one or one that is kept.
-/// `stuck`: the oldest file that stays in any case, so that later deletes are needed.
+/// `stuck`: the oldest file that stays in any case; deletes in later files are needed because of it.
 fn choose(
     index: &Index,
     growing: Option<u32>,
@@ -163,8 +164,8 @@ impl Inner {
         Some(Candidate { segment, file, keep_deletes })
     }
 
-    /// Finds its rows: from its index, or, if that is damaged or was never written, by reading the segment. Damage found
-    /// since the start is noted: deletes may be missing, which hide rows of older segments.
+    /// Finds the rows of a segment: from its index, or, if the index is damaged or was never written, by reading the
+    /// segment. Notes damage found since the start: the lost rows may be deletes that hide rows of older segments.
     fn begin(&self, files: &mut Files, candidate: &Candidate) -> Result<Compaction> {
         let Candidate { segment, file, keep_deletes } = candidate;
         let path = file_path(&self.path, *segment);
@@ -208,7 +209,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// The reserve is only for a segment whose needed rows all fit into it: otherwise it would be used up and nothing freed.
+    /// Uses the reserve only for a segment whose needed rows all fit into it: otherwise the reserve would be used up
+    /// without freeing anything.
     fn purpose(&self, files: &Files, segment: u32) -> Purpose {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let usage = directory.index.usage().find(|(number, _)| *number == segment);
@@ -266,7 +268,7 @@ impl Inner {
                     bytes += value.len();
                     rows.push(Needed::Put(value));
                 }
-                // A row that was put again later needs no delete before it.
+                // If the row was put again later, the delete before it is not needed.
                 Action::Delete if compaction.keep_deletes && place.is_none() => {
                     bytes += row.bytes();
                     rows.push(Needed::Delete(row));

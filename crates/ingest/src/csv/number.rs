@@ -41,7 +41,7 @@ impl Numbers {
             Some(separator) if whole.contains(separator) => ungroup(whole, separator, scratch)?,
             _ => scratch.push_str(whole),
         }
-        // Where the comma is the decimal point, a point is not allowed.
+        // If the comma is the decimal point, a point is not allowed.
         let all_plain = |text: &str| text.bytes().all(plain);
         if !all_plain(scratch) || !fraction.is_none_or(all_plain) {
             return None;
@@ -63,7 +63,7 @@ fn named(cell: &str) -> Option<f64> {
     }
 }
 
-/// Removes the separators; `None` where a group does not have three digits, or the first one is just `0`.
+/// Removes the separators; `None` if a group does not have three digits, or the first group is just `0`.
 fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     for (nth, group) in whole.split(separator).enumerate() {
         let digits = if nth == 0 { group.strip_prefix(['-', '+']).unwrap_or(group) } else { group };

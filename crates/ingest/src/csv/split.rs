@@ -1,12 +1,13 @@
 //! Where do rows and cells end?
 //!
-//! A quote counts only at the beginning of a cell (RFC 4180): other programs write it elsewhere as an ordinary
-//! character.
+//! Only a quote at the beginning of a cell opens a quoted cell (RFC 4180). Elsewhere it is an ordinary character, as
+//! some programs write it.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes and lines of one row. An unclosed quote costs one line and not the file: above this, a row ends with its line.
+/// Limits on the bytes and lines of one row. A row above them ends with its first line, so that an unclosed quote costs
+/// only this line and not the rest of the file.
 pub const ROW_BYTES_MAX: usize = 4 << 20;
 const ROW_LINES_MAX: usize = 1_000;
 

@@ -1,5 +1,5 @@
-//! The inverse of [`super::JsonLines`]: the lines that `tacho export` and `/api/v1/export` write; they read back bit
-//! for bit.
+//! Writes the lines of `tacho export` and `/api/v1/export`. [`super::JsonLines`] reads them back without loss, bit for
+//! bit.
 
 use std::fmt::Write;
 

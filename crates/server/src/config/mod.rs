@@ -3,9 +3,9 @@
 //! Each source is read into the same [`Settings`], all fields of which are optional. [`Config`] is the result: complete and
 //! validated. An error names the value, its source, and a hint.
 //!
-//! Libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14). Neither tells the line of a wrong
-//! value in the file, and both refuse `TACHO_` variables of agents in the same environment. They would replace `settings.rs` and
-//! `environment.rs`, 144 lines.
+//! Libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14). Neither reports the line of a
+//! wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment. They would replace
+//! `settings.rs` and `environment.rs`, 144 lines.
 
 mod address;
 mod environment;
@@ -75,14 +75,14 @@ impl History {
     }
 }
 
-/// One segment of the embedded driver: the space that the rewrite of a mostly dead segment needs before it frees more.
+/// One segment of the embedded driver: rewriting a mostly dead segment needs this space before it frees more.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// Largest HTTP body: the default of VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
 /// Default memory of the records that are being decoded, bytes.
 const DECODING_BYTES_MAX: usize = 1 << 30;
-/// The memory that this process may use is at least so many times each of these defaults: the bodies that are in memory at once
-/// are up to 16, and the records of one up to 48 times as large.
+/// Each of these defaults is at most the memory that this process may use, divided by this number. Up to 16 bodies are in memory
+/// at once, and the records of one take up to 48 times its size.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const INDEX_SHARE: usize = 4;

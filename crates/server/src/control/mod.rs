@@ -1,4 +1,4 @@
-//! Adaptive monitoring: which agents are connected, which rules apply to them, and how did they apply these?
+//! Adaptive monitoring: which agents are connected, which rules apply to them, and what did the agents report about them?
 //!
 //! ```text
 //!   http/probes ── rule ────▶ Control ── PROBES ──▶ listen/connection ──▶ agent
@@ -33,7 +33,7 @@ use rules::Rules;
 /// The state shared by the listener and the API.
 pub struct Control {
     table: Mutex<Table>,
-    /// Held over a change, which may wait for the disk.
+    /// Locked during a change, which may wait for the disk.
     file: tokio::sync::Mutex<Option<file::File>>,
     /// Rises with each change of the rules.
     revision: watch::Sender<u64>,

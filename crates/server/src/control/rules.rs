@@ -26,9 +26,9 @@ pub struct Rule {
     #[serde(with = "state_text")]
     pub state: ProbeState,
     pub pattern: String,
-    /// When it was made, ns.
+    /// Time at which the rule was added, ns.
     pub since: Timestamp,
-    /// Whether it holds after a restart of the server.
+    /// Whether the rule still applies after a restart of the server.
     #[serde(skip, default = "is_kept")]
     pub kept: bool,
 }
@@ -125,14 +125,14 @@ impl Rules {
         kept(self) == kept(other)
     }
 
-    /// Adds a rule, and removes those that it replaces, which could not decide anything any more. A replaced rule that
-    /// is kept applies again after a restart, unless the new one is kept, too.
+    /// Adds a rule, and removes the rules that it covers, because they cannot decide anything any more. A kept rule is
+    /// not removed for a temporary one: it applies again after a restart.
     pub(super) fn add(&mut self, wanted: Wanted, now: Timestamp) -> Result<(Rule, Vec<u64>), Refused> {
         let Wanted { service, instance, state, pattern, keep } = wanted;
         let id = self.last_id + 1;
         let rule = Rule { id, service, instance, state, pattern, since: now, kept: keep };
         rule.check()?;
-        // Not for those in the file: a server starts with all rules that an earlier one accepted.
+        // Patterns from the file are not checked again: a server starts with all rules that an earlier one accepted.
         pattern::check(&rule.pattern)?;
         let is_replaced = |old: &Rule| rule.covers(old) && (keep || !old.kept);
         let replaced: Vec<u64> = self.list.iter().filter(|old| is_replaced(old)).map(|old| old.id).collect();

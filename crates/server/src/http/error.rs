@@ -13,7 +13,7 @@ pub struct ApiError {
     /// Prometheus' name of the kind of error.
     pub kind: &'static str,
     pub message: String,
-    /// When to try again, seconds.
+    /// Delay before a retry, seconds.
     pub retry_after: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ impl ApiError {
     }
 }
 
-/// The path exists, the method is not supported.
+/// The path exists, but does not support this method.
 pub async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
     let message = format!("{method} is not allowed at {}", uri.path());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "bad_data", message)

@@ -24,7 +24,7 @@ use crate::control::{Identity, Presence};
 use crate::room::Seat;
 use crate::shutdown::Shutdown;
 
-/// Serves one agent until either side closes. The seat cannot be evicted from HELLO on.
+/// Serves one agent until either side closes. After HELLO the seat cannot be evicted.
 pub(super) async fn run(native: &Native, stream: TcpStream, seat: &Arc<Seat>, shutdown: Shutdown) {
     // Acknowledgements are small and must not be delayed; on failure they only arrive later.
     let _ = stream.set_nodelay(true);

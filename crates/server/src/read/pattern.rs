@@ -17,7 +17,8 @@ use tacho_store::{Error, ErrorKind, Result};
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// States of the pattern times bytes of a text that are searched without a DFA: half a second.
 const STEPS_MAX: usize = 50_000_000;
-/// The DFA gives up when its memory was full so many times, and it needs a new state more often than each so many bytes.
+/// The DFA gives up when its memory has been full this many times, and it needs more than one new state in
+/// [`BYTES_PER_STATE_MIN`] bytes.
 const CLEARS_MIN: usize = 8;
 const BYTES_PER_STATE_MIN: usize = 16;
 
@@ -33,7 +34,7 @@ pub struct Pattern {
 
 impl Pattern {
     /// # Errors
-    /// Why it is no pattern.
+    /// The reason why the pattern is invalid.
     pub fn new(text: &str) -> std::result::Result<Self, String> {
         let regex =
             RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build().map_err(|e| e.to_string())?;
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_searched_in_bounded_time_or_refused() {
-        // No pattern of a few states can tell where such a text repeats.
+        // Bits that look random: no pattern of a few states can predict them.
         let text: String = (0..1u64 << 20)
             .map(|n| if tacho_model::mix64(n).is_multiple_of(2) { 'a' } else { 'b' })
             .collect();

@@ -54,7 +54,7 @@ impl File {
         versioned::read(&self.0, VERSION)?.map_or(Ok(Vec::new()), forms)
     }
 
-    /// On disk when it returns; before that, the file is the old one as a whole.
+    /// When it returns, the new file is on disk. Until then the old file is unchanged.
     pub(super) fn write(&self, forms: &[Form]) -> io::Result<()> {
         versioned::write(
             &self.0,

@@ -89,7 +89,9 @@ async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
 async fn trace(State(app): State<Arc<App>>, Path(text): Path<String>, params: Params) -> Answer {
     let number = u128::from_str_radix(&text, 16).ok().filter(|n| *n != 0 && text.len() == 32);
     let Some(id) = number.map(TraceId) else {
-        return Err(ApiError::bad(format!("trace id {text:?} is not 32 hexadecimal digits, at least one of them not 0")));
+        return Err(ApiError::bad(format!(
+            "trace id {text:?} is not 32 hexadecimal digits, at least one of them not 0"
+        )));
     };
     let ranges = match (params.time("start")?, params.time("end")?) {
         (None, None) => fetch::widening(app.clock.now()),

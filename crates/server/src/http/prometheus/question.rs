@@ -1,12 +1,12 @@
-//! Computes one query within the memory that is there for all of them.
+//! Computes one query within the memory budget of all queries.
 //!
 //! ```text
 //!   within WORK_INLINE_MAX        on the reading thread
-//!   within `light`                on a blocking thread, beside others
+//!   within `light`                on a blocking thread, at the same time as others
 //!   within the limits of queries  on a blocking thread, one at a time (`App::heavy`)
 //! ```
-//! A query that finds another heavy one is computed within `light`; if that does not suffice, it waits, and is computed again.
-//! So the memory of all queries together is at most that of one heavy query and of the light ones.
+//! If another heavy query is running, a query is first computed within `light`. If it needs more, it waits for the other query
+//! and is computed again. So the memory of all queries together is at most that of one heavy query and of the light ones.
 //!
 //! Step before: `mod.rs` has parsed it and found its series. Step after: `answer.rs` writes the response.
 
@@ -31,7 +31,7 @@ const LIGHT_POINTS_MAX: usize = 2_000_000;
 /// Memory of the labels that a light query creates, bytes.
 const LIGHT_LABEL_BYTES_MAX: usize = 32 << 20;
 
-/// Limits of a query that is computed beside others.
+/// Limits of a query that is computed at the same time as others.
 fn light(full: &Limits) -> Limits {
     Limits {
         samples_max: full.samples_max.min(LIGHT_POINTS_MAX),
@@ -58,11 +58,11 @@ pub struct Question {
     pub running: Running,
 }
 
-/// Whether one of the permits of a query is that of heavy ones.
+/// Whether a query holds the permit for heavy queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heavy {
     No,
-    /// It was free. It is given back as soon as the samples show that it is not needed.
+    /// The permit was free. It is released as soon as the samples show that it is not needed.
     Free,
     /// The query waited for it.
     Needed,

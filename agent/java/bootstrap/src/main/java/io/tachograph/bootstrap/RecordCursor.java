@@ -8,7 +8,7 @@ import java.util.concurrent.locks.LockSupport;
  *
  * <p><b>Readers never see a partial record</b>: values are written past the published end, and one
  * release store publishes them all; a failure before it leaves nothing. A record never takes the
- * room that exits of open calls need. A record without room is dropped whole and counted.
+ * space that exits of open calls need. A record that does not fit is dropped whole and counted.
  *
  * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@code
  * io.tachograph.core.send.RingReader}.
@@ -73,13 +73,13 @@ public final class RecordCursor {
     /** Publishes the record. */
     public void end() {
         buffer.publishTo(head);
-        // Only the writer reads it, so it may be stored afterwards; no call stands between the two
-        // stores, so nothing can fail between them.
+        // Only the writer reads this field, so it may be stored second. There is no call between
+        // the two stores, so nothing can fail between them.
         buffer.objectsHead = objectsHead;
         buffer.settle();
     }
 
-    /** Discards the record that was begun or about to begin; nothing of it was published. */
+    /** Discards a record that has begun or was about to begin; nothing of it was published. */
     public void fail() {
         buffer.settle();
     }
@@ -94,7 +94,7 @@ public final class RecordCursor {
                 && (objects == 0 || buffer.objectsFit(objects));
     }
 
-    /** The policy {@code block}, as for calls: one wait per shortage. */
+    /** Waits for space, like calls under the policy {@code block}: once per shortage. */
     private boolean block(int words, int objects) {
         long nanos = buffer.home.blockNanos();
         if (nanos <= 0 || blockedInVain || words >= buffer.ring.length - Ring.MARGIN) {
@@ -111,7 +111,7 @@ public final class RecordCursor {
         return false;
     }
 
-    /** Records dropped since the buffer exists. */
+    /** Records dropped since the buffer was created. */
     public long dropped() {
         return dropped;
     }

@@ -16,7 +16,7 @@ import java.util.Arrays;
  *   +----------------+------+----------+---------------+-------------------+-----   entry operation
  * </pre>
  *
- * A trace <i>follows</i> if the process that it came from has decided.
+ * A trace <i>follows</i> if the process that called this one has decided whether to record it.
  */
 public final class TraceGate {
     private static final int CALLS = 0;

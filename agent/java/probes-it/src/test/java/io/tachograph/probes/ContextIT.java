@@ -69,7 +69,7 @@ class ContextIT {
         }
     }
 
-    /** One object, submitted by several calls and by unrecorded code, in all ways of pools. */
+    /** Several calls and unrecorded code submit one object to pools, by all methods of pools. */
     @ParameterizedTest
     @MethodSource("jdks")
     void eachRunOfATaskBelongsToItsOwnSubmission(int jdk) throws Exception {

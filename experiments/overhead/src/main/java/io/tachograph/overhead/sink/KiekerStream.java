@@ -23,7 +23,7 @@ final class KiekerStream implements Receiver {
     private static final int STRING_BYTES_MAX = 1 << 20;
     private static final int IDS_MAX = 1 << 20;
 
-    /** Size of a record's fields, and the halves of a call that it represents. */
+    /** Size of a record's fields, and the number of half calls (enter or exit) that it reports. */
     record Kind(int bytes, int halves) {}
 
     private static final String PREFIX = "kieker.common.record.";
@@ -97,7 +97,7 @@ final class KiekerStream implements Receiver {
         return end;
     }
 
-    /** Reads to the end of the stream, which must not be inside a record. */
+    /** Reads to the end of the stream. The stream must not end inside a record. */
     static void takeAll(DataInputStream in, List<Kind> kinds, Tally tally) throws IOException {
         while (!isAtEnd(in)) {
             try {

@@ -91,7 +91,7 @@ final class NativeFrames implements Receiver {
         }
     }
 
-    /** Counts enters and exits in a DATA frame, from after its number on. */
+    /** Counts enters and exits in a DATA frame. The body is read from the frame number on. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();

@@ -50,7 +50,7 @@ public enum Setting {
         POLICY(Messages.FORM_POLICY),
         NUMBER(Messages.FORM_NUMBER),
         POWER_OF_TWO(Messages.FORM_POWER_OF_TWO),
-        /** Buffers are allocated by the bits of a word. */
+        /** A number of buffers, whose use is marked by the bits of 64-bit words. */
         MULTIPLE_OF_64(Messages.FORM_MULTIPLE_OF_64),
         /** A number of milliseconds, or a number with {@code ms}, {@code s} or {@code m}. */
         DURATION(Messages.FORM_DURATION),

@@ -35,7 +35,7 @@ final class Pattern {
         this.text = text;
         this.annotation = annotation;
         int dot = text.lastIndexOf('.');
-        // If that dot is half of a "..", the part after it names classes.
+        // If the last dot is half of a "..", the part after it names classes.
         boolean names = divided && !annotation && dot > 0 && text.charAt(dot - 1) != '.';
         this.owner = names ? new Pattern(text.substring(0, dot), false, false) : null;
         this.method = names ? new Pattern(text.substring(dot + 1), false, false) : null;

@@ -13,8 +13,8 @@ import java.util.List;
 /**
  * Switches methods at run time: applies rules of the server, retransforms the classes whose
  * decisions changed, and reports the result to the server. Open calls of a method continue in their
- * old byte code, so each call ends the way it was entered. A daemon thread: retransformation takes
- * time, and the sender must not wait.
+ * old byte code, so a change applies only to later calls. It runs on its own daemon thread:
+ * retransformation takes time, and the sender must not wait.
  *
  * <p>Before: {@link ProbeMailbox}. After: {@link Retransformer}, {@link MethodProbe}.
  */
@@ -266,12 +266,16 @@ public final class Switchboard implements Runnable {
 
     // ---- patterns without matches or with too many ----
 
-    /** The program ends, maybe before its patterns were checked. On any thread. */
+    /** Called on any thread when the program ends, maybe before its patterns were checked. */
     public void end() {
         checkOwnPatterns(true);
     }
 
-    /** Once. @param isEnd only those are named that were to record something and did not */
+    /**
+     * Warns about patterns, once.
+     *
+     * @param isEnd true to name only patterns that should have recorded something but fit nothing
+     */
     private synchronized void checkOwnPatterns(boolean isEnd) {
         if (checked) {
             return;

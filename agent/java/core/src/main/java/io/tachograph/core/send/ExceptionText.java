@@ -7,8 +7,9 @@ import java.util.Set;
 /**
  * {@code class: message} of an exception, without running code of the program: {@code getMessage}
  * may be overridden, and may throw, wait or change state. The message is read from the field. The
- * method is called only on exceptions of {@code java.base}, some of which build their message on
- * demand, except the one that calls the exception it wraps; several in other modules do that too.
+ * method is called only on exceptions of {@code java.base}, because some of them build their
+ * message on demand. It is not called on the one that calls the exception it wraps; several
+ * exceptions in other modules do that, too.
  *
  * <p>Messages of databases contain values and statements, and so do those of exceptions that wrap
  * them: if a {@code java.sql.SQLException} is the exception or one of its causes, only class and
@@ -134,7 +135,7 @@ final class ExceptionText {
     }
 
     /**
-     * If the field cannot be read: a database message in the records would be worse than taking a
+     * Used if the field cannot be read: a database message in the records would be worse than a
      * lock.
      */
     private static boolean mayAskForCause(Class<?> type) {

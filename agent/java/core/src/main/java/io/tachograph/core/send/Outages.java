@@ -7,9 +7,9 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Logs outages of the server: each outage, but at most one per minute, and its end with the number
- * of records dropped during it. So the last line shows whether there is a connection, except in the
- * first minute of an outage that began within a minute of the previous line; if that outage ends in
- * time, it is logged afterwards.
+ * of records dropped during it. So the last line shows whether there is a connection. There is one
+ * exception: an outage that begins less than a minute after the previous line is logged when that
+ * minute is over, also if the outage has ended by then.
  *
  * <p>Before: {@link Link}.
  */

@@ -4,8 +4,8 @@ import io.tachograph.bootstrap.Recorder;
 
 /**
  * Operations whose names are assembled at run time, such as {@code GET /ads/{id}}: looked up
- * without creating a string. Bounded: past the bound a name counts as {@code (other)} after its
- * prefix.
+ * without creating a string. The number of names is bounded: past the bound a new name becomes its
+ * prefix and {@code (other)}.
  *
  * <p>A hash table with linear probing. It is at most half full, entries are never removed, and a
  * reader that misses a new entry only takes the slow path.
@@ -48,7 +48,7 @@ final class Names {
         if (known != null) {
             return known.operation;
         }
-        // Past the bound, new names keep arriving, and none may wait for a lock.
+        // Past the bound, new names still arrive often, and they must not wait for a lock.
         return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
     }
 

@@ -8,9 +8,9 @@ import java.lang.invoke.MethodHandles;
 import java.net.http.HttpRequest;
 
 /**
- * Inlined into the constructor of the client's internal request, which is built from that of the
- * program. The trace header is added to the client's own headers: neither the program's request nor
- * the headers of {@code response.request()} contain it.
+ * Inlined into the constructor of the client's internal request, which copies the program's
+ * request. The trace header is added only to the headers of this copy: the program sees it neither
+ * in its own request nor in {@code response.request()}.
  */
 final class HttpRequestAdvice {
     private HttpRequestAdvice() {}

@@ -15,8 +15,8 @@ import java.lang.reflect.Proxy;
 
 /**
  * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}. The build
- * makes the class for the older package name from this file (pom.xml). From here on the request
- * ends when the server says so.
+ * makes the class for the older package name from this file (pom.xml). After this call the request
+ * ends when the server reports its completion to a listener.
  */
 final class JakartaStartAsyncAdvice {
     private JakartaStartAsyncAdvice() {}

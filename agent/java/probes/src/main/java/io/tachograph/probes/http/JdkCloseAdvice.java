@@ -6,7 +6,7 @@ import io.tachograph.bootstrap.probe.HttpServer;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into {@code HttpExchange.close()} of the server. */
+/** Inlined into {@code HttpExchange.close()} of the JDK's HTTP server. */
 final class JdkCloseAdvice {
     private JdkCloseAdvice() {}
 

@@ -9,7 +9,7 @@ import io.tachograph.core.instrument.ProbeSetup;
 
 import net.bytebuddy.agent.builder.AgentBuilder;
 
-/** Routes of Spring MVC, for requests of {@link ServletProbe}. */
+/** Adds the routes of Spring MVC to the requests that {@link ServletProbe} records. */
 public final class SpringProbe implements Probe {
     @Override
     public String name() {

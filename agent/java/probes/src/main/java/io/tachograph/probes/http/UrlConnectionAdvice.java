@@ -17,7 +17,7 @@ final class UrlConnectionAdvice {
             @Advice.This HttpURLConnection connection,
             @Advice.FieldValue("inputStream") InputStream answer,
             @Advice.FieldValue("connected") boolean connected) {
-        // If an answer exists already, or a failed connection is used again, nothing is sent.
+        // If an answer exists already, even one of a failed request, nothing is sent.
         if (answer != null) {
             return null;
         }
@@ -51,7 +51,7 @@ final class UrlConnectionAdvice {
             return;
         }
         int status = 0;
-        // 404 and 410 are thrown as this exception, but they are answers.
+        // The method throws this exception for 404 and 410, but they are answers.
         boolean isAnswer = thrown == null || thrown instanceof FileNotFoundException;
         try {
             status = isAnswer ? connection.getResponseCode() : 0;
