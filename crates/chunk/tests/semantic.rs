@@ -156,7 +156,7 @@ fn simplified_samples_stay_small_after_splitting_and_merging() {
     let semantic = with(Method::Linear, Tolerance::Absolute(0.1));
     let (reduced, whole) = check(&at, &ValueColumn::F64(swinging(0.0)), &semantic);
     let exact = |places: std::ops::Range<usize>| {
-        let values = reduced.values.clone().part(places.clone());
+        let values = reduced.values.copy_of(places.clone());
         check(&at[places], &values, &Semantic::default()).1
     };
     let parts = exact(0..1_500) + exact(1_500..COUNT);

@@ -82,8 +82,7 @@ fn encode(data: &Data, encoding: &Encoding) -> Vec<Vec<u8>> {
             for from in (0..at.len()).step_by(VALUES) {
                 let part = from..at.len().min(from + VALUES);
                 for columns in columns.chunks(MEMBERS) {
-                    let parts: Vec<_> =
-                        columns.iter().map(|column| column.clone().part(part.clone())).collect();
+                    let parts: Vec<_> = columns.iter().map(|column| column.copy_of(part.clone())).collect();
                     let column = |(member, values)| GroupColumn { member, values, loss: None };
                     let group: Vec<_> =
                         (0..).zip(parts.iter().map(|part| part.as_values())).map(column).collect();

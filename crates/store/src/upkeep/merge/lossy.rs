@@ -131,7 +131,7 @@ struct Known {
 /// A part of some columns; `at` are its times.
 fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
     let part = |column: &&Column| {
-        let values = column.values.clone().part(cut.clone());
+        let values = column.values.copy_of(cut.clone());
         let before = match holds(&column.exact, &cut) {
             true => column.loss.and_then(Loss::of_aggregation),
             false => column.loss,

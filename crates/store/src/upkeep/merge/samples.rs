@@ -399,7 +399,7 @@ fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<T
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };
     let old = at.partition_point(|at| *at <= through);
-    let thin = semantic::aggregate(&at[..old], column.values.clone().part(0..old).as_values(), to);
+    let thin = semantic::aggregate(&at[..old], column.values.copy_of(0..old).as_values(), to);
     let Ok((thin_at, thin_values, thin_loss)) = thin else { return vec![(at, column)] };
     let loss = column.loss.map_or(thin_loss, |before| Loss { aggregation: Some(to), ..before });
     let exact = exact_steps(&at[..old], &thin_at, &column.exact);
