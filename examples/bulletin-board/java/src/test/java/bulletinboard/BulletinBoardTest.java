@@ -49,9 +49,9 @@ class BulletinBoardTest {
                     """
 GET    | /                      | 200 | Bulletin board
 HEAD   | /ads                   | 200 |
-GET    | /nowhere               | 404 | nothing here
-GET    | /ads/                  | 404 | nothing here
-GET    | /ads/1/more            | 404 | nothing here
+GET    | /nowhere               | 404 | not found, see / for a list of paths
+GET    | /ads/                  | 404 | not found, see / for a list of paths
+GET    | /ads/1/more            | 404 | not found, see / for a list of paths
 GET    | /ads/999999            | 404 | no advertisement with id 999999
 GET    | /ads/seven             | 400 | id must be a whole number above 0, got seven
 GET    | /ads/-1                | 400 | id must be a whole number above 0, got -1
@@ -64,7 +64,7 @@ GET    | /ads?page=%FF          | 400 | not URL-encoded UTF-8
 GET    | /search                | 400 | parameter word is missing
 GET    | /search?word=%20       | 400 | word must have 1 to 100
 GET    | /search?word=a%00b     | 400 | word must have 1 to 100
-DELETE | /ads                   | 405 | DELETE is not possible here; allowed: GET, HEAD, POST
+DELETE | /ads                   | 405 | DELETE is not allowed here; allowed: GET, HEAD, POST
 POST   | /ads/1                 | 405 | here; allowed: DELETE, GET, HEAD, PUT
 POST   | /ads                   | 415 | the body must be application/x-www-form-urlencoded
 """)
@@ -82,7 +82,7 @@ text=b&contact=c&price=1                  | parameter title is missing
 title=+&text=b&contact=c&price=1          | title must not be empty
 title=a&text=b&contact=c&price=1.234      | price must be a number with at most two decimals, got 1.234
 title=a&text=b&contact=c&price=1e999999   | got 1e999999
-title=a&text=b&contact=c&price=-1         | price must lie between 0 and 1000000000
+title=a&text=b&contact=c&price=-1         | price must be between 0 and 1000000000
 title=a&text=b&contact=c&price=cheap      | got cheap
 title=a&text=b%00&contact=c&price=1       | text must not contain the character U+0000
 title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
