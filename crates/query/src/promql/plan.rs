@@ -2,6 +2,9 @@
 //!
 //! Step before: `lower.rs`, which provides the nodes. Step after: the caller reads what [`Plan::selectors`] returns, and
 //! `evaluate.rs` computes the answer.
+//!
+//! This file and `evaluate.rs` use each other: `evaluate.rs` follows a [`Plan`], and [`Plan::evaluate`] starts it, so that a
+//! caller needs only the plan and the data.
 
 use tacho_model::{Matcher, TimeRange, Timestamp, Windows};
 

@@ -1,4 +1,7 @@
 //! What does a node yield over its grid? Intermediate results.
+//!
+//! This file and `window.rs` use each other: a range vector knows the bounds of its windows and changes the samples in them,
+//! and `window.rs` reads those samples and applies functions to them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
