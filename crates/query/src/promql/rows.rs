@@ -14,7 +14,7 @@ use tacho_model::{Labels, Timestamp};
 use crate::Error;
 
 use super::grid::{Grid, Reference};
-use super::label_room::LabelRoom;
+use super::label_room::{LabelRoom, bytes_of};
 use super::series::Piece;
 use super::window::{Bounds, Visits, Window};
 use super::{STALE, is_stale};
@@ -292,4 +292,13 @@ pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec
         }
     }
     present
+}
+
+/// Bytes of the labels of a value if no other value shares them.
+pub fn label_bytes(value: &Value<'_>) -> usize {
+    match value {
+        Value::Vector(rows) => rows.iter().map(|row| bytes_of(&row.labels)).sum(),
+        Value::Ranges(ranges) => ranges.series.iter().map(|series| bytes_of(&series.labels)).sum(),
+        Value::Scalar(_) | Value::Text(_) => 0,
+    }
 }
