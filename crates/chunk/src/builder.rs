@@ -1,4 +1,7 @@
 //! How do columns become a chunk? Each column is encoded by its ladder when it is added; the header is written at the end.
+//!
+//! This file and `chunk.rs` use each other: this file writes the prefix with the constants that `chunk.rs` checks, and
+//! `chunk.rs` decodes entries with `entries.rs`, which also encodes them with the [`Builder`].
 
 use tacho_model::{Kind, TimeRange, ValueType};
 

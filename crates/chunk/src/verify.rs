@@ -1,4 +1,7 @@
 //! Does each chunk decode to what was encoded? Only checked in debug builds; tests cover release builds.
+//!
+//! This file and the encoders (`entries.rs`, `execution/encode.rs`, `group/encode.rs`) use each other: each encoder ends
+//! with its check here, and the check reads the bytes through `chunk.rs` and compares them with the encoder's input.
 
 use tacho_model::{Entry, Timestamp};
 

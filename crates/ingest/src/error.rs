@@ -1,4 +1,7 @@
 //! Errors of a whole message; an error of a single record is a reject instead.
+//!
+//! This file and `wire/` use each other: the native protocol fails with an [`Error`], and an [`Error`] names the limit of
+//! that protocol and the code that a client gets in its ERROR frame ([`Error::code`]).
 
 use crate::reader::Flaw;
 use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX};

@@ -14,13 +14,14 @@ use crate::disk::Space;
 use crate::driver::Driver;
 use crate::flush::Flusher;
 use crate::generation::Generations;
+use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::intake::Intake;
 use crate::options::Options;
 use crate::read::Reader;
 use crate::recover::Recovered;
 use crate::sessions::Sessions;
-use crate::shared::{FlushSignals, Guarded, Metadata, Progress, RecordSpace};
+use crate::shared::{FlushSignals, Metadata, Progress, RecordSpace};
 use crate::stats::Counters;
 use crate::upkeep::{self, Inbox, Masks, Sequence, Snapshots, Tombstones, TrustedClock, Upkeep};
 

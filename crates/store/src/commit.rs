@@ -17,12 +17,13 @@ use tokio::sync::oneshot;
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::{Budget, Reservation};
 use crate::generation::{Generation, Generations, JournalFile};
+use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
 use crate::options::Options;
 use crate::sessions::{Sessions, Standing};
-use crate::shared::{FlushSignals, Guarded};
+use crate::shared::FlushSignals;
 use crate::stats::Counters;
 use crate::{Error, Result};
 

@@ -11,8 +11,8 @@ use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
 use crate::counters::Count;
 use crate::driver::{Damaged, Health};
+use crate::guarded::Guarded;
 use crate::keys::{ChunkKey, chunk_partition};
-use crate::shared::Guarded;
 use crate::{Error, Result};
 
 /// Limit on the parts listed per answer; more are counted.

@@ -9,10 +9,11 @@ use tacho_model::Batch;
 use crate::arrival::{self, Appended, Arrival, Origin, Refused};
 use crate::budget::{Budget, Reservation};
 use crate::commit::repeated;
+use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::options::Options;
 use crate::sessions::Sessions;
-use crate::shared::{Guarded, RecordSpace};
+use crate::shared::RecordSpace;
 use crate::stats::Counters;
 use crate::{Error, ErrorKind, Result};
 

@@ -37,6 +37,7 @@ mod generation;
 pub mod group;
 #[cfg(not(fuzzing))]
 mod group;
+mod guarded;
 mod index;
 mod intake;
 // Public for the fuzz targets only.

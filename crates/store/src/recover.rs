@@ -18,6 +18,7 @@ use crate::driver::{Damaged, Driver, Scan, Scanned};
 use crate::evidence::{Files, Keys};
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::group::row::{SeriesRow, decode_series, series_key, series_scan};
+use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::HEADER_BYTES;
 use crate::journal::{self, Contents, Found};
@@ -26,7 +27,6 @@ use crate::keys::{
 };
 use crate::options::Options;
 use crate::sessions::Sessions;
-use crate::shared::Guarded;
 use crate::stats::{Counters, Stored};
 use crate::upkeep::{Tombstone, Tombstones, tombstones_scan};
 use crate::{Error, Result};

@@ -11,32 +11,15 @@
 //! Lock order, for code that holds several at once: the upkeep's `gate`, [`Metadata::lock`], `generations`, `index` or
 //! `tombstones`, then `sessions`, [`Metadata::stored`] or the upkeep's notes. Only the first two are held during I/O.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
 
 use crate::disk::Space;
 use crate::generation::Generations;
+use crate::guarded::Guarded;
 use crate::stats::Stored;
 use crate::{Error, Result};
-
-/// A lock that stays usable after a panic elsewhere: every change under it is complete in itself.
-#[derive(Debug, Default)]
-pub struct Guarded<T>(RwLock<T>);
-
-impl<T> Guarded<T> {
-    pub const fn new(value: T) -> Self {
-        Self(RwLock::new(value))
-    }
-
-    pub fn read(&self) -> RwLockReadGuard<'_, T> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Counts of the rows in the driver, and the lock of the Series and Meta tables.
 #[derive(Debug)]

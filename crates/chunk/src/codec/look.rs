@@ -1,4 +1,7 @@
 //! How does a column look? Codecs estimate their output size from a sample, before any of them encodes the column.
+//!
+//! This file and two codecs, `ans/` and `multiple.rs`, use each other: like all codecs they take a [`Look`], and a [`Look`]
+//! computes the cost of entropy coding, also after division by a common divisor, with the functions of these two.
 
 use std::cell::{Cell, OnceCell};
 

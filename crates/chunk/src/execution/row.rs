@@ -1,4 +1,6 @@
 //! What does one segment of a block consist of? Its own numbers, and references to tables.
+//!
+//! This file and `block.rs` use each other: a block is a list of rows, and a row is read with the tables of its block.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! How do the columns of a group become one chunk?
+//!
+//! This file and `chunk.rs` use each other: this file writes the prefix with the constants that `chunk.rs` checks, and
+//! `chunk.rs` reads columns with `read.rs`, which takes the bits of the flags from here.
 
 use tacho_model::{Kind, Timestamp, ValueType};
 

@@ -6,6 +6,9 @@
 //! ```
 //! `value` is a double for other programs; whole numbers are also in `value_i64` or `value_u64` and are read from
 //! there, so that no bit is lost. A label with the name of another column gets the prefix `label_`.
+//!
+//! This file and `plan.rs` use each other: `plan.rs` first asks this file whether a file has the layout of Tachograph, and
+//! this file returns the plan of such a file.
 
 use parquet::file::metadata::{FileMetaData, KeyValue};
 use tacho_model::NAME;

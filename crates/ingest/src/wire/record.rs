@@ -1,4 +1,7 @@
 //! One record of a DATA frame: decodes its samples or its entry, or reports why it is refused.
+//!
+//! This file and `segment.rs` use each other: samples and entries are read in the context that `segment.rs` defines, and
+//! segments are checked with the limits and refused with the errors of this file.
 
 use std::sync::Arc;
 

@@ -12,12 +12,12 @@ use crate::Error;
 
 use super::functions::{Apply, Call, Function};
 use super::grid::{Grid, Reference};
-use super::label_room::{LabelRoom, label_bytes};
+use super::label_room::LabelRoom;
 use super::labels::without_name;
 use super::node::{Node, NodeId, Yield};
 use super::output::Output;
 use super::plan::Plan;
-use super::rows::{Canvas, Change, ChangeFn, Ranges, Row, Twins, Value, same_labels, settle};
+use super::rows::{Canvas, Change, ChangeFn, Ranges, Row, Twins, Value, label_bytes, same_labels, settle};
 use super::series::{Piece, SeriesData};
 use super::window::{Frame, Sliding, Visits};
 use super::{aggregate, binary, grid, parallel, select};

@@ -11,8 +11,7 @@ use tacho_model::Labels;
 
 use crate::{Cancel, Error};
 
-use super::plan::Params;
-use super::rows::Value;
+use super::params::Params;
 
 /// Memory of a row and its label set, without the texts.
 const SET_BYTES: usize = 192;
@@ -60,15 +59,7 @@ impl LabelRoom {
     }
 }
 
-fn bytes_of(labels: &Labels) -> usize {
+/// Memory of a row's labels.
+pub fn bytes_of(labels: &Labels) -> usize {
     SET_BYTES + labels.canonical_bytes()
-}
-
-/// Bytes of the labels of a value if no other value shares them.
-pub fn label_bytes(value: &Value<'_>) -> usize {
-    match value {
-        Value::Vector(rows) => rows.iter().map(|row| bytes_of(&row.labels)).sum(),
-        Value::Ranges(ranges) => ranges.series.iter().map(|series| bytes_of(&series.labels)).sum(),
-        Value::Scalar(_) | Value::Text(_) => 0,
-    }
 }

@@ -55,6 +55,7 @@ mod matching;
 mod node;
 mod output;
 mod parallel;
+mod params;
 mod parse;
 mod plan;
 mod quantile;
@@ -73,7 +74,8 @@ pub use limits::Limits;
 pub use lower::{Query, parse, parse_selector, parse_selector_within, parse_with};
 pub use node::Type;
 pub use output::{Output, Point, Series};
-pub use plan::{Params, Plan, Selection};
+pub use params::Params;
+pub use plan::{Plan, Selection};
 pub use series::{Piece, SeriesData};
 pub use similar::similar;
 

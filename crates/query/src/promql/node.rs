@@ -1,4 +1,7 @@
 //! What are the nodes of a query?
+//!
+//! This file and `functions.rs` use each other: a call names its function, and a function states its types and gets the
+//! nodes of its arguments.
 
 use std::fmt;
 use std::sync::Arc;

@@ -2,51 +2,19 @@
 //!
 //! Step before: `lower.rs`, which provides the nodes. Step after: the caller reads what [`Plan::selectors`] returns, and
 //! `evaluate.rs` computes the answer.
+//!
+//! This file and `evaluate.rs` use each other: `evaluate.rs` follows a [`Plan`], and [`Plan::evaluate`] starts it, so that a
+//! caller needs only the plan and the data.
 
 use tacho_model::{Matcher, TimeRange, Timestamp, Windows};
 
-use crate::{Cancel, Error};
+use crate::Error;
 
 use super::evaluate;
 use super::grid::{Grid, Reference};
 use super::node::{At, Modifiers, Node, Selector, Type};
+use super::params::Params;
 use super::{Limits, Output, Query, SeriesData};
-
-const MINUTE: i64 = 60_000_000_000;
-
-/// Times, limits and settings of one evaluation.
-#[derive(Clone, Debug)]
-pub struct Params {
-    pub start: Timestamp,
-    pub end: Timestamp,
-    /// ns; `None` for an instant query, whose time is `start`.
-    pub step: Option<i64>,
-    /// How long a sample stays valid without a newer one, ns.
-    pub lookback: i64,
-    /// Step of a subquery without its own (`[1h:]`), ns.
-    pub subquery_step: i64,
-    pub limits: Limits,
-    /// Cancels the evaluation.
-    pub cancel: Cancel,
-}
-
-impl Params {
-    pub fn instant(at: Timestamp) -> Self {
-        Self {
-            start: at,
-            end: at,
-            step: None,
-            lookback: 5 * MINUTE,
-            subquery_step: MINUTE,
-            limits: Limits::default(),
-            cancel: Cancel::default(),
-        }
-    }
-
-    pub fn range(start: Timestamp, end: Timestamp, step: i64) -> Self {
-        Self { start, end, step: Some(step), ..Self::instant(start) }
-    }
-}
 
 /// What to read: every matching series, with its samples within `range`.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,7 @@
 //! What does a node yield over its grid? Intermediate results.
+//!
+//! This file and `window.rs` use each other: a range vector knows the bounds of its windows and changes the samples in them,
+//! and `window.rs` reads those samples and applies functions to them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +14,7 @@ use tacho_model::{Labels, Timestamp};
 use crate::Error;
 
 use super::grid::{Grid, Reference};
-use super::label_room::LabelRoom;
+use super::label_room::{LabelRoom, bytes_of};
 use super::series::Piece;
 use super::window::{Bounds, Visits, Window};
 use super::{STALE, is_stale};
@@ -289,4 +292,13 @@ pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec
         }
     }
     present
+}
+
+/// Bytes of the labels of a value if no other value shares them.
+pub fn label_bytes(value: &Value<'_>) -> usize {
+    match value {
+        Value::Vector(rows) => rows.iter().map(|row| bytes_of(&row.labels)).sum(),
+        Value::Ranges(ranges) => ranges.series.iter().map(|series| bytes_of(&series.labels)).sum(),
+        Value::Scalar(_) | Value::Text(_) => 0,
+    }
 }

@@ -1,4 +1,7 @@
 //! Which function was meant by an unknown name?
+//!
+//! This file and `functions.rs` use each other: this file searches the names in the table there, and `functions.rs` adds
+//! the names found to the error for an unknown function.
 
 use super::functions::{aggregations, functions};
 

@@ -8,6 +8,9 @@
 //! Hirzel, S. Schneider, "Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time", DEBS 2017, section 2).
 //!
 //! Step before: `window.rs`, which provides the windows. Step after: a function reads the digest at each step.
+//!
+//! This file and `window.rs` use each other: functions of digests are called there and slide here, and this file takes the
+//! bounds of the windows and the counter of samples from there.
 
 use tacho_model::Timestamp;
 

@@ -5,6 +5,9 @@
 //!     one alone, cut by no window     its statistics
 //!     otherwise                       decoded, then merged (`piece.rs`)
 //! ```
+//!
+//! This folder and `upkeep/` use each other: a plan leaves out what a `Mask` of `upkeep/tombstones.rs` covers, and merges
+//! use the rows and the resent samples of this folder (`row.rs`, `resent.rs`).
 
 use std::sync::Arc;
 

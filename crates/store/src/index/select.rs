@@ -14,7 +14,7 @@ use tacho_model::{Candidates, Kind, Labels, MatchOp, Matcher, SeriesId};
 use super::bitmap::Bitmap;
 use super::postings::Postings;
 use super::{Index, Label, SeriesNumber, place};
-use crate::shared::Guarded;
+use crate::guarded::Guarded;
 
 /// Up to this many series are checked one by one instead of by postings: takes as long as one pass over a million bits.
 const SINGLE_MAX: usize = 256;

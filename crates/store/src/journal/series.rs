@@ -1,4 +1,7 @@
 //! Numbers and definitions of the series of one file, as its encoder keeps them.
+//!
+//! This folder and `index/` use each other: this file finds the number of a series with the table of the index, and
+//! `index/admission.rs` refuses labels beyond what one record of the journal may define.
 
 use tacho_model::{Labels, SeriesId};
 

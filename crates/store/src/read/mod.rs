@@ -22,9 +22,9 @@ use tacho_model::{Labels, SeriesId};
 use crate::damage::Unreadable;
 use crate::driver::Driver;
 use crate::generation::{Generation, Generations};
+use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::options::Options;
-use crate::shared::Guarded;
 use crate::upkeep::{Mask, Masks, Snapshots};
 use crate::{Error, ErrorKind, Result};
 

@@ -7,8 +7,8 @@ use tacho_model::{Labels, TimeRange, Timestamp};
 
 use super::clock::TrustedClock;
 use super::tombstones::{Mask, Tombstones};
+use crate::guarded::Guarded;
 use crate::options::Options;
-use crate::shared::Guarded;
 
 /// Inputs of masks.
 pub struct Masks {

@@ -54,9 +54,10 @@ use crate::Result;
 use crate::damage::Unreadable;
 use crate::driver::{Driver, Row};
 use crate::generation::Generations;
+use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::options::Options;
-use crate::shared::{Guarded, Metadata, Progress, RecordSpace};
+use crate::shared::{Metadata, Progress, RecordSpace};
 
 pub use alive::alive;
 pub use clock::{ClockBounds, Jump, TrustedClock};

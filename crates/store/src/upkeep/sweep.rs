@@ -16,9 +16,9 @@ use super::pace::Pace;
 use super::replace::{delete_with_retries, wait_for_readers};
 use super::tombstones::Tombstone;
 use super::window::{Partition, Stretch};
+use crate::guarded::Guarded;
 use crate::index::{self, Index};
 use crate::policy::Policy;
-use crate::shared::Guarded;
 
 /// Every partition that may have chunks.
 pub fn partitions(index: &Guarded<Index>) -> Vec<Partition> {
