@@ -21,7 +21,6 @@ PREFIX = "TACHO_"
 
 # Variables of the command line, the server and the tests, which are in the same environment.
 FOREIGN = (
-    "TACHO_TEST_",
     "TACHO_AGENT_JAR",
     "TACHO_CONFIG",
     "TACHO_DATA",
@@ -191,7 +190,7 @@ def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] 
     values: dict[str, Any] = {}
     warnings: list[str] = []
     for name, text in environment.items():
-        if name.startswith(PREFIX) and not name.startswith(FOREIGN):
+        if name.startswith(PREFIX) and name not in FOREIGN and not name.startswith("TACHO_TEST_"):
             _take(name[len(PREFIX) :].lower(), text, name, values, warnings)
     for name, value in (arguments or {}).items():
         _take(name, value, name, values, warnings)

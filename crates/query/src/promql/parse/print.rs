@@ -171,7 +171,7 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0 < 0 { "-" } else { "" })?;
         let mut rest = self.0.unsigned_abs();
-        if rest == 0 || rest % 1_000_000 != 0 {
+        if rest == 0 || !rest.is_multiple_of(1_000_000) {
             return write!(f, "{}", rest as f64 / 1e9);
         }
         UNITS.iter().try_for_each(|(unit, ns)| {

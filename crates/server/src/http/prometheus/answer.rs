@@ -118,7 +118,7 @@ impl Answer {
         let parts = self.parts();
         let points: usize = self.series().iter().map(|series| series.points.capacity()).sum();
         let points_bytes = points.saturating_mul(size_of::<Point>());
-        let series_bytes = self.series().len() * size_of::<Series>();
+        let series_bytes = size_of_val(self.series());
         let keeps = (parts.len() > 1).then_some(Keeps(points_bytes + series_bytes + self.label_bytes));
         let body = if parts.len() < 2 { Body::from(self.whole(&parts)) } else { self.stream(parts) };
         let mut response = ([(header::CONTENT_TYPE, "application/json")], body).into_response();
