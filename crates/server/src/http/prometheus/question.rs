@@ -6,7 +6,8 @@
 //!   within the limits of queries  on a blocking thread, one at a time (`App::heavy`)
 //! ```
 //! If another heavy query is running, a query is first computed within `light`. If it needs more, it waits for the other query
-//! and is computed again. So the memory of all queries together is at most that of one heavy query and of the light ones.
+//! and is computed again. So the memory of all queries together is at most that of one heavy query, of the light ones, and of
+//! the lists of series that waiting queries keep (up to 12 MB each).
 //!
 //! Step before: `mod.rs` has parsed it and found its series. Step after: `answer.rs` writes the response.
 
