@@ -75,8 +75,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     at.cancel = asked.cancel.clone();
     let limits = at.limits.clone();
     let is_light = is_light(app, &text);
-    // Patterns are compiled and series found by now: only `label_replace` compiles more.
-    let is_short = text.len() <= TEXT_INLINE_MAX && !text.contains(LABEL_REPLACE);
+    let series_inline_max = series_inline_max(&text);
     let store = app.store.clone();
     let prepare = move || {
         let plan = promql::parse(&text)?.plan(&at)?;
@@ -91,7 +90,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
             let question = Question {
                 plan,
                 found,
-                is_short,
+                series_inline_max,
                 limit,
                 wants_stats,
                 watch,
@@ -116,19 +115,65 @@ fn is_light(app: &App, text: &str) -> bool {
 }
 
 const LABEL_REPLACE: &str = "label_replace";
+/// Each series costs `label_replace` a match and new labels, some 1 us.
+const REPLACED_SERIES_INLINE_MAX: usize = 128;
+/// All literals of a query with `label_replace` that are not alternations of names, as in `"(.*)"` and `"$1"`.
+const LITERAL_BYTES_INLINE_MAX: usize = 64;
 
-/// Whether a pattern may take long to compile: any except alternations of names, as dashboards use.
-fn has_costly_pattern(text: &str) -> bool {
-    let any = |operator: &str| text.split(operator).skip(1).any(|behind| !begins_with_names(behind));
-    text.contains(LABEL_REPLACE) || any("=~") || any("!~")
+/// How many series the query may have if it is evaluated on the reading thread. Evaluation compiles the patterns of
+/// `label_replace`; those of selectors are compiled before.
+fn series_inline_max(text: &str) -> usize {
+    match text.contains(LABEL_REPLACE) {
+        _ if text.len() > TEXT_INLINE_MAX => 0,
+        true if has_costly_literal(text) => 0,
+        true => REPLACED_SERIES_INLINE_MAX,
+        false => usize::MAX,
+    }
 }
 
-/// `"a|b"`, in quotes of any kind.
-fn begins_with_names(text: &str) -> bool {
-    let text = text.trim_start();
-    let quoted = ['"', '\'', '`'].iter().find_map(|quote| text.strip_prefix(*quote)?.split_once(*quote));
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-|:/ ".contains(&byte);
-    quoted.is_some_and(|(pattern, _)| pattern.bytes().all(is_plain))
+/// Whether a pattern may take long to compile.
+fn has_costly_pattern(text: &str) -> bool {
+    let any = |operator: &str| {
+        text.split(operator)
+            .skip(1)
+            .any(|behind| !first_literal(behind.trim_start()).is_some_and(|(it, _)| is_names(it)))
+    };
+    any("=~") || any("!~") || text.contains(LABEL_REPLACE) && has_costly_literal(text)
+}
+
+/// Whether a literal may be a pattern that takes long to compile. It need not be one: which literals are patterns is only known
+/// after parsing.
+fn has_costly_literal(text: &str) -> bool {
+    let is_simple = |byte: u8| is_of_name(byte) || b".*+?()^$".contains(&byte);
+    let mut bytes = 0;
+    let mut rest = text;
+    while let Some(at) = rest.find(QUOTES) {
+        let Some((literal, behind)) = first_literal(&rest[at..]) else { return true };
+        if !is_names(literal) {
+            bytes += literal.len();
+        }
+        if bytes > LITERAL_BYTES_INLINE_MAX || !literal.bytes().all(is_simple) {
+            return true;
+        }
+        rest = behind;
+    }
+    false
+}
+
+const QUOTES: [char; 3] = ['"', '\'', '`'];
+
+/// The literal that the text begins with, without its quotes, and what follows. Escapes are not read: a `\` is costly.
+fn first_literal(text: &str) -> Option<(&str, &str)> {
+    QUOTES.iter().find_map(|quote| text.strip_prefix(*quote)?.split_once(*quote))
+}
+
+/// An alternation of names, as dashboards use.
+fn is_names(pattern: &str) -> bool {
+    pattern.bytes().all(is_of_name)
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-|:/ ".contains(&byte)
 }
 
 /// Prometheus' response envelope.
@@ -168,7 +213,7 @@ async fn build_info() -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::has_costly_pattern;
+    use super::{REPLACED_SERIES_INLINE_MAX, TEXT_INLINE_MAX, has_costly_pattern, series_inline_max};
 
     #[test]
     fn only_alternations_of_names_are_compiled_inline() {
@@ -182,9 +227,30 @@ mod tests {
             (r#"x{a=~"b\x2a"}"#, true),
             (r#"x{a=~b}"#, true),
             (r#"x{a=~"b"#, true),
-            (r#"label_replace(x, "a", "$1", "b", "c")"#, true),
+            (r#"label_replace(x, "a", "$1", "b", "c")"#, false),
+            (r#"label_replace(x, "a", "$1-$2", 'b', "(.*):([0-9]+)")"#, true),
+            (r#"label_replace(x{b=~"c.*"}, "a", "$1", "b", "c")"#, true),
+            (r#"label_replace(x, "a", "", "b", "(x{900}){900}")"#, true),
+            (r#"label_replace(x, "a", "", "b", "(\w+)")"#, true),
+            ("label_replace(x, 'a', '', 'b', # '\n '(x{900}){900}')", true),
+            ("label_replace(x, 'a', '', 'b', 'c", true),
         ] {
             assert_eq!(has_costly_pattern(text), is_costly, "{text}");
+        }
+    }
+
+    #[test]
+    fn few_series_are_relabelled_inline() {
+        let replace = |pattern: &str| format!("label_replace(x, 'a', '$1', 'b', '{pattern}')");
+        for (text, series_max) in [
+            ("rate(x[5m])".to_owned(), usize::MAX),
+            (replace("(.*)"), REPLACED_SERIES_INLINE_MAX),
+            (replace(&"(.*)".repeat(15)), REPLACED_SERIES_INLINE_MAX),
+            (replace(&"(.*)".repeat(16)), 0),
+            (replace("(x{900}){900}"), 0),
+            (vec!["x"; TEXT_INLINE_MAX].join("+"), 0),
+        ] {
+            assert_eq!(series_inline_max(&text), series_max, "{text:.100}");
         }
     }
 }

@@ -46,8 +46,8 @@ fn light(full: &Limits) -> Limits {
 pub struct Question {
     pub plan: Plan,
     pub found: Vec<Series>,
-    /// The text is short, and compiles no pattern while it is evaluated.
-    pub is_short: bool,
+    /// With more series, it is evaluated on a blocking thread.
+    pub series_inline_max: usize,
     /// Series of the answer.
     pub limit: Option<usize>,
     pub wants_stats: bool,
@@ -121,7 +121,7 @@ impl Question {
             limits = light(&limits);
             self.plan.set_limits(limits.clone());
         }
-        if self.is_short && work <= WORK_INLINE_MAX {
+        if series <= self.series_inline_max && work <= WORK_INLINE_MAX {
             // Windows may pass over the same samples thousands of times.
             let visits_max = limits.visits_max.min(WORK_INLINE_MAX);
             self.plan.set_limits(Limits { visits_max, ..limits.clone() });
