@@ -20,4 +20,5 @@ mod room;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;
+pub mod tls;
 mod versioned;

@@ -17,6 +17,7 @@ use crate::http::{self, App};
 use crate::listen::native::{self, Native};
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
+use crate::tls::{self, Tls, TlsError};
 use crate::{data_directory, notices, selfwatch, shutdown};
 
 /// Why the server did not start, or how it ended.
@@ -28,6 +29,8 @@ pub enum ServeError {
     Open { data: PathBuf, source: tacho_store::Error },
     #[error(transparent)]
     Rules(#[from] Unusable),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("not all records could be flushed; the journal keeps them: {0}")]
     Close(tacho_store::Error),
     #[error("cannot watch for signals: {0}")]
@@ -50,6 +53,8 @@ pub async fn run<S: Future<Output = ()>>(
     signals: impl FnOnce() -> std::io::Result<S>,
     up: impl FnOnce(Listening),
 ) -> Result<(), ServeError> {
+    // Before the store: wrong files are a mistake of the command line.
+    let tls = config.tls.clone().map(Tls::open).transpose()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Arc::new(Metrics::default());
     let (store, _lock) = data_directory::open_with(&config.data, config.history.options(), clock.clone())
@@ -67,7 +72,12 @@ pub async fn run<S: Future<Output = ()>>(
     let record_types = Arc::new(RecordTypes::open(&config.data));
     let native = Native::new(store.clone(), metrics.clone(), clock.clone(), control.clone())
         .with_record_types(record_types.clone());
-    let records = tokio::spawn(native::serve(records_listener, native, connections_max, shutdown.clone()));
+    let records = tokio::spawn(native::serve(
+        (records_listener, tls.clone()),
+        native,
+        connections_max,
+        shutdown.clone(),
+    ));
     let notices = tokio::spawn(notices::run(store.clone(), config.history.options(), shutdown.clone()));
     let watch = config.selfwatch.map(|interval| {
         tokio::spawn(selfwatch::run(
@@ -81,12 +91,13 @@ pub async fn run<S: Future<Output = ()>>(
     let app = App::new(config, store.clone(), metrics.clone(), clock, control, record_types);
     let router = http::router(app);
     let http = tokio::spawn(http::serve(
-        http_listener,
+        (http_listener, tls.clone()),
         router,
         (connections_max, write_time_max),
-        metrics,
-        shutdown,
+        metrics.clone(),
+        shutdown.clone(),
     ));
+    let certificates = tls.map(|tls| tokio::spawn(tls::watch(tls, metrics, shutdown)));
 
     up(Listening { http: http_address, records: records_address });
     stop.await;
@@ -94,8 +105,8 @@ pub async fn run<S: Future<Output = ()>>(
     trigger.stop();
     // A task that panicked has logged it; the others still shut down.
     let _ = tokio::join!(http, records, notices);
-    if let Some(watch) = watch {
-        let _ = watch.await;
+    for task in [watch, certificates].into_iter().flatten() {
+        let _ = task.await;
     }
     store.close().await.map_err(ServeError::Close)?;
     tracing::info!("stopped");

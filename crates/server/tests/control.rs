@@ -43,7 +43,7 @@ fn start() -> Running {
     let socket = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let at = socket.local_addr().unwrap();
     let native = Native::new(store, metrics.clone(), clock, control.clone());
-    runtime.spawn(native::serve(socket, native, 64, shutdown));
+    runtime.spawn(native::serve((socket, None), native, 64, shutdown));
     Running { runtime, at, metrics, control, _trigger: trigger, _directory: directory }
 }
 

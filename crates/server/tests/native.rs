@@ -61,7 +61,7 @@ fn start_patient(connections_max: usize, options: Options, patience: Patience) -
     let at = socket.local_addr().unwrap();
     let control = Arc::new(Control::new(metrics.clone()));
     let native = Native::new(store.clone(), metrics.clone(), clock, control).with_patience(patience);
-    let listener = runtime.spawn(native::serve(socket, native, connections_max, shutdown));
+    let listener = runtime.spawn(native::serve((socket, None), native, connections_max, shutdown));
     Running { runtime, at, store, metrics, driver, disk, trigger, listener, _directory: directory }
 }
 

@@ -190,6 +190,8 @@ pub enum ErrorCode {
     TooManyConnections = 9,
     /// The session is not derived from the secret.
     Session = 10,
+    /// The client does not use TLS, and the listener requires it.
+    Tls = 11,
 }
 
 /// Messages of the server.

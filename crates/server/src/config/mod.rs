@@ -24,6 +24,8 @@ use tacho_store::{ClockBounds, Options};
 pub use address::Address;
 pub use settings::Settings;
 
+use crate::tls;
+
 /// Complete, checked settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -31,6 +33,8 @@ pub struct Config {
     pub http: Address,
     pub records: Address,
     pub allowed_hosts: Vec<String>,
+    /// Certificates of both listeners; `None` for no TLS.
+    pub tls: Option<tls::Files>,
     pub body_bytes_max: usize,
     pub decoding_bytes_max: usize,
     pub requests_max: usize,
@@ -100,10 +104,12 @@ pub enum ConfigError {
     #[error("environment variable {name}={value:?}: {cause}")]
     Environment { name: String, value: String, cause: String },
     #[error(
-        "{key} {address} is reachable from other machines, and this version has neither TLS nor tokens; \
-         listen on 127.0.0.1, or set insecure-listen if the network is trusted"
+        "{key} {address} is reachable from other machines, and clients are not authenticated: set tls-cert, tls-key and \
+         tls-client-ca, listen on 127.0.0.1, or set insecure-listen if the network is trusted"
     )]
     Exposed { key: &'static str, address: Address },
+    #[error("{given} is set without {missing}")]
+    HalfTls { given: &'static str, missing: &'static str },
     #[error("{key} is 0, at least 1 is needed")]
     Zero { key: &'static str },
     #[error("rule {number} of [[{section}]]: {key} = {value:?}: {cause}")]
@@ -117,8 +123,20 @@ impl Settings {
         policy::Sections { retention, downsampling, semantic, chunks }.policies()
     }
 
+    fn tls(&mut self) -> Result<Option<tls::Files>, ConfigError> {
+        let half = |given, missing| Err(ConfigError::HalfTls { given, missing });
+        match (self.tls_cert.take(), self.tls_key.take(), self.tls_client_ca.take()) {
+            (None, None, None) => Ok(None),
+            (Some(cert), Some(key), client_ca) => Ok(Some(tls::Files { cert, key, client_ca })),
+            (Some(_), None, _) => half("tls-cert", "tls-key"),
+            (None, Some(_), _) => half("tls-key", "tls-cert"),
+            (None, None, Some(_)) => half("tls-client-ca", "tls-cert and tls-key"),
+        }
+    }
+
     fn complete(mut self) -> Result<Config, ConfigError> {
         let policies = Arc::new(self.policies()?);
+        let tls = self.tls()?;
         let usual = Options::default();
         let merge_bytes = self.merge_bytes_per_second.unwrap_or(usual.merge_bytes_per_second);
         if merge_bytes == 0 {
@@ -149,6 +167,7 @@ impl Settings {
             http: self.http.unwrap_or(Address::loopback(7070)),
             records: self.records.unwrap_or(Address::loopback(7071)),
             allowed_hosts: self.allowed_hosts.unwrap_or_default(),
+            tls,
             body_bytes_max: at_least_one(
                 "body-bytes-max",
                 self.body_bytes_max.unwrap_or_else(|| memory::share(BODY_SHARE, BODY_BYTES_MAX)),
@@ -167,7 +186,8 @@ impl Settings {
         if config.request_time_max.is_zero() {
             return Err(ConfigError::Zero { key: "request-seconds-max" });
         }
-        if !self.insecure_listen.unwrap_or(false) {
+        let authenticates = config.tls.as_ref().is_some_and(|files| files.client_ca.is_some());
+        if !authenticates && !self.insecure_listen.unwrap_or(false) {
             for (key, address) in [("http", config.http), ("records", config.records)] {
                 if !address.is_loopback() {
                     return Err(ConfigError::Exposed { key, address });
@@ -313,8 +333,24 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_need_insecure_listen() {
-        let file = "records = '0.0.0.0:7071'\ninsecure_listen = true";
-        assert!(check(file, &[], Settings::default()).is_ok());
+    fn public_addresses_need_authentication_of_clients() {
+        let with = |more: &str| check(&format!("records = '0.0.0.0:7071'\n{more}"), &[], Settings::default());
+        assert!(with("insecure_listen = true").is_ok());
+        let tls = "tls_cert = 'a'\ntls_key = 'b'\n";
+        assert!(with(tls).unwrap_err().contains("tls-client-ca"));
+        let config = with(&format!("{tls}tls_client_ca = 'c'")).unwrap();
+        let files = tls::Files { cert: "a".into(), key: "b".into(), client_ca: Some("c".into()) };
+        assert_eq!(config.tls, Some(files));
+    }
+
+    #[test]
+    fn half_of_the_tls_settings_is_refused() {
+        for (file, expect) in [
+            ("tls_cert = 'a'", "tls-cert is set without tls-key"),
+            ("tls_key = 'a'", "tls-key is set without tls-cert"),
+            ("tls_client_ca = 'a'", "tls-client-ca is set without tls-cert and tls-key"),
+        ] {
+            assert_eq!(check(file, &[], Settings::default()).unwrap_err(), expect);
+        }
     }
 }

@@ -13,6 +13,7 @@ use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::held::hold;
@@ -21,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::metrics::registry::Gauge;
 use crate::room::{Entered, Room, Seat};
 use crate::shutdown::Shutdown;
+use crate::tls::{self, Opened, Socket, Tls};
 
 /// Timeout for the head of a request, and for an idle connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
@@ -31,6 +33,9 @@ const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Timeout for the answer to a request without TLS.
+const PLAIN_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// Connections beyond the limit, reserved for health checks when all others are busy.
 const RESERVE_MAX: usize = 32;
 
@@ -40,7 +45,7 @@ pub struct Reserve;
 
 /// Serves until `shutdown`, then waits for running requests. `write_time_max` limits how slowly the peer may read a response.
 pub async fn serve(
-    listener: TcpListener,
+    (listener, tls): (TcpListener, Option<Arc<Tls>>),
     router: Router,
     (connections_max, write_time_max): (usize, Duration),
     metrics: Arc<Metrics>,
@@ -73,11 +78,24 @@ pub async fn serve(
         // Responses are small and must not be delayed.
         let _ = stream.set_nodelay(true);
         let slow = ended("slow-reader");
-        let stream = TokioIo::new(Paced::new(stream, write_time_max, move || slow.add(1)));
+        let stream = Paced::new(stream, write_time_max, move || slow.add(1));
         let seat = Arc::new(seat);
         let service = seated(router.clone(), seat.clone());
-        let connection = graceful.watch(http.serve_connection(stream, service));
         let open = Open::new(metrics.connections.with(["http"]));
+        let (http, watcher) = (http.clone(), graceful.watcher());
+        let (tls, handshakes) = (tls.clone(), ended("handshake"));
+        let connection = async move {
+            match tls::open(tls.as_deref(), stream, &handshakes).await {
+                None => Ok(()),
+                Some(Opened::Plain(stream)) => {
+                    needs_tls(stream).await;
+                    Ok(())
+                }
+                Some(Opened::Ready(stream)) => {
+                    watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await
+                }
+            }
+        };
         tokio::spawn(async move {
             tokio::select! {
                 ended = connection => if let Err(error) = ended {
@@ -93,6 +111,18 @@ pub async fn serve(
     if tokio::time::timeout(DRAIN_TIME_MAX, graceful.shutdown()).await.is_err() {
         tracing::warn!(seconds = DRAIN_TIME_MAX.as_secs(), "requests still running are cut off");
     }
+}
+
+/// Answers a request without TLS on a port with TLS.
+async fn needs_tls(mut stream: Socket) {
+    const ANSWER: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n\
+         this port requires TLS: use https://\n";
+    // The peer may have left.
+    let _ = tokio::time::timeout(PLAIN_TIME_MAX, async {
+        stream.write_all(ANSWER.as_bytes()).await?;
+        stream.shutdown().await
+    })
+    .await;
 }
 
 /// The router; marks the connection as busy from a request's head to the end of its response.

@@ -9,7 +9,6 @@ use tacho_ingest::wire::{
     Reject, Sequence, ServerFrame, Session, Welcome, feature,
 };
 use tacho_model::Batch;
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::commit::{Committer, FRAMES_IN_FLIGHT_MAX, Pending};
@@ -23,12 +22,11 @@ use super::telling;
 use crate::control::{Identity, Presence};
 use crate::room::Seat;
 use crate::shutdown::Shutdown;
+use crate::tls::Socket;
 
 /// Serves one agent until either side closes. After HELLO the seat cannot be evicted.
-pub(super) async fn run(native: &Native, stream: TcpStream, seat: &Arc<Seat>, shutdown: Shutdown) {
-    // Acknowledgements are small and must not be delayed; on failure they only arrive later.
-    let _ = stream.set_nodelay(true);
-    let (read, write) = stream.into_split();
+pub(super) async fn run(native: &Native, stream: Socket, seat: &Arc<Seat>, shutdown: Shutdown) {
+    let (read, write) = tokio::io::split(stream);
     let mut incoming = Incoming::new(read, native.patience, &native.large_frames);
     let (outgoing, frames) = outgoing::channel();
     let conversation = async {

@@ -43,6 +43,7 @@ impl Farewell {
             ErrorCode::Storage => "storage",
             ErrorCode::TooManyConnections => "too-many",
             ErrorCode::Session => "session",
+            ErrorCode::Tls => "tls",
         }
     }
 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{Frame, FrameDecoder};
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
+use tokio::io::{AsyncReadExt, ReadHalf};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::patience::Patience;
+use crate::tls::Socket;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 32 << 10;
@@ -31,7 +31,7 @@ pub(super) enum Ended {
 }
 
 pub(super) struct Incoming<'a> {
-    socket: OwnedReadHalf,
+    socket: ReadHalf<Socket>,
     decoder: FrameDecoder,
     buffer: Vec<u8>,
     patience: Patience,
@@ -42,7 +42,7 @@ pub(super) struct Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    pub(super) fn new(socket: OwnedReadHalf, patience: Patience, large_frames: &'a Semaphore) -> Self {
+    pub(super) fn new(socket: ReadHalf<Socket>, patience: Patience, large_frames: &'a Semaphore) -> Self {
         let buffer = vec![0; READ_BYTES];
         Self {
             socket,

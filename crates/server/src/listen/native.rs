@@ -7,19 +7,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::connection;
 pub use super::shared::Native;
 use crate::room::{Entered, Room};
 use crate::shutdown::Shutdown;
+use crate::tls::{self, Opened, Socket, Tls};
 
 /// Timeout for connections to acknowledge their frames at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Timeout for the answer to an agent without TLS.
+const PLAIN_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// Serves until `shutdown`, then until every connection has acknowledged the frames on disk and sent its last frame.
-pub async fn serve(listener: TcpListener, native: Native, connections_max: usize, mut shutdown: Shutdown) {
+pub async fn serve(
+    (listener, tls): (TcpListener, Option<Arc<Tls>>),
+    native: Native,
+    connections_max: usize,
+    mut shutdown: Shutdown,
+) {
     let native = Arc::new(native);
     let room = Room::new(connections_max, 0);
     loop {
@@ -42,12 +52,22 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
         if evicted {
             native.metrics.connections_refused.with(["native", "idle"]).add(1);
         }
+        // Acknowledgements are small and must not be delayed; on failure they only arrive later.
+        let _ = stream.set_nodelay(true);
         let (native, shutdown, seat) = (Arc::clone(&native), shutdown.clone(), Arc::new(seat));
+        let tls = tls.clone();
+        let handshakes = native.metrics.connections_refused.with(["native", "handshake"]);
         tokio::spawn(async move {
             let open = native.metrics.connections.with(["native"]);
             open.add(1);
             tokio::select! {
-                () = connection::run(&native, stream, &seat, shutdown) => {}
+                () = async {
+                    match tls::open(tls.as_deref(), stream, &handshakes).await {
+                        None => {}
+                        Some(Opened::Plain(stream)) => needs_tls(stream).await,
+                        Some(Opened::Ready(stream)) => connection::run(&native, stream, &seat, shutdown).await,
+                    }
+                } => {}
                 // Before HELLO there is no session to drain.
                 () = seat.evicted() => tracing::debug!(listener = "native", "connection without HELLO closed for a new one"),
             }
@@ -58,6 +78,18 @@ pub async fn serve(listener: TcpListener, native: Native, connections_max: usize
     if tokio::time::timeout(DRAIN_TIME_MAX, room.emptied()).await.is_err() {
         tracing::warn!(listener = "native", "connections did not end in time");
     }
+}
+
+/// Answers an agent without TLS on a port with TLS.
+async fn needs_tls(mut stream: Socket) {
+    let mut bytes = Vec::new();
+    ServerFrame::error(ErrorCode::Tls, "this port requires TLS: set tls_ca".to_owned()).encode(&mut bytes);
+    // The peer may have left.
+    let _ = tokio::time::timeout(PLAIN_TIME_MAX, async {
+        stream.write_all(&bytes).await?;
+        stream.shutdown().await
+    })
+    .await;
 }
 
 /// Refuses a connection over the limit, without waiting for the peer.

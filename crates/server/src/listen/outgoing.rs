@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use tacho_ingest::wire::ServerFrame;
-use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::OwnedWriteHalf;
+use tokio::io::{AsyncWriteExt, WriteHalf};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::tls::Socket;
 
 /// Frames queued for a slow peer before senders wait.
 const FRAMES_MAX: usize = 64;
@@ -49,7 +50,7 @@ pub(super) fn channel() -> (Outgoing, mpsc::Receiver<Queued>) {
 /// Writes until all senders are dropped, or the peer reads nothing for `patience`.
 pub(super) async fn write(
     mut frames: mpsc::Receiver<Queued>,
-    mut socket: OwnedWriteHalf,
+    mut socket: WriteHalf<Socket>,
     patience: Duration,
 ) {
     let mut list = Vec::new();

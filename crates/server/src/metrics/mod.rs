@@ -31,6 +31,8 @@ pub struct Metrics {
     pub connections: Family<Gauge, 1>,
     /// Connections ended by the server for a fault of the peer.
     pub connections_refused: Family<Counter, 2>,
+    /// Readings of changed TLS files. `result` is ok or failed.
+    pub tls_reloads: Family<Counter, 1>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
     /// PromQL queries in progress: reading or computing.
@@ -82,6 +84,11 @@ impl Default for Metrics {
                 ["listener", "reason"],
                 "Connections refused or closed: protocol errors of the peer, timeouts, or the limit of connections.",
             ),
+            tls_reloads: Family::new(
+                "tacho_tls_reloads_total",
+                ["result"],
+                "Times that changed certificates or keys were read.",
+            ),
             http_requests: Family::new(
                 "tacho_http_requests_total",
                 ["route", "status"],
@@ -115,7 +122,7 @@ impl Metrics {
     /// Every family, in the order of `/metrics`. Reads the figures of the operating system.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
-        let own: [&dyn Collect; 12] = [
+        let own: [&dyn Collect; 13] = [
             &self.records_received,
             &self.records_dropped,
             &self.records_refused,
@@ -124,6 +131,7 @@ impl Metrics {
             &self.sender_waits,
             &self.connections,
             &self.connections_refused,
+            &self.tls_reloads,
             &self.http_requests,
             &self.http_request_seconds,
             &self.queries_running,

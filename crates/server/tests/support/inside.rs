@@ -51,7 +51,7 @@ impl Inside {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
             let bounds = (64, Duration::from_secs(60));
-            tokio::spawn(http::serve(listener, http::router(app), bounds, metrics, shutdown));
+            tokio::spawn(http::serve((listener, None), http::router(app), bounds, metrics, shutdown));
             at
         });
         Self { http, _runtime: runtime, _trigger: trigger, _directory: directory }

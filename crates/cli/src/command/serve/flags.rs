@@ -15,12 +15,21 @@ pub struct Flags {
     /// Address for native records (agents) [default: 127.0.0.1:7071]
     #[arg(long, value_name = "ADDR")]
     records: Option<Address>,
-    /// Allow addresses beyond this machine; this version has neither TLS nor tokens
+    /// Allow addresses beyond this machine although clients are not authenticated (tls-client-ca)
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     insecure_listen: Option<bool>,
     /// Additional host names accepted in HTTP requests, as of a proxy or in DNS; separated by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Option<Vec<String>>,
+    /// TLS certificate of both addresses, PEM, followed by the intermediate ones; read again when it changes
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Require a client certificate of one of these authorities, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_client_ca: Option<PathBuf>,
     /// Largest HTTP request body, bytes, before and after decompression [default: 33554432]
     #[arg(long, value_name = "BYTES")]
     body_bytes_max: Option<usize>,
@@ -76,6 +85,9 @@ impl From<Flags> for Settings {
             records: flags.records,
             insecure_listen: flags.insecure_listen,
             allowed_hosts: flags.allowed_hosts,
+            tls_cert: flags.tls_cert,
+            tls_key: flags.tls_key,
+            tls_client_ca: flags.tls_client_ca,
             body_bytes_max: flags.body_bytes_max,
             decoding_bytes_max: flags.decoding_bytes_max,
             requests_max: flags.requests_max,

@@ -74,6 +74,7 @@ fn failure(error: ServeError) -> Failure {
             _ => None,
         },
         ServeError::Rules(_) => Some("fix the file, or remove it to start without rules".into()),
+        ServeError::Tls(_) => return Failure::usage(error),
         ServeError::Signal(_) | ServeError::Close(_) => None,
     };
     match hint {

@@ -1,0 +1,139 @@
+//! TLS of the listeners (RFC 8446): one certificate for all ports, read again when its files change.
+//!
+//! Step before: a listener accepted a connection. Step after: it reads and writes the [`Socket`] as before.
+//!
+//! `files.rs` reads certificates and keys; this file keeps those in use, and does the handshake.
+
+mod files;
+
+use std::io;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::server::Acceptor;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::LazyConfigAcceptor;
+
+pub use files::{Files, TlsError};
+
+use crate::metrics::Metrics;
+use crate::metrics::registry::{Counter, Family};
+use crate::shutdown::Shutdown;
+
+/// Timeout of a handshake.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// Interval at which the files are checked for changes.
+const RELOAD_EVERY: Duration = Duration::from_secs(5);
+
+/// A connection, encrypted or not.
+pub type Socket = Box<dyn Io>;
+
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
+
+/// The certificates in use.
+pub struct Tls {
+    files: Files,
+    config: RwLock<Arc<ServerConfig>>,
+    /// State of the files when they were last read, successfully or not.
+    seen: Mutex<files::State>,
+}
+
+/// How an accepted connection begins.
+pub enum Opened {
+    Ready(Socket),
+    /// The peer does not speak TLS. The listener may tell it so in its own protocol.
+    Plain(Socket),
+}
+
+impl Tls {
+    pub fn open(files: Files) -> Result<Arc<Self>, TlsError> {
+        let seen = Mutex::new(files.state());
+        let config = RwLock::new(Arc::new(files.read()?));
+        Ok(Arc::new(Self { files, config, seen }))
+    }
+
+    /// Reads the files again if they have changed. After an error the earlier certificates stay in use.
+    fn reload(&self) -> Result<bool, TlsError> {
+        let state = self.files.state();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == state {
+            return Ok(false);
+        }
+        *seen = state;
+        let config = Arc::new(self.files.read()?);
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(true)
+    }
+
+    async fn handshake(&self, stream: impl Io + 'static) -> io::Result<Opened> {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut hello = pin!(LazyConfigAcceptor::new(Acceptor::default(), stream));
+        match hello.as_mut().await {
+            Ok(start) => Ok(Opened::Ready(Box::new(start.into_stream(config).await?))),
+            Err(error) => match hello.take_io() {
+                Some(stream) if is_not_tls(&error) => Ok(Opened::Plain(Box::new(stream))),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+/// The first bytes are not those of a TLS record.
+fn is_not_tls(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::InvalidMessage(_)))
+}
+
+/// Does the handshake of a connection if the listener uses TLS. Counts failures.
+pub async fn open(tls: Option<&Tls>, stream: impl Io + 'static, failures: &Counter) -> Option<Opened> {
+    let Some(tls) = tls else { return Some(Opened::Ready(Box::new(stream))) };
+    let opened = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.handshake(stream)).await;
+    match opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no handshake in time"))) {
+        Ok(opened) => {
+            if matches!(opened, Opened::Plain(_)) {
+                failures.add(1);
+            }
+            Some(opened)
+        }
+        Err(error) => {
+            failures.add(1);
+            tracing::debug!(%error, "TLS handshake failed");
+            None
+        }
+    }
+}
+
+/// Reads changed files until `shutdown`.
+pub async fn watch(tls: Arc<Tls>, metrics: Arc<Metrics>, mut shutdown: Shutdown) {
+    let mut ticks = tokio::time::interval(RELOAD_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = shutdown.wait() => return,
+            _ = ticks.tick() => {}
+        }
+        let reading = tls.clone();
+        match tokio::task::spawn_blocking(move || reading.reload()).await {
+            Ok(reloaded) => tell(reloaded, &metrics.tls_reloads),
+            Err(error) => return tracing::error!(%error, "certificates are no longer reloaded"),
+        }
+    }
+}
+
+fn tell(reloaded: Result<bool, TlsError>, reloads: &Family<Counter, 1>) {
+    match reloaded {
+        Ok(false) => {}
+        Ok(true) => {
+            reloads.with(["ok"]).add(1);
+            tracing::info!("new TLS certificates are in use");
+        }
+        Err(error) => {
+            reloads.with(["failed"]).add(1);
+            tracing::error!(%error, "changed TLS files cannot be used, the earlier certificates stay in use");
+        }
+    }
+}
