@@ -1,5 +1,7 @@
 //! HTTP client of the commands of `tacho`.
 
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
@@ -38,19 +40,17 @@ pub enum Refusal {
 }
 
 impl Client {
-    /// `server` is `HOST:PORT` or `http://HOST:PORT`.
-    pub fn new(server: &str) -> Self {
-        let authority = server.strip_prefix("http://").unwrap_or(server).trim_end_matches('/');
-        let port =
-            if authority.rsplit(']').next().is_some_and(|end| end.contains(':')) { "" } else { ":7070" };
-        Self { authority: format!("{authority}{port}") }
+    /// `server` is `HOST`, `HOST:PORT` or `http://HOST:PORT`.
+    ///
+    /// # Errors
+    /// When it is none of these. The message never contains a password.
+    pub fn new(server: &str) -> Result<Self, Failure> {
+        authority(server).map(|authority| Self { authority })
     }
 
     /// The JSON at `path`.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
-        let text = self.get_text(path).await?;
-        serde_json::from_str(&text)
-            .map_err(|e| Failure::new(format!("http://{}{path} does not return JSON: {e}", self.authority)))
+        json(&self.get_text(path).await?)
     }
 
     pub async fn get_text(&self, path: &str) -> Result<String, Failure> {
@@ -69,7 +69,7 @@ impl Client {
     async fn send(&self, method: Method, path: &str) -> Result<String, Failure> {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path)).await {
             Ok(Ok((status, text))) if status.is_success() => Ok(text),
-            Ok(Ok((status, text))) => Err(asked_wrongly(status, &text)),
+            Ok(Ok((status, text))) => Err(asked_wrongly(&self.authority, status, &text)),
             Ok(Err(failure)) => Err(failure),
             Err(_) => {
                 Err(Failure::new(format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.authority)))
@@ -86,23 +86,24 @@ impl Client {
 
     /// A connection for many requests.
     pub async fn connect(&self) -> Result<Connection, Failure> {
-        if let Some((scheme, _)) = self.authority.split_once("://") {
-            return Err(Failure::usage(format!(
-                "{}: unsupported scheme {scheme}, only http is supported",
-                self.authority
-            ))
-            .hint("give HOST:PORT; for TLS, use a proxy or an SSH tunnel"));
-        }
-        let stream = TcpStream::connect(&self.authority).await.map_err(|e| self.unreachable(&e))?;
+        let found = tokio::net::lookup_host(&self.authority).await.map_err(|e| {
+            Failure::new(format!("cannot find the host of {}: {e}", self.authority)).hint(CHECK_ADDRESS)
+        })?;
+        let found: Vec<SocketAddr> = found.collect();
+        let stream = TcpStream::connect(&*found).await.map_err(|e| self.unreachable(&e))?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-        let (sender, connection) = handshake.map_err(|e| self.unreachable(&e))?;
+        let (sender, connection) = handshake.map_err(|e| interrupted(&self.authority, &e))?;
         // Ends when the sender is dropped.
         tokio::spawn(connection);
         Ok(Connection { authority: self.authority.clone(), sender })
     }
 
-    fn unreachable(&self, error: &dyn std::fmt::Display) -> Failure {
-        unreachable(&self.authority, error)
+    fn unreachable(&self, error: &io::Error) -> Failure {
+        let failure = Failure::new(format!("cannot reach a server at {}: {error}", self.authority));
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => failure.hint(IS_IT_RUNNING),
+            _ => failure.hint(format!("{CHECK_ADDRESS}, the network and firewalls")),
+        }
     }
 
     /// The response at `path`, part by part as it arrives. No time limit.
@@ -111,7 +112,7 @@ impl Client {
         let response = connection.request(Method::GET, path, Bytes::new()).await?;
         let status = response.status();
         if !status.is_success() {
-            return Err(asked_wrongly(status, &connection.text(response).await?));
+            return Err(asked_wrongly(&self.authority, status, &connection.text(response).await?));
         }
         Ok(Stream { authority: self.authority.clone(), body: response.into_body(), _connection: connection })
     }
@@ -159,7 +160,7 @@ impl Connection {
         match wait {
             _ if status.is_success() => Ok(text),
             Some(wait) if status == StatusCode::SERVICE_UNAVAILABLE => Err(Refusal::Later(wait)),
-            _ => Err(Refusal::Failed(refused(status, &text))),
+            _ => Err(Refusal::Failed(refused(&self.authority, status, &text))),
         }
     }
 
@@ -175,20 +176,79 @@ impl Connection {
             .header(HOST, &self.authority)
             .body(Full::new(body))
             .map_err(|e| Failure::usage(format!("{path:?} is not a path: {e}")))?;
-        self.sender.ready().await.map_err(|e| unreachable(&self.authority, &e))?;
-        self.sender.send_request(request).await.map_err(|e| unreachable(&self.authority, &e))
+        self.sender.ready().await.map_err(|e| interrupted(&self.authority, &e))?;
+        self.sender.send_request(request).await.map_err(|e| interrupted(&self.authority, &e))
     }
 
     async fn text(&self, response: Response<Incoming>) -> Result<String, Failure> {
         let body = response.into_body().collect().await;
-        let body = body.map_err(|e| unreachable(&self.authority, &e))?.to_bytes();
+        let body = body.map_err(|e| interrupted(&self.authority, &e))?.to_bytes();
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 }
 
-fn unreachable(authority: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(format!("cannot reach a server at {authority}: {error}"))
-        .hint("is it running? start one with `tacho serve`, or name another with --server")
+const IS_IT_RUNNING: &str = "is it running? start one with `tacho serve`, or name another with --server";
+const CHECK_ADDRESS: &str = "check the address in --server or TACHO_URL";
+
+/// `HOST:PORT` of the address of a server. Errors show it without user name and password.
+fn authority(server: &str) -> Result<String, Failure> {
+    let (scheme, rest) = server.split_once("://").unwrap_or(("http", server));
+    let wrong = |cause: &str| Failure::usage(format!("{}: {cause}", without_credentials(server)));
+    let form = "give HOST:PORT, for example http://127.0.0.1:7070";
+    if server.contains('@') {
+        return Err(wrong("user name and password are not supported").hint(form));
+    }
+    if scheme != "http" {
+        return Err(wrong(&format!("unsupported scheme {scheme}, only http is supported"))
+            .hint("give HOST:PORT; for TLS, use a proxy or an SSH tunnel"));
+    }
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    if let Some((host, path)) = rest.split_once(['/', '?', '#']) {
+        let first = rest.chars().nth(host.chars().count()).unwrap_or('/');
+        return Err(wrong(&format!("an address has no path, and this one has {first}{path}")).hint(form));
+    }
+    // The colons of an IPv6 address are in brackets.
+    let (host, port) = match rest.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port),
+        _ => (rest, "7070"),
+    };
+    if !port.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Err(wrong(&format!("port {port:?} is not a number from 1 to 65535")).hint(form));
+    }
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_host = match bare {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)),
+    };
+    if host.is_empty() || !is_host {
+        return Err(wrong(&format!("{host:?} is not a host")).hint(form));
+    }
+    Ok(format!("{host}:{port}"))
+}
+
+/// All up to the last `@` may be a password, also one with slashes that are not escaped.
+fn without_credentials(server: &str) -> String {
+    let Some((credentials, host)) = server.rsplit_once('@') else { return server.to_owned() };
+    let scheme = credentials.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
+    format!("{scheme}***@{host}")
+}
+
+/// A connection was made, and failed.
+fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
+    if error.is_parse() {
+        return Failure::new(format!("{authority} does not answer with HTTP: {error}")).hint(format!(
+            "{CHECK_ADDRESS}: 7070 is usually the port of HTTP, 7071 that of the agents"
+        ));
+    }
+    Failure::new(format!("cannot reach a server at {authority}: {error}")).hint(IS_IT_RUNNING)
+}
+
+/// The JSON of an answer.
+pub fn json(text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|e| {
+        Failure::new(format!("the answer is not that of a Tachograph server: it is not JSON: {e}"))
+            .hint(CHECK_ADDRESS)
+    })
 }
 
 fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
@@ -198,19 +258,27 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
 
 /// 400 with the server's `bad_data` means that an argument of the command is wrong, such as a selector that cannot be
 /// parsed. A proxy or another program sent any other 400.
-fn asked_wrongly(status: StatusCode, body: &str) -> Failure {
-    let failure = refused(status, body);
+fn asked_wrongly(authority: &str, status: StatusCode, body: &str) -> Failure {
+    let failure = refused(authority, status, body);
     let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");
     if status == StatusCode::BAD_REQUEST && is_judged { failure.into_usage() } else { failure }
 }
 
-/// The server's error message, if there is one.
-fn refused(status: StatusCode, body: &str) -> Failure {
+/// Characters of an answer in a message.
+const ANSWER_CHARS_MAX: usize = 200;
+
+/// The server's error message. Other programs, such as proxies, have other forms of errors.
+fn refused(authority: &str, status: StatusCode, body: &str) -> Failure {
     let said: Option<Value> = serde_json::from_str(body).ok();
-    match said.as_ref().and_then(|v| v["error"].as_str()) {
-        Some(error) => Failure::new(error),
-        None => Failure::new(format!("the server answers {status}")),
+    if let Some(error) = said.as_ref().and_then(|v| v["error"].as_str()) {
+        return Failure::new(error);
     }
+    let line = body.lines().next().unwrap_or("").trim();
+    let line: String = line.chars().take(ANSWER_CHARS_MAX).collect();
+    let is_text = !line.is_empty() && !line.starts_with(['<', '{', '[']);
+    let line = if is_text { format!(": {line}") } else { String::new() };
+    Failure::new(format!("{authority} answers {status}{line}"))
+        .hint(format!("{CHECK_ADDRESS}: this is not an answer of a Tachograph server"))
 }
 
 /// All but the unreserved characters of RFC 3986.
@@ -243,15 +311,57 @@ mod tests {
             ("[::1]:5", "[::1]:5"),
             ("[::1]", "[::1]:7070"),
         ] {
-            assert_eq!(Client::new(server).authority, authority, "{server}");
+            assert_eq!(Client::new(server).unwrap().authority, authority, "{server}");
         }
         let params = [("a", Some("x y{ö}")), ("b", None), ("c", Some("1"))];
         assert_eq!(path("/p", params), "/p?a=x%20y%7B%C3%B6%7D&c=1");
     }
 
     #[test]
+    fn wrong_addresses_are_explained_without_their_password() {
+        for (server, expect) in [
+            ("https://there", "https://there: unsupported scheme https, only http is supported"),
+            ("ht tp://x", "ht tp://x: unsupported scheme ht tp, only http is supported"),
+            ("http://a:1/api?x", "http://a:1/api?x: an address has no path, and this one has /api?x"),
+            ("a:1?x", "a:1?x: an address has no path, and this one has ?x"),
+            ("http://a:99999", "http://a:99999: port \"99999\" is not a number from 1 to 65535"),
+            ("a:0", "a:0: port \"0\" is not a number from 1 to 65535"),
+            ("a:", "a:: port \"\" is not a number from 1 to 65535"),
+            (":7070", ":7070: \"\" is not a host"),
+            ("http://", "http://: \"\" is not a host"),
+            ("a b:1", "a b:1: \"a b\" is not a host"),
+            ("::1", "::1: \":\" is not a host"),
+            ("[x]:1", "[x]:1: \"[x]\" is not a host"),
+            ("http://me:s3cret@box:1", "http://***@box:1: user name and password are not supported"),
+            ("me:s3cret@box", "***@box: user name and password are not supported"),
+            ("http://me:s3/cr@et@box/x", "http://***@box/x: user name and password are not supported"),
+            ("https://me:s3cret@box", "https://***@box: user name and password are not supported"),
+            ("me:s3cret@http://box", "***@http://box: user name and password are not supported"),
+        ] {
+            let failure = Client::new(server).err().unwrap();
+            assert_eq!(failure.message(), expect, "{server}");
+            assert_eq!(failure.exit_code(), Failure::usage("").exit_code(), "{server}");
+        }
+    }
+
+    #[test]
+    fn answers_of_other_programs_are_recognised() {
+        for (body, expect) in [
+            ("<html>no</html>", "a:1 answers 404 Not Found"),
+            ("", "a:1 answers 404 Not Found"),
+            ("{}", "a:1 answers 404 Not Found"),
+            ("no such\nthing", "a:1 answers 404 Not Found: no such"),
+        ] {
+            let failure = refused("a:1", StatusCode::NOT_FOUND, body);
+            assert_eq!(failure.message(), expect, "{body}");
+            assert!(failure.to_string().ends_with("this is not an answer of a Tachograph server"), "{body}");
+        }
+        assert_eq!(refused("a:1", StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(), "error: no trace");
+    }
+
+    #[test]
     fn only_the_server_itself_judges_an_argument_as_wrong() {
-        let code = |status: StatusCode, body: &str| asked_wrongly(status, body).exit_code();
+        let code = |status: StatusCode, body: &str| asked_wrongly("a:1", status, body).exit_code();
         let failed = Failure::new("").exit_code();
         let said = |kind: &str| format!(r#"{{"status":"error","errorType":"{kind}","error":"no"}}"#);
         assert_eq!(code(StatusCode::BAD_REQUEST, &said("bad_data")), Failure::usage("").exit_code());

@@ -53,6 +53,12 @@ impl Failure {
         Self { message: format!("{}\n{lines}", self.message), ..self }
     }
 
+    /// The same, with its place before the message.
+    #[must_use]
+    pub fn within(self, place: &str) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
+
     /// The error without the hint.
     pub fn message(&self) -> &str {
         &self.message

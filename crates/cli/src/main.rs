@@ -29,7 +29,10 @@ fn main() -> ExitCode {
         // Help and version, whether requested or printed because of an error.
         Err(said) if !said.use_stderr() => said.exit(),
         Err(said) if said.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => said.exit(),
-        Err(mistake) => Err(command::mistake(&mistake)),
+        Err(mistake) => {
+            let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+            Err(command::mistake(&mistake, words))
+        }
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -99,6 +99,19 @@ fn a_server_and_a_directory_give_the_same_data() {
 }
 
 #[test]
+fn a_series_shorter_than_a_chunk_keeps_the_default_chunk_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("short.csv");
+    let row = |at: i32| format!("{},{},{}\n", 1_700_000_000 + at * 10, (f64::from(at) / 9.0).sin(), at / 7);
+    let rows: String = (0..500).map(row).collect();
+    std::fs::write(&file, format!("time,a,b\n{rows}")).unwrap();
+    for favour in ["space", "balanced", "speed"] {
+        let (report, _) = tune(&[file.to_str().unwrap(), "--favour", favour]);
+        assert_eq!(recommended(&report)["values"], 8_192, "{favour}: {report}");
+    }
+}
+
+#[test]
 fn unusable_data_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.csv");

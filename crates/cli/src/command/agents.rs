@@ -48,7 +48,7 @@ impl Agents {
     }
 
     async fn show(&self) -> Result<(), Failure> {
-        let client = self.server.client();
+        let client = self.server.client()?;
         let params = [("service", self.service.as_deref()), ("limit", Some("4096"))];
         let path = client::path("/api/v1/agents", params);
         let mut outage = Outage::default();

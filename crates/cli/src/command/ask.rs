@@ -37,11 +37,19 @@ pub fn server_url(flag: Option<&str>) -> String {
     flag.map(str::to_owned).or_else(server_of_environment).unwrap_or_else(|| SERVER_DEFAULT.to_owned())
 }
 
+/// A client of the server of `--server`, else of that of the environment, else of the default one.
+pub fn client(flag: Option<&str>) -> Result<Client, Failure> {
+    let client = Client::new(&server_url(flag));
+    let of_environment = flag.is_none() && server_of_environment().is_some();
+    client.map_err(|failure| if of_environment { failure.within(SERVER_VARIABLE) } else { failure })
+}
+
 /// The time range: --last, or --start and --end.
 #[derive(clap::Args)]
 pub struct Span {
     /// Length of the range that ends now (or at --end), for example 15m [default: 1h]
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "start")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true,
+        conflicts_with = "start")]
     last: Option<i64>,
     /// Start: Unix seconds or RFC 3339
     #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
@@ -117,8 +125,8 @@ impl fmt::Display for Range {
 }
 
 impl Server {
-    pub fn client(&self) -> Client {
-        Client::new(&server_url(self.server.as_deref()))
+    pub fn client(&self) -> Result<Client, Failure> {
+        client(self.server.as_deref())
     }
 
     /// Requests `path` with the given parameters.
@@ -128,8 +136,7 @@ impl Server {
         params: impl IntoIterator<Item = (&'a str, Option<String>)>,
     ) -> Result<Value, Failure> {
         let text = self.get_text(path, params)?;
-        let answer = serde_json::from_str(&text);
-        let answer = answer.map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
+        let answer = client::json(&text)?;
         warn(&answer);
         Ok(answer)
     }
@@ -143,7 +150,7 @@ impl Server {
         let path = client::path(path, params.iter().map(|(name, value)| (*name, value.as_deref())));
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
-        runtime.block_on(self.client().get_text(&path))
+        runtime.block_on(self.client()?.get_text(&path))
     }
 }
 
@@ -263,7 +270,21 @@ pub fn duration(text: &str) -> Result<i64, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));
     }
-    time::parse_duration_with_unit(text).ok_or_else(|| "give for example 100ms, 5m or 1h30m".into())
+    time::parse_duration_with_unit(text).ok_or_else(|| {
+        // The form of a duration, but zero or negative.
+        let digits = |c: char| c.is_ascii_digit();
+        let is_form = time::parse_duration_with_unit(&text.trim_start_matches('-').replace(digits, "1"));
+        match is_form {
+            Some(_) => "give a duration above 0, for example 5m".into(),
+            None => "give for example 100ms, 5m or 1h30m".into(),
+        }
+    })
+}
+
+/// A whole number above 0.
+pub fn at_least_one<N: std::str::FromStr + Default + PartialEq>(text: &str) -> Result<N, String> {
+    let number: Option<N> = text.parse().ok();
+    number.filter(|number| *number != N::default()).ok_or_else(|| "give a whole number from 1".into())
 }
 
 /// As [`duration`], for the time that this process waits.
@@ -294,6 +315,9 @@ mod tests {
         }
         for text in ["", "m", "s", "-5s", "-1s", "5q", "3 days", "1e400s", "1e3"] {
             assert!(duration(text).is_err_and(|error| error.starts_with("give ")), "{text}");
+        }
+        for text in ["0s", "0m0s", "0.0ms", "-15m", "-1h30m", "-0s"] {
+            assert_eq!(duration(text), Err("give a duration above 0, for example 5m".into()), "{text}");
         }
     }
 

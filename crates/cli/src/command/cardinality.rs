@@ -44,7 +44,7 @@ impl Cardinality {
             None => {
                 let limit = self.limit.to_string();
                 let path = client::path("/api/v1/status/cardinality", [("limit", Some(limit.as_str()))]);
-                runtime.block_on(self.server.client().get(&path))?["data"].take()
+                runtime.block_on(self.server.client()?.get(&path))?["data"].take()
             }
         };
         match self.json {

@@ -40,7 +40,7 @@ pub struct Delete {
 impl Delete {
     pub fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let client = self.server.client();
+        let client = self.server.client()?;
         let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, time)| (*name, time.as_deref()));
@@ -52,8 +52,7 @@ impl Delete {
             let path = client::path("/api/v1/admin/count", selectors.chain(ends));
             runtime.block_on(client.get_text(&path))?
         };
-        let answer: Value = serde_json::from_str(&answer)
-            .map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
+        let answer = client::json(&answer)?;
         ask::warn(&answer);
         let affected = &answer["data"];
         if self.json {

@@ -189,7 +189,7 @@ impl Export {
         let kind = self.kind().map(Kind::name);
         let allow = (ALLOW_DAMAGED, self.allow_damaged.then_some("1"));
         let path = self.path("/api/v1/export", &[("kind", kind), ("totals", Some("1")), allow]);
-        let mut stream = self.server.client().stream(&path).await?;
+        let mut stream = self.server.client()?.stream(&path).await?;
         let mut lines = Vec::new();
         let mut totals = None;
         while let Some(part) = stream.next().await? {
@@ -212,7 +212,7 @@ impl Export {
         }
         let only = [("kind", Some(Kind::Entry.name())), (ALLOW_DAMAGED, Some("1"))];
         let path = self.path("/api/v1/admin/count", &only);
-        let answer = self.server.client().get_text(&path).await?;
+        let answer = self.server.client()?.get_text(&path).await?;
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
         let records = ask::number(&answer["data"]["entries"], "records");
         let passed_over = PassedOver { records, complete: answer["data"]["complete"] != false };

@@ -10,7 +10,7 @@ use tacho_server::data_directory;
 use tacho_server::inspect::inspect;
 
 use super::ask;
-use crate::client::{self, Client};
+use crate::client;
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
@@ -42,13 +42,13 @@ impl Inspect {
         let report = match (&self.dir, &self.server) {
             (Some(dir), _) => runtime.block_on(offline(dir.clone(), self.series))?,
             (None, server) => {
-                let server = server.clone().or_else(ask::server_of_environment).ok_or_else(|| {
-                    Failure::usage("give a data directory or a server to inspect")
-                        .hint("name DIR, or a server with --server or TACHO_URL")
-                })?;
+                if server.is_none() && ask::server_of_environment().is_none() {
+                    return Err(Failure::usage("give a data directory or a server to inspect")
+                        .hint("name DIR, or a server with --server or TACHO_URL"));
+                }
                 let limit = self.series.to_string();
                 let path = client::path("/api/inspect", [("limit", Some(limit.as_str()))]);
-                runtime.block_on(Client::new(&server).get(&path))?
+                runtime.block_on(ask::client(server.as_deref())?.get(&path))?
             }
         };
         ask::warn(&report);

@@ -35,7 +35,7 @@ pub struct Load {
     #[arg(long, short, default_value = "10s", value_parser = ask::wait, conflicts_with = "requests")]
     duration: Duration,
     /// Total number of requests, instead of a duration
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = ask::at_least_one::<u64>)]
     requests: Option<u64>,
     /// GET this path
     #[arg(long, default_value = "/", conflicts_with = "mix")]
@@ -62,7 +62,7 @@ impl Load {
                     .map_err(|e| Failure::usage(format!("cannot read mix {}: {e}", path.display())))?;
                 lab::Mix::parse(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?
             }
-            None => lab::Mix::parse(&format!("1 GET {}", self.path)).map_err(Failure::usage)?,
+            None => get(&self.path)?,
         };
         let settings = lab::Settings {
             target: self.target,
@@ -75,10 +75,7 @@ impl Load {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let report = runtime.block_on(async {
             let interrupted = signal::stop().map_err(Failure::new)?;
-            drive(settings, interrupted).await.map_err(|e| {
-                Failure::new(e)
-                    .hint("is the service running, and is this its address? Only plain HTTP is supported")
-            })
+            drive(settings, interrupted).await.map_err(failure)
         })?;
         if self.json {
             println!("{}", to_json(&report));
@@ -92,6 +89,28 @@ impl Load {
             ))),
             _ => Ok(()),
         }
+    }
+}
+
+/// GET of this path only.
+fn get(path: &str) -> Result<lab::Mix, Failure> {
+    let wrong = |reason: &str| Failure::usage(format!("--path {path:?}: {reason}"));
+    if path.contains(|c: char| c.is_whitespace() || c == '#') {
+        return Err(wrong("a path has neither spaces nor #").hint("write %20 for a space and %23 for #"));
+    }
+    lab::Mix::parse(&format!("1 GET {path}")).map_err(|error| {
+        let failure = wrong(error.reason);
+        if path.starts_with('/') { failure } else { failure.hint(format!("write --path /{path}")) }
+    })
+}
+
+/// Why the load cannot begin.
+fn failure(error: lab::Error) -> Failure {
+    match &error {
+        lab::Error::Connect { .. } => Failure::new(error)
+            .hint("is the service running, and is this its address? Only plain HTTP is supported"),
+        lab::Error::Target(_) => Failure::usage(error).hint("for example 127.0.0.1:8080, without http://"),
+        lab::Error::Connections { .. } => Failure::usage(format!("--connections: {error}")),
     }
 }
 

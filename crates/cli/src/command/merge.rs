@@ -1,9 +1,9 @@
 //! `tacho merge`: merges all small chunks now instead of in the background.
 
-use serde_json::Value;
 use tacho_api::units;
 
 use super::ask;
+use crate::client;
 use crate::failure::Failure;
 
 /// Merge all small chunks now, and reclaim the space of deleted records
@@ -24,9 +24,8 @@ pub struct Merge {
 impl Merge {
     pub fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let answer = runtime.block_on(self.server.client().post("/api/v1/admin/merge"))?;
-        let answer: Value = serde_json::from_str(&answer)
-            .map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
+        let answer = runtime.block_on(self.server.client()?.post("/api/v1/admin/merge"))?;
+        let answer = client::json(&answer)?;
         let report = &answer["data"];
         if self.json {
             ask::print_json(report);

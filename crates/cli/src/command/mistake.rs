@@ -1,11 +1,14 @@
 //! Argument errors in the format of all errors: one line with the error, one with the hint.
 
+use clap::CommandFactory;
 use tacho_api::settings::WHOLE_NUMBER;
 
+use super::Cli;
 use crate::failure::Failure;
 
-/// The message of clap, without the usage and without the advice to put an unknown flag behind `--`.
-pub fn mistake(error: &clap::Error) -> Failure {
+/// The message of clap, without the usage and without the advice to put an unknown flag behind `--`. `words` are the
+/// arguments without the name of the executable.
+pub fn mistake(error: &clap::Error, words: impl IntoIterator<Item = String>) -> Failure {
     let text = error.render().to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let said = said.join(" ");
@@ -13,23 +16,29 @@ pub fn mistake(error: &clap::Error) -> Failure {
     let said = said.replace("invalid digit found in string", &format!("not {WHOLE_NUMBER}"));
     let message = said.strip_prefix("error: ").unwrap_or(&said);
     let mut tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
-    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("tacho");
-    let is_command = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
-    // Independent of the name of the executable.
-    let words = usage.split(' ').skip(1).take_while(is_command);
-    let command: Vec<&str> = ["tacho"].into_iter().chain(words).collect();
     let hint = match tips.find(|tip| !tip.starts_with("to pass ")) {
         Some(tip) => tip.to_owned(),
-        None => format!("`{} --help` lists the arguments", command.join(" ")),
+        None => format!("`{} --help` lists the arguments", subcommand(words)),
     };
     Failure::usage(message).hint(hint)
+}
+
+/// `tacho` and the subcommands that the arguments begin with. Not every error of clap names them.
+fn subcommand(words: impl IntoIterator<Item = String>) -> String {
+    let mut name = String::from("tacho");
+    let mut at = &Cli::command();
+    for word in words {
+        let Some(next) = at.find_subcommand(&word) else { break };
+        name.push_str(&format!(" {}", next.get_name()));
+        at = next;
+    }
+    name
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
-    use super::super::Cli;
     use super::*;
 
     #[test]
@@ -50,7 +59,7 @@ mod tests {
             (
                 "serve --requests-max 16MB",
                 "error: invalid value '16MB' for '--requests-max <N>': not a whole number from 0 without a unit\n\
-                 hint: `tacho --help` lists the arguments",
+                 hint: `tacho serve --help` lists the arguments",
             ),
             (
                 "delete",
@@ -60,13 +69,23 @@ mod tests {
             (
                 "query up --time soon",
                 "error: invalid value 'soon' for '--time <TIME>': give Unix seconds or RFC 3339, for example \
-                 2026-01-31T12:00:00Z\nhint: `tacho --help` lists the arguments",
+                 2026-01-31T12:00:00Z\nhint: `tacho query --help` lists the arguments",
+            ),
+            (
+                "probes off * --wait soon",
+                "error: invalid value 'soon' for '--wait <DURATION>': give for example 100ms, 5m or 1h30m\n\
+                 hint: `tacho probes off --help` lists the arguments",
+            ),
+            (
+                "--nope",
+                "error: unexpected argument '--nope' found\nhint: `tacho --help` lists the arguments",
             ),
         ] {
             for file in ["tacho", "/opt/Tacho-0.1_x86"] {
                 let args = [file].into_iter().chain(line.split(' '));
                 let error = Cli::try_parse_from(args).err().expect("it is wrong");
-                assert_eq!(mistake(&error).to_string(), expect, "{line}");
+                let words = line.split(' ').map(str::to_owned);
+                assert_eq!(mistake(&error, words).to_string(), expect, "{line}");
             }
         }
     }

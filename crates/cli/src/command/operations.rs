@@ -22,7 +22,7 @@ pub struct Operations {
     #[arg(long)]
     kind: Option<String>,
     /// Operations to show
-    #[arg(long, default_value_t = 50, value_name = "N")]
+    #[arg(long, default_value_t = 50, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     limit: usize,
     #[command(flatten)]
     span: Span,
@@ -65,6 +65,7 @@ impl Operations {
             ("OPERATION", left),
         ]);
         all.sort_by_key(|o| std::cmp::Reverse(ask::number(o, "total_ns")));
+        let more = all.len().saturating_sub(self.limit);
         for o in all.into_iter().take(self.limit) {
             let ns = |name| units::duration(ask::number(o, name));
             let count = |name| units::count(ask::number(o, name));
@@ -82,6 +83,10 @@ impl Operations {
             ]);
         }
         print!("{table}");
+        if more > 0 {
+            let more = units::counted(more as u64, "more operation matches", "more operations match");
+            eprintln!("{more}: raise --limit, or narrow the search");
+        }
         Ok(())
     }
 }

@@ -39,7 +39,7 @@ pub struct Query {
     #[command(flatten)]
     span: Span,
     /// Time between two points [default: the span / 144]
-    #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = ask::duration, allow_hyphen_values = true)]
     step: Option<i64>,
     /// Plot in the terminal
     #[arg(long, conflicts_with = "json")]

@@ -20,10 +20,10 @@ pub struct Traces {
     #[arg(long)]
     operation: Option<String>,
     /// Traces that took at least this long, for example 100ms
-    #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = ask::duration, allow_hyphen_values = true)]
     min_duration: Option<i64>,
     /// Traces that took at most this long
-    #[arg(long, value_name = "DURATION", value_parser = ask::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = ask::duration, allow_hyphen_values = true)]
     max_duration: Option<i64>,
     /// ok, failed or running
     #[arg(long)]
@@ -32,7 +32,7 @@ pub struct Traces {
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
     /// Traces to show
-    #[arg(long, default_value_t = 20, value_name = "N")]
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     limit: usize,
     #[command(flatten)]
     span: Span,

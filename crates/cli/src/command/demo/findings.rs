@@ -32,7 +32,7 @@ pub struct Findings {
 
 /// Waits until the agent has sent everything, makes the server flush its chunks, and queries it.
 pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failure> {
-    let client = Client::new(http);
+    let client = Client::new(http)?;
     let received = settle(&client).await?;
     client.post("/api/flush").await?;
     let metrics = client.get_text("/metrics").await?;

@@ -13,7 +13,8 @@ use tacho_server::read::reader::{self, Selected};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Appended, ErrorKind, Origin, Store};
 
-use crate::client::{Client, Connection, Refusal};
+use crate::client::{Connection, Refusal};
+use crate::command::ask;
 use crate::command::import::frames;
 use crate::failure::Failure;
 
@@ -28,8 +29,9 @@ pub enum Target {
 }
 
 impl Target {
-    pub async fn open(server: &str, data: Option<&Path>) -> Result<Self, Failure> {
-        let Some(data) = data else { return Ok(Self::Server(Client::new(server).connect().await?)) };
+    /// `server`: `--server`, used without `data`.
+    pub async fn open(server: Option<&str>, data: Option<&Path>) -> Result<Self, Failure> {
+        let Some(data) = data else { return Ok(Self::Server(ask::client(server)?.connect().await?)) };
         let (store, lock) = data_directory::open(data, Arc::new(SystemClock)).await.map_err(|e| {
             let failure = Failure::new(format!("cannot open the data directory {}: {e}", data.display()));
             match e.kind() {

@@ -93,7 +93,7 @@ struct Aggregate {
   tacho probes clear --all")]
 struct Clear {
     /// Ids of rules, as listed by `tacho probes`
-    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "ID", conflicts_with = "all")]
     ids: Vec<u64>,
     /// Remove all rules
     #[arg(long)]
@@ -165,12 +165,16 @@ impl List {
 
 impl Clear {
     fn run(self) -> Result<(), Failure> {
+        if self.ids.is_empty() && !self.all {
+            return Err(Failure::usage("no rule is named")
+                .hint("give ids as `tacho probes` lists them, or --all to remove all rules"));
+        }
         let ids: Vec<String> = self.ids.iter().map(u64::to_string).collect();
         let mut params: Vec<(&str, Option<&str>)> = ids.iter().map(|id| ("id", Some(id.as_str()))).collect();
         params.extend(self.all.then_some(("all", Some("1"))));
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let answer =
-            runtime.block_on(self.server.client().delete(&client::path("/api/v1/probes", params)))?;
+            runtime.block_on(self.server.client()?.delete(&client::path("/api/v1/probes", params)))?;
         let data = data(&answer)?;
         if self.json {
             ask::print_json(&data);
@@ -195,7 +199,5 @@ fn scope(rule: &Value) -> String {
 }
 
 fn data(answer: &str) -> Result<Value, Failure> {
-    let answer: Value =
-        serde_json::from_str(answer).map_err(|e| Failure::new(format!("the response is not JSON: {e}")))?;
-    Ok(answer["data"].clone())
+    Ok(client::json(answer)?["data"].take())
 }

@@ -63,7 +63,7 @@ impl Switch {
 
     /// The rule as stored by the server, the agents in its scope, and their probes before the rule.
     async fn switch(&self, state: &str) -> Result<(Value, Vec<Value>, Before), Failure> {
-        let client = self.server.client();
+        let client = self.server.client()?;
         let before = self.before(&client).await?;
         let params = [
             ("state", Some(state)),

@@ -21,7 +21,7 @@ use tacho_store::ErrorKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Tune;
-use crate::client::{self, Client};
+use crate::client;
 use crate::command::ask;
 use crate::command::export::{Head, head, not_whole};
 use crate::command::import::{Feed, Findings};
@@ -95,7 +95,7 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
         (ALLOW_DAMAGED, tune.allow_damaged.then_some("1")),
     ];
     let path = client::path("/api/v1/export", params);
-    let mut stream = Client::new(&ask::server_url(tune.server.as_deref())).stream(&path).await?;
+    let mut stream = ask::client(tune.server.as_deref())?.stream(&path).await?;
     let mut rows = JsonLines::new(jiff::tz::TimeZone::UTC);
     let (mut lines, mut is_whole) = (Vec::new(), false);
     while let Some(part) = stream.next().await? {

@@ -67,10 +67,8 @@ impl Trials {
         let begun = Instant::now();
         let all = ("all", CodecSet::ALL);
         let longest = training.groups.iter().map(|group| group.at.len()).max().unwrap_or(0);
-        // A chunk size above one that holds all values makes no difference.
-        let enough = SIZES.iter().position(|size| *size >= longest).map_or(SIZES.len(), |at| at + 1);
-        let first = SIZES[..enough].iter().flat_map(|values| {
-            Compression::ALL.map(|compression| (candidate(*values, all.1, compression), all.0))
+        let first = sizes(longest, Options::default().chunk_values).into_iter().flat_map(|values| {
+            Compression::ALL.map(|compression| (candidate(values, all.1, compression), all.0))
         });
         let mut plan: Vec<(Candidate, &'static str)> = first.collect();
         let bar = progress::bar(plan.len() as u64, "trying");
@@ -138,6 +136,15 @@ impl Trials {
         }
         out
     }
+}
+
+/// The chunk sizes to try for groups of at most `longest` values a series. Sizes that hold all of them give the same
+/// chunks: of these only one is tried, the default if it is among them.
+fn sizes(longest: usize, default: usize) -> Vec<usize> {
+    let mut sizes: Vec<usize> = SIZES.into_iter().filter(|size| *size < longest).collect();
+    let whole = SIZES.into_iter().find(|size| *size >= longest);
+    sizes.extend(whole.map(|least| if default >= longest { default } else { least }));
+    sizes
 }
 
 fn candidate(values: usize, codecs: CodecSet, compression: Compression) -> Candidate {
@@ -218,4 +225,24 @@ fn select(
     }
     out.retain(|series| !series.is_empty());
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_sizes_that_hold_all_values_only_the_default_is_tried() {
+        for (longest, expect) in [
+            (0, &[8_192][..]),
+            (300, &[8_192]),
+            (512, &[8_192]),
+            (513, &[512, 8_192]),
+            (8_192, &[512, 2_048, 8_192]),
+            (8_193, &[512, 2_048, 8_192, 16_384]),
+            (1_000_000, &SIZES),
+        ] {
+            assert_eq!(sizes(longest, 8_192), expect, "{longest}");
+        }
+    }
 }
