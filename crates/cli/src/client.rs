@@ -1,5 +1,8 @@
 //! HTTP client of the commands of `tacho`.
 
+mod tls;
+
+use std::error::Error;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -12,9 +15,11 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use crate::failure::Failure;
+use tls::Tls;
 
 /// Timeout of a request: longer than the server's own limit.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
@@ -23,6 +28,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 pub struct Client {
     /// `HOST:PORT`.
     authority: String,
+    tls: Option<Tls>,
 }
 
 /// A connection that is reused for many requests, one after the other.
@@ -40,12 +46,14 @@ pub enum Refusal {
 }
 
 impl Client {
-    /// `server` is `HOST`, `HOST:PORT` or `http://HOST:PORT`.
+    /// `server` is `HOST`, `HOST:PORT`, `http://HOST:PORT` or `https://HOST:PORT`.
     ///
     /// # Errors
-    /// When it is none of these. The message never contains a password.
+    /// When it is none of these, or the files of TLS cannot be used. The message never contains a password.
     pub fn new(server: &str) -> Result<Self, Failure> {
-        authority(server).map(|authority| Self { authority })
+        let (authority, is_encrypted) = authority(server)?;
+        let tls = is_encrypted.then(Tls::of_environment).transpose()?;
+        Ok(Self { authority, tls })
     }
 
     /// The JSON at `path`.
@@ -91,11 +99,22 @@ impl Client {
         })?;
         let found: Vec<SocketAddr> = found.collect();
         let stream = TcpStream::connect(&*found).await.map_err(|e| self.unreachable(&e))?;
+        let sender = match &self.tls {
+            None => self.sender(stream).await?,
+            Some(tls) => self.sender(tls.connect(&self.authority, stream).await?).await?,
+        };
+        Ok(Connection { authority: self.authority.clone(), sender })
+    }
+
+    async fn sender<S>(&self, stream: S) -> Result<SendRequest<Full<Bytes>>, Failure>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|e| interrupted(&self.authority, &e))?;
         // Ends when the sender is dropped.
         tokio::spawn(connection);
-        Ok(Connection { authority: self.authority.clone(), sender })
+        Ok(sender)
     }
 
     fn unreachable(&self, error: &io::Error) -> Failure {
@@ -190,17 +209,18 @@ impl Connection {
 const IS_IT_RUNNING: &str = "is it running? start one with `tacho serve`, or name another with --server";
 const CHECK_ADDRESS: &str = "check the address in --server or TACHO_URL";
 
-/// `HOST:PORT` of the address of a server. Errors show it without user name and password.
-fn authority(server: &str) -> Result<String, Failure> {
+/// `HOST:PORT` of the address of a server, and whether it is one of https. Errors show it without user name and password.
+fn authority(server: &str) -> Result<(String, bool), Failure> {
     let (scheme, rest) = server.split_once("://").unwrap_or(("http", server));
     let wrong = |cause: &str| Failure::usage(format!("{}: {cause}", without_credentials(server)));
     let form = "give HOST:PORT, for example http://127.0.0.1:7070";
     if server.contains('@') {
         return Err(wrong("user name and password are not supported").hint(form));
     }
-    if scheme != "http" {
-        return Err(wrong(&format!("unsupported scheme {scheme}, only http is supported"))
-            .hint("give HOST:PORT; for TLS, use a proxy or an SSH tunnel"));
+    if !matches!(scheme, "http" | "https") {
+        return Err(
+            wrong(&format!("unsupported scheme {scheme}, only http and https are supported")).hint(form)
+        );
     }
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if let Some((host, path)) = rest.split_once(['/', '?', '#']) {
@@ -223,7 +243,7 @@ fn authority(server: &str) -> Result<String, Failure> {
     if host.is_empty() || !is_host {
         return Err(wrong(&format!("{host:?} is not a host")).hint(form));
     }
-    Ok(format!("{host}:{port}"))
+    Ok((format!("{host}:{port}"), scheme == "https"))
 }
 
 /// All up to the last `@` may be a password, also one with slashes that are not escaped.
@@ -235,10 +255,15 @@ fn without_credentials(server: &str) -> String {
 
 /// A connection was made, and failed.
 fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
+    if let Some(error) = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()) {
+        // TLS 1.3: the server's objection arrives behind the handshake.
+        if error.get_ref().is_some_and(|cause| cause.is::<rustls::Error>()) {
+            return tls::refused(authority, error);
+        }
+    }
     if error.is_parse() {
-        return Failure::new(format!("{authority} does not answer with HTTP: {error}")).hint(format!(
-            "{CHECK_ADDRESS}: 7070 is usually the port of HTTP, 7071 that of the agents"
-        ));
+        return Failure::new(format!("{authority} does not answer with HTTP: {error}"))
+            .hint(format!("{CHECK_ADDRESS}: 7070 is usually the port of HTTP, 7071 that of the agents"));
     }
     Failure::new(format!("cannot reach a server at {authority}: {error}")).hint(IS_IT_RUNNING)
 }
@@ -310,6 +335,7 @@ mod tests {
             ("http://box", "box:7070"),
             ("[::1]:5", "[::1]:5"),
             ("[::1]", "[::1]:7070"),
+            ("https://box", "box:7070"),
         ] {
             assert_eq!(Client::new(server).unwrap().authority, authority, "{server}");
         }
@@ -320,8 +346,8 @@ mod tests {
     #[test]
     fn wrong_addresses_are_explained_without_their_password() {
         for (server, expect) in [
-            ("https://there", "https://there: unsupported scheme https, only http is supported"),
-            ("ht tp://x", "ht tp://x: unsupported scheme ht tp, only http is supported"),
+            ("ftp://x", "ftp://x: unsupported scheme ftp, only http and https are supported"),
+            ("ht tp://x", "ht tp://x: unsupported scheme ht tp, only http and https are supported"),
             ("http://a:1/api?x", "http://a:1/api?x: an address has no path, and this one has /api?x"),
             ("a:1?x", "a:1?x: an address has no path, and this one has ?x"),
             ("http://a:99999", "http://a:99999: port \"99999\" is not a number from 1 to 65535"),
@@ -356,7 +382,10 @@ mod tests {
             assert_eq!(failure.message(), expect, "{body}");
             assert!(failure.to_string().ends_with("this is not an answer of a Tachograph server"), "{body}");
         }
-        assert_eq!(refused("a:1", StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(), "error: no trace");
+        assert_eq!(
+            refused("a:1", StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(),
+            "error: no trace"
+        );
     }
 
     #[test]

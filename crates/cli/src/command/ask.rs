@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// The server of a command.
 #[derive(clap::Args)]
 pub struct Server {
-    /// The server to ask [env: TACHO_URL] [default: http://127.0.0.1:7070]
+    /// The server to ask, http or https [env: TACHO_URL] [default: http://127.0.0.1:7070]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }

@@ -78,14 +78,14 @@ pub async fn serve(
         // Responses are small and must not be delayed.
         let _ = stream.set_nodelay(true);
         let slow = ended("slow-reader");
-        let stream = Paced::new(stream, write_time_max, move || slow.add(1));
+        let paced = move |stream| Paced::new(stream, write_time_max, move || slow.add(1));
         let seat = Arc::new(seat);
         let service = seated(router.clone(), seat.clone());
         let open = Open::new(metrics.connections.with(["http"]));
         let (http, watcher) = (http.clone(), graceful.watcher());
         let (tls, handshakes) = (tls.clone(), ended("handshake"));
         let connection = async move {
-            match tls::open(tls.as_deref(), stream, &handshakes).await {
+            match tls::open(tls.as_deref(), stream, paced, &handshakes).await {
                 None => Ok(()),
                 Some(Opened::Plain(stream)) => {
                     needs_tls(stream).await;

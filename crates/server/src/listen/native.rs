@@ -62,7 +62,7 @@ pub async fn serve(
             open.add(1);
             tokio::select! {
                 () = async {
-                    match tls::open(tls.as_deref(), stream, &handshakes).await {
+                    match tls::open(tls.as_deref(), stream, |stream| stream, &handshakes).await {
                         None => {}
                         Some(Opened::Plain(stream)) => needs_tls(stream).await,
                         Some(Opened::Ready(stream)) => connection::run(&native, stream, &seat, shutdown).await,

@@ -7,14 +7,13 @@
 mod files;
 
 use std::io;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::LazyConfigAcceptor;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 
 pub use files::{Files, TlsError};
 
@@ -26,6 +25,9 @@ use crate::shutdown::Shutdown;
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Interval at which the files are checked for changes.
 const RELOAD_EVERY: Duration = Duration::from_secs(5);
+
+/// Content type of TLS's first record (RFC 8446, 5.1): the first byte of every TLS connection.
+const HANDSHAKE_RECORD: u8 = 22;
 
 /// A connection, encrypted or not.
 pub type Socket = Box<dyn Io>;
@@ -69,42 +71,34 @@ impl Tls {
         Ok(true)
     }
 
-    async fn handshake(&self, stream: impl Io + 'static) -> io::Result<Opened> {
+    async fn handshake(&self, stream: impl Io + 'static) -> io::Result<Socket> {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut hello = pin!(LazyConfigAcceptor::new(Acceptor::default(), stream));
-        match hello.as_mut().await {
-            Ok(start) => Ok(Opened::Ready(Box::new(start.into_stream(config).await?))),
-            Err(error) => match hello.take_io() {
-                Some(stream) if is_not_tls(&error) => Ok(Opened::Plain(Box::new(stream))),
-                _ => Err(error),
-            },
-        }
+        Ok(Box::new(TlsAcceptor::from(config).accept(stream).await?))
     }
 }
 
-/// The first bytes are not those of a TLS record.
-fn is_not_tls(error: &io::Error) -> bool {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
-    matches!(cause, Some(rustls::Error::InvalidMessage(_)))
-}
-
-/// Does the handshake of a connection if the listener uses TLS. Counts failures.
-pub async fn open(tls: Option<&Tls>, stream: impl Io + 'static, failures: &Counter) -> Option<Opened> {
-    let Some(tls) = tls else { return Some(Opened::Ready(Box::new(stream))) };
-    let opened = tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.handshake(stream)).await;
-    match opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no handshake in time"))) {
-        Ok(opened) => {
-            if matches!(opened, Opened::Plain(_)) {
-                failures.add(1);
-            }
-            Some(opened)
+/// Does the handshake of a connection if the listener uses TLS. `wrap` gets the socket before. Counts failures.
+pub async fn open<S: Io + 'static>(
+    tls: Option<&Tls>,
+    socket: TcpStream,
+    wrap: impl FnOnce(TcpStream) -> S,
+    failures: &Counter,
+) -> Option<Opened> {
+    let Some(tls) = tls else { return Some(Opened::Ready(Box::new(wrap(socket)))) };
+    let opening = async {
+        let mut first = [0];
+        match socket.peek(&mut first).await? {
+            1.. if first[0] != HANDSHAKE_RECORD => Ok(Opened::Plain(Box::new(wrap(socket)))),
+            _ => tls.handshake(wrap(socket)).await.map(Opened::Ready),
         }
-        Err(error) => {
-            failures.add(1);
-            tracing::debug!(%error, "TLS handshake failed");
-            None
-        }
+    };
+    let opened = tokio::time::timeout(HANDSHAKE_TIME_MAX, opening).await;
+    let opened =
+        opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no handshake in time")));
+    if !matches!(opened, Ok(Opened::Ready(_))) {
+        failures.add(1);
     }
+    opened.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok()
 }
 
 /// Reads changed files until `shutdown`.

@@ -1,0 +1,119 @@
+//! TLS of the HTTP client: which authorities it trusts, and the certificate that it shows.
+//!
+//! Certificates come from files in PEM that environment variables name.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::failure::Failure;
+
+/// Certificate authorities that are trusted instead of the system's.
+pub const CA: &str = "TACHO_TLS_CA";
+/// The certificate that the client shows, and its key.
+pub const CERT: &str = "TACHO_TLS_CLIENT_CERT";
+pub const KEY: &str = "TACHO_TLS_CLIENT_KEY";
+
+/// Connects to servers with TLS.
+#[derive(Clone)]
+pub struct Tls(TlsConnector);
+
+impl Tls {
+    /// From the environment.
+    ///
+    /// # Errors
+    /// When a file cannot be used; the message names its variable.
+    pub fn of_environment() -> Result<Self, Failure> {
+        let file = |variable| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+        Self::new(file(CA).as_deref(), file(CERT).as_deref(), file(KEY).as_deref())
+    }
+
+    fn new(ca: Option<&Path>, cert: Option<&Path>, key: Option<&Path>) -> Result<Self, Failure> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(Failure::new)?
+            .with_root_certificates(roots(ca)?);
+        let config = match (cert, key) {
+            (None, None) => builder.with_no_client_auth(),
+            (Some(cert), Some(key)) => builder
+                .with_client_auth_cert(certificates(CERT, cert)?, private_key(key)?)
+                .map_err(|error| wrong(CERT, cert, &error))?,
+            (Some(_), None) => return Err(Failure::usage(format!("{CERT} is set without {KEY}"))),
+            (None, Some(_)) => return Err(Failure::usage(format!("{KEY} is set without {CERT}"))),
+        };
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// The handshake. `authority` is `HOST:PORT`.
+    pub async fn connect(&self, authority: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, Failure> {
+        let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host).map_err(Failure::usage)?;
+        self.0.connect(name, stream).await.map_err(|error| refused(authority, &error))
+    }
+}
+
+/// A handshake failed.
+pub fn refused(authority: &str, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("no TLS connection to {authority}: {error}"));
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    match cause {
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            failure.hint(format!("name the file of the authority that signed its certificate in {CA}"))
+        }
+        Some(rustls::Error::InvalidMessage(_)) => failure.hint("the port does not use TLS: use http://"),
+        Some(rustls::Error::AlertReceived(_)) => {
+            failure.hint(format!("if the server requires a client certificate, set {CERT} and {KEY}"))
+        }
+        _ => failure,
+    }
+}
+
+fn roots(ca: Option<&Path>) -> Result<RootCertStore, Failure> {
+    let mut roots = RootCertStore::empty();
+    match ca {
+        Some(path) => {
+            for certificate in certificates(CA, path)? {
+                roots.add(certificate).map_err(|error| wrong(CA, path, &error))?;
+            }
+        }
+        None => {
+            let found = rustls_native_certs::load_native_certs();
+            // Some systems keep certificates that cannot be parsed.
+            roots.add_parsable_certificates(found.certs);
+            if roots.is_empty() {
+                return Err(Failure::new("this system has no certificate authorities")
+                    .hint(format!("install ca-certificates, or name a file in {CA}")));
+            }
+        }
+    }
+    Ok(roots)
+}
+
+fn certificates(variable: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let bytes = fs::read(path).map_err(|error| wrong(variable, path, &error))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(wrong(variable, path, &"it holds no certificate in PEM")),
+        Ok(found) => Ok(found),
+        Err(error) => Err(wrong(variable, path, &format!("{error:?}"))),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
+    let bytes = fs::read(path).map_err(|error| wrong(KEY, path, &error))?;
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| wrong(KEY, path, &"it holds no private key in PEM"))
+}
+
+fn wrong(variable: &str, path: &Path, cause: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("{variable}={}: {cause}", path.display()))
+}

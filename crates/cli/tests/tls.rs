@@ -1,0 +1,281 @@
+//! TLS of both listeners: the commands and a native client over it, client certificates, reloading, peers without TLS.
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use support::Server;
+use tacho_ingest::wire::{ClientFrame, ErrorCode, FrameDecoder, Hello, ServerFrame};
+
+/// How long a peer may take to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A certificate authority with its file, and the certificates that it signs.
+struct Authority {
+    directory: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+    file: PathBuf,
+}
+
+/// Files of a certificate and its key.
+struct Pair {
+    cert: PathBuf,
+    key: PathBuf,
+}
+
+impl Authority {
+    fn new(directory: &Path, name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let file = directory.join(format!("{name}.pem"));
+        fs::write(&file, params.self_signed(&key).unwrap().pem()).unwrap();
+        Self { directory: directory.to_owned(), issuer: Issuer::new(params, key), file }
+    }
+
+    fn sign(&self, name: &str) -> Pair {
+        let params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let signed = params.signed_by(&key, &self.issuer).unwrap();
+        let pair = Pair {
+            cert: self.directory.join(format!("{name}.cert.pem")),
+            key: self.directory.join(format!("{name}.key.pem")),
+        };
+        // Replaced as a whole, as tools that renew certificates do.
+        for (path, text) in [(&pair.key, key.serialize_pem()), (&pair.cert, signed.pem())] {
+            let new = path.with_extension("new");
+            fs::write(&new, text).unwrap();
+            fs::set_permissions(&new, Permissions::from_mode(0o600)).unwrap();
+            fs::rename(&new, path).unwrap();
+        }
+        pair
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn start(data: &Path, pair: &Pair, more: &[&str]) -> Server {
+    let flags = [&["--tls-cert", text(&pair.cert), "--tls-key", text(&pair.key)], more].concat();
+    Server::start_with(data, &flags)
+}
+
+/// A query to this server, with variables of TLS.
+fn ask(url: &str, variables: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(support::tacho());
+    command.args(["query", "vector(1)", "--server", url]);
+    for variable in ["TACHO_TLS_CA", "TACHO_TLS_CLIENT_CERT", "TACHO_TLS_CLIENT_KEY"] {
+        command.env_remove(variable);
+    }
+    command.envs(variables.iter().copied()).output().unwrap()
+}
+
+fn https(server: &Server) -> String {
+    format!("https://{}", server.http)
+}
+
+#[track_caller]
+fn succeeds(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[track_caller]
+fn fails(output: &Output, expect: &[&str]) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    for part in expect {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+}
+
+/// The answer to HELLO on a connection.
+fn greeting(mut stream: impl Read + Write) -> Option<ServerFrame> {
+    let pairs = [("service", "shop"), ("host", "h1"), ("instance", "")];
+    let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    let mut bytes = Vec::new();
+    ClientFrame::Hello(Hello { version_min: 1, version_max: 1, session: 7, pairs, secret: None })
+        .encode(&mut bytes);
+    stream.write_all(&bytes).unwrap();
+    let mut decoder = FrameDecoder::new();
+    let mut buffer = [0; 1_024];
+    loop {
+        if let Some(frame) = decoder.pull().unwrap() {
+            return Some(ServerFrame::decode(frame).unwrap().unwrap());
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => decoder.push(&buffer[..count]),
+        }
+    }
+}
+
+fn plain(at: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn encrypted(at: SocketAddr, ca: &Path) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), plain(at))
+}
+
+#[test]
+fn commands_and_agents_are_served_with_tls() {
+    let place = tempfile::tempdir().unwrap();
+    let authority = Authority::new(place.path(), "ca");
+    let server = start(&place.path().join("data"), &authority.sign("server"), &[]);
+    succeeds(&ask(&https(&server), &[("TACHO_TLS_CA", &authority.file)]));
+    let answer = greeting(encrypted(server.records, &authority.file));
+    assert!(matches!(answer, Some(ServerFrame::Welcome(_))), "{answer:?}");
+}
+
+#[test]
+fn peers_that_do_not_use_tls_are_told_so() {
+    let place = tempfile::tempdir().unwrap();
+    let authority = Authority::new(place.path(), "ca");
+    let server = start(&place.path().join("data"), &authority.sign("server"), &[]);
+    let answer = server.get("/healthz");
+    assert_eq!((answer.status, answer.text().as_str()), (400, "this port requires TLS: use https://\n"));
+    fails(&ask(&server.url(), &[]), &["this port requires TLS"]);
+    match greeting(plain(server.records)) {
+        Some(ServerFrame::Error { code, message }) => {
+            assert_eq!(code, ErrorCode::Tls as u64);
+            assert!(message.contains("TLS"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // The other way round.
+    let unencrypted = Server::start(&place.path().join("other"));
+    fails(&ask(&https(&unencrypted), &[("TACHO_TLS_CA", &authority.file)]), &["the port does not use TLS"]);
+}
+
+#[test]
+fn clients_trust_only_the_given_authority() {
+    let place = tempfile::tempdir().unwrap();
+    let [ours, other] = ["ca", "other"].map(|name| Authority::new(place.path(), name));
+    let server = start(&place.path().join("data"), &ours.sign("server"), &[]);
+    fails(&ask(&https(&server), &[("TACHO_TLS_CA", &other.file)]), &["no TLS connection", "TACHO_TLS_CA"]);
+    let port = server.http.port();
+    succeeds(&ask(&format!("https://localhost:{port}"), &[("TACHO_TLS_CA", &ours.file)]));
+    // The certificate is of 127.0.0.1.
+    fails(&ask(&format!("https://127.0.0.2:{port}"), &[("TACHO_TLS_CA", &ours.file)]), &[]);
+}
+
+#[test]
+fn client_certificates_of_the_authority_are_required() {
+    let place = tempfile::tempdir().unwrap();
+    let [ours, other] = ["ca", "other"].map(|name| Authority::new(place.path(), name));
+    let server =
+        start(&place.path().join("data"), &ours.sign("server"), &["--tls-client-ca", text(&ours.file)]);
+    let asks = |pair: &Pair| {
+        let variables = [
+            ("TACHO_TLS_CA", &*ours.file),
+            ("TACHO_TLS_CLIENT_CERT", &pair.cert),
+            ("TACHO_TLS_CLIENT_KEY", &pair.key),
+        ];
+        ask(&https(&server), &variables)
+    };
+    succeeds(&asks(&ours.sign("client")));
+    fails(&asks(&other.sign("foreign")), &["TACHO_TLS_CLIENT_CERT"]);
+    fails(&ask(&https(&server), &[("TACHO_TLS_CA", &ours.file)]), &["TACHO_TLS_CLIENT_CERT"]);
+    assert_eq!(greeting(encrypted(server.records, &ours.file)), None);
+    let key = ours.sign("client").key;
+    fails(
+        &ask(&https(&server), &[("TACHO_TLS_CA", &ours.file), ("TACHO_TLS_CLIENT_KEY", &key)]),
+        &["TACHO_TLS_CLIENT_KEY is set without TACHO_TLS_CLIENT_CERT"],
+    );
+}
+
+#[test]
+fn changed_certificates_are_used_without_a_restart() {
+    let place = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| Authority::new(place.path(), name));
+    let pair = old.sign("server");
+    let server = start(&place.path().join("data"), &pair, &[]);
+    let answers =
+        |authority: &Authority| ask(&https(&server), &[("TACHO_TLS_CA", &authority.file)]).status.success();
+    let until = |told: &str| {
+        while !server.log().contains(told) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    assert!(answers(&old) && !answers(&new));
+    new.sign("server");
+    until("new TLS certificates are in use");
+    assert!(answers(&new) && !answers(&old));
+    fs::write(&pair.cert, "-----BEGIN CERTIFICATE-----\n").unwrap();
+    until("the earlier certificates stay in use");
+    assert!(answers(&new));
+}
+
+#[test]
+fn silent_connections_give_way_to_others() {
+    let place = tempfile::tempdir().unwrap();
+    let authority = Authority::new(place.path(), "ca");
+    let server = start(&place.path().join("data"), &authority.sign("server"), &["--connections-max", "4"]);
+    let silent: Vec<_> = [server.http, server.records]
+        .into_iter()
+        .cycle()
+        .take(40)
+        .map(|at| TcpStream::connect(at).unwrap())
+        .collect();
+    succeeds(&ask(&https(&server), &[("TACHO_TLS_CA", &authority.file)]));
+    let answer = greeting(encrypted(server.records, &authority.file));
+    assert!(matches!(answer, Some(ServerFrame::Welcome(_))), "{answer:?}");
+    drop(silent);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let place = tempfile::tempdir().unwrap();
+    let authority = Authority::new(place.path(), "ca");
+    let (good, second) = (authority.sign("server"), authority.sign("second"));
+    let write = |name: &str, text: &str, mode: u32| {
+        let path = place.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let empty = write("empty", "", 0o600);
+    let open = write("open", &fs::read_to_string(&good.key).unwrap(), 0o644);
+    let missing = place.path().join("missing");
+    for (cert, key, client_ca, expect) in [
+        (&missing, &good.key, None, "cannot read tls-cert"),
+        (&empty, &good.key, None, "holds no CERTIFICATE"),
+        (&good.cert, &empty, None, "holds no PRIVATE KEY"),
+        (&good.cert, &good.cert, None, "holds no PRIVATE KEY"),
+        (&good.cert, &second.key, None, "cannot be used"),
+        (&good.cert, &open, None, "chmod 600"),
+        (&good.cert, &good.key, Some(&empty), "tls-client-ca"),
+    ] {
+        let mut flags = vec!["--tls-cert", text(cert), "--tls-key", text(key)];
+        flags.extend(client_ca.into_iter().flat_map(|path| ["--tls-client-ca", text(path)]));
+        let Err((status, log)) = Server::try_start(&place.path().join("data"), &flags) else {
+            panic!("{expect}")
+        };
+        assert_eq!(status.code(), Some(2), "{log}");
+        assert!(log.contains(expect), "{expect:?} in {log}");
+    }
+}
