@@ -17,10 +17,10 @@ use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
 /// Concurrent analyses of executions: each may take a GiB and keeps one core busy.
-const ANALYSES_MAX: usize = 2;
+pub(super) const ANALYSES_MAX: usize = 2;
 
 /// Concurrent PromQL evaluations.
-const QUERIES_MAX: usize = 8;
+pub(super) const QUERIES_MAX: usize = 8;
 
 /// Requested merges and clean-ups: one runs, one waits.
 const MERGES_MAX: usize = 2;
