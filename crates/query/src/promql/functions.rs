@@ -175,25 +175,6 @@ pub(super) fn lookup(name: &str) -> Result<&'static Function, String> {
     })
 }
 
-/// Aggregations with their documentation, for completion.
-pub fn aggregations() -> &'static [(&'static str, &'static str)] {
-    &[
-        ("avg", "Mean over series."),
-        ("bottomk", "The k series with the smallest values: bottomk(k, v)."),
-        ("count", "Number of series."),
-        ("count_values", "Number of series by value, which becomes a label: count_values(\"label\", v)."),
-        ("group", "1 for each group."),
-        ("limitk", "Any k series: limitk(k, v)."),
-        ("max", "Largest value over series."),
-        ("min", "Smallest value over series."),
-        ("quantile", "Quantile q, 0 to 1, over series: quantile(q, v)."),
-        ("stddev", "Population standard deviation over series."),
-        ("stdvar", "Population variance over series."),
-        ("sum", "Sum over series."),
-        ("topk", "The k series with the largest values: topk(k, v)."),
-    ]
-}
-
 /// `name(parameter: Type, ...) -> Type: How(function), "doc";`. A parameter takes one argument, or as many as `= AtMostOnce`
 /// or `= AnyNumber` says.
 macro_rules! table {

@@ -69,12 +69,24 @@ pub fn too_long(text: &str) -> String {
     format!("duration {} is longer than {LONGEST}", quoted(text))
 }
 
-/// A part of the query in a message, cut if it is long.
+/// A part of the query in quotes for a message, cut if it is long.
 pub fn quoted(text: &str) -> String {
+    let (shown, dots) = cut(text);
+    format!("{shown:?}{dots}")
+}
+
+/// A string of the query for a message, with its own quotes, cut if it is long.
+pub fn quoted_already(text: &str) -> String {
+    let (shown, dots) = cut(text);
+    format!("{shown}{dots}")
+}
+
+/// The part of a text that a message shows, and dots where it is cut off.
+fn cut(text: &str) -> (&str, &'static str) {
     const CHARS_MAX: usize = 40;
     match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{:?}...", &text[..end]),
-        None => format!("{text:?}"),
+        Some((end, _)) => (&text[..end], "..."),
+        None => (text, ""),
     }
 }
 

@@ -4,8 +4,9 @@ use std::fmt;
 
 use tacho_model::{MatchOp, NAME};
 
+use super::super::aggregations;
 use super::super::node::{At, Cardinality, LabelChoice, Modifiers};
-use super::expression::{RESERVED, aggregation_name, operator_name};
+use super::expression::{RESERVED, operator_name};
 use super::literal::UNITS;
 use super::tree::{Aggregate, Binary, Expr, Kind, LabelMatcher, Selector};
 
@@ -64,7 +65,7 @@ impl fmt::Display for Binary<'_> {
 impl fmt::Display for Aggregate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { op, parameter, inner, grouping } = self;
-        f.write_str(aggregation_name(*op))?;
+        f.write_str(aggregations::name(*op))?;
         match grouping {
             LabelChoice::Only(labels) if labels.is_empty() => {}
             LabelChoice::Only(labels) => choice(f, " by ", labels)?,
