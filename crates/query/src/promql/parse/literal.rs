@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use tacho_model::DURATION_UNITS;
+
 /// A literal that starts with a digit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
@@ -10,17 +12,6 @@ pub enum Number {
     /// ns.
     Duration(i64),
 }
-
-/// Units of durations in the order in which they must appear, with their length in ns.
-pub const UNITS: [(&str, i64); 7] = [
-    ("y", 365 * 86_400_000_000_000),
-    ("w", 7 * 86_400_000_000_000),
-    ("d", 86_400_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("m", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-];
 
 /// The longest duration, as messages name it.
 const LONGEST: &str = "292 years";
@@ -116,7 +107,7 @@ fn underscores_separate_digits(text: &str) -> bool {
 /// `None` if the text is no duration; `Err` if it is one that is too long.
 fn duration(text: &str) -> Option<Result<i64, String>> {
     let mut rest = text;
-    let mut units = UNITS.iter();
+    let mut units = DURATION_UNITS.iter();
     let mut total: Option<i64> = Some(0);
     while !rest.is_empty() {
         let (digits, after) = rest.split_at(rest.bytes().position(|b| !b.is_ascii_digit())?);

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use tacho_model::{MatchOp, NAME};
+use tacho_model::{DURATION_UNITS, MatchOp, NAME};
 
 use super::super::aggregations;
 use super::super::node::{At, Cardinality, LabelChoice, Modifiers};
 use super::expression::{RESERVED, operator_name};
-use super::literal::UNITS;
 use super::tree::{Aggregate, Binary, Expr, Kind, LabelMatcher, Selector};
 
 impl fmt::Display for Expr<'_> {
@@ -175,7 +174,7 @@ impl fmt::Display for Span {
         if rest == 0 || !rest.is_multiple_of(1_000_000) {
             return write!(f, "{}", rest as f64 / 1e9);
         }
-        UNITS.iter().try_for_each(|(unit, ns)| {
+        DURATION_UNITS.iter().try_for_each(|(unit, ns)| {
             let count = rest / ns.unsigned_abs();
             rest %= ns.unsigned_abs();
             if count > 0 { write!(f, "{count}{unit}") } else { Ok(()) }
