@@ -1,4 +1,4 @@
-//! What does a request keep while it waits for the permit of heavy ones? Tests of `prometheus/`.
+//! What does a request keep while it waits for the permit of heavy ones? Tests of `prometheus/` and `executions/`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,10 @@ use axum::http::{Request, StatusCode};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use serde_json::Value as Json;
-use tacho_model::{Batch, Kind, Labels, Matcher, Sample, SampleSeries, Value};
+use tacho_model::{
+    Batch, Event, EventKind, ExecutionSeries, Kind, Labels, Matcher, Operation, OperationKind, Sample,
+    SampleSeries, Segment, TraceId, Value,
+};
 use tacho_store::{MemoryDriver, Options, Store};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
@@ -20,6 +23,9 @@ use crate::config::{self, Settings};
 use crate::control::Control;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
+
+/// A range with the call of `executions`.
+const SERVICES: &str = "/api/services?start=0&end=2";
 
 /// Series whose labels are too long for an answer that is written beside a heavy one: 60 kB each.
 const SERIES: usize = 150;
@@ -33,7 +39,7 @@ struct Busy {
 }
 
 impl Busy {
-    async fn start(batch: Batch) -> Self {
+    async fn start(batch: Batch, change: impl FnOnce(&mut App)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().to_owned();
         let settings = Settings { data: Some(data.clone()), ..Settings::default() };
@@ -46,7 +52,8 @@ impl Busy {
         let metrics = Arc::new(Metrics::default());
         let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
         let record_types = Arc::new(RecordTypes::open(&data));
-        let app = App::new(config, store, metrics, clock, control, record_types);
+        let mut app = App::new(config, store, metrics, clock, control, record_types);
+        change(Arc::get_mut(&mut app).unwrap());
         Self { app, _directory: directory }
     }
 
@@ -92,9 +99,30 @@ fn samples() -> Batch {
     Batch { samples: (0..SERIES).map(series).collect(), ..Batch::default() }
 }
 
+/// One call at 1 s.
+fn executions() -> Batch {
+    let labels = Labels::new([("__name__", "executions"), ("service", "shop"), ("host", "a")]).unwrap();
+    let event = |delta, kind| Event { delta, kind };
+    let segment = Segment {
+        trace: TraceId(1),
+        base: 7,
+        part: 0,
+        parent: None,
+        thread: "main".into(),
+        start: 1_000_000_000,
+        carried: Vec::new(),
+        first_call: 0,
+        events: vec![event(0, EventKind::Enter(0)), event(10, EventKind::Exit)],
+        attributes: Vec::new(),
+    };
+    let operations = vec![Operation { kind: OperationKind::Method, name: "a".into() }];
+    let series = ExecutionSeries { labels: Arc::new(labels), operations, segments: vec![segment] };
+    Batch { executions: vec![series], ..Batch::default() }
+}
+
 #[tokio::test]
 async fn requests_that_wait_keep_no_series() {
-    let busy = Busy::start(samples()).await;
+    let busy = Busy::start(samples(), |_| {}).await;
     let known = busy.app.store.find(Kind::Sample, &[Matcher::equal("__name__", "m")]);
     let users = || known.iter().map(|(_, labels)| Arc::strong_count(labels)).sum::<usize>();
     let alone = users();
@@ -115,7 +143,7 @@ async fn requests_that_wait_keep_no_series() {
 
 #[tokio::test]
 async fn the_stats_report_the_wait_as_time_in_the_queue() {
-    let busy = Busy::start(samples()).await;
+    let busy = Busy::start(samples(), |_| {}).await;
     let heavy = busy.take_heavy();
     let begun = Instant::now();
     let waiting = busy.ask_until_it_waits("/api/v1/query?query=m&time=1&stats=true").await;
@@ -133,4 +161,49 @@ async fn the_stats_report_the_wait_as_time_in_the_queue() {
     for (name, sum) in sums {
         assert!((seconds(name) - sum).abs() < 1e-6, "{name}: {}", answer["data"]["stats"]);
     }
+}
+
+#[tokio::test]
+async fn analyses_that_wait_give_their_permit_back() {
+    let busy = Busy::start(executions(), |app| app.light_block_bytes_max = 0).await;
+    let heavy = busy.take_heavy();
+    let mut waiting = Vec::new();
+    // More than there are permits of analyses, so that one that was kept would be missed.
+    for _ in 0..=ANALYSES_MAX {
+        waiting.push(busy.ask_until_it_waits(SERVICES).await);
+        assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX], "while {} wait", waiting.len());
+    }
+    let left = waiting.pop().unwrap();
+    left.abort();
+    assert!(left.await.unwrap_err().is_cancelled());
+    drop(heavy);
+    for waiting in waiting {
+        check_services(waiting.await.unwrap());
+    }
+    assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "after all");
+}
+
+#[tokio::test]
+async fn analyses_give_their_permits_back_whatever_their_end_is() {
+    for (block_bytes_max, light_block_bytes_max, is_heavy_taken) in
+        [(usize::MAX, usize::MAX, false), (0, 0, false), (0, usize::MAX, true)]
+    {
+        let busy = Busy::start(executions(), |app| {
+            (app.block_bytes_max, app.light_block_bytes_max) = (block_bytes_max, light_block_bytes_max);
+        })
+        .await;
+        let heavy = is_heavy_taken.then(|| busy.take_heavy());
+        let (status, answer) = ask(busy.app.clone(), SERVICES.to_owned()).await;
+        if block_bytes_max == 0 && !is_heavy_taken {
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
+        } else {
+            check_services((status, answer));
+        }
+        drop(heavy);
+        assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "{block_bytes_max}, {is_heavy_taken}");
+    }
+}
+
+fn check_services((status, answer): Answered) {
+    assert_eq!((status, &answer["services"][0]["service"]), (StatusCode::OK, &"shop".into()), "{answer}");
 }
