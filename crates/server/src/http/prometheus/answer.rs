@@ -17,7 +17,7 @@ use tacho_api::json::json_text_bytes;
 use tacho_model::Labels;
 use tacho_query::promql::{Output, Point, Series, ValueWriter, write_milliseconds};
 
-use super::TRUNCATED;
+use super::envelope::TRUNCATED;
 use super::stats::Stats;
 use crate::http::answers::Keeps;
 use crate::http::error::ApiError;

@@ -4,6 +4,7 @@
 //! of labels.
 
 mod answer;
+mod envelope;
 mod fetch;
 mod question;
 pub(super) mod series;
@@ -11,10 +12,10 @@ mod stats;
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::json;
 use tacho_query::promql;
 
@@ -22,14 +23,13 @@ use super::error::ApiError;
 use super::params::Params;
 use super::turn::{Asked, Running, turn};
 use crate::http::app::App;
+use envelope::{Answer, success};
 use question::Question;
 use stats::{Step, Watch};
 
 /// Bytes of a query parsed on that thread, and series of an index searched on it.
 const TEXT_INLINE_MAX: usize = 2_048;
 const SERIES_INLINE_MAX: usize = 1 << 16;
-
-type Answer = Result<Response, ApiError>;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -148,22 +148,6 @@ fn is_names(pattern: &str) -> bool {
 
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-|:/ ".contains(&byte)
-}
-
-/// Prometheus' response envelope.
-#[derive(serde::Serialize)]
-struct Success<T> {
-    status: &'static str,
-    data: T,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-}
-
-/// Text of the warning when `limit` cut something off.
-const TRUNCATED: &str = "results truncated due to limit";
-
-fn success<T>(data: T, warnings: Vec<String>) -> Json<Success<T>> {
-    Json(Success { status: "success", data, warnings })
 }
 
 /// Always empty: no supported protocol stores help and type of metrics.

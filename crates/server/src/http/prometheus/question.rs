@@ -15,8 +15,8 @@ use tacho_api::export::Thinned;
 use tacho_query::ErrorKind;
 use tacho_query::promql::{self, Limits, Output, Plan, SeriesData};
 
-use super::Answer;
 use super::answer;
+use super::envelope::Answer;
 use super::fetch::{self, Failed, Fetched, Series};
 use super::stats::{Step, Watch};
 use crate::http::app::App;

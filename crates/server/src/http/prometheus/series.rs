@@ -15,7 +15,7 @@ use tacho_store::Store;
 use tokio::sync::Semaphore;
 
 use super::answer::{LIGHT_LABELS_BYTES_MAX, LabelMap, label_bytes};
-use super::{Answer, TRUNCATED, success};
+use super::envelope::{Answer, TRUNCATED, success};
 use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
