@@ -1,6 +1,6 @@
 //! Times and durations in parameters: Unix seconds or RFC 3339; Prometheus durations or seconds.
 
-use tacho_model::Timestamp;
+use tacho_model::{DURATION_UNITS, Timestamp};
 
 const NS: i64 = 1_000_000_000;
 
@@ -53,25 +53,14 @@ fn from_float(seconds: f64) -> Option<i64> {
     (ns.abs() < 9.2e18).then_some(ns as i64)
 }
 
-/// Units of a Prometheus duration in nanoseconds, in the order in which they may follow each other.
-const UNITS: [(&str, i64); 7] = [
-    ("y", 365 * 86_400 * NS),
-    ("w", 7 * 86_400 * NS),
-    ("d", 86_400 * NS),
-    ("h", 3_600 * NS),
-    ("m", 60 * NS),
-    ("s", NS),
-    ("ms", NS / 1_000),
-];
-
 fn parse_units(text: &str) -> Option<i64> {
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let (mut rest, mut total, mut next) = (text, 0i64, 0);
     while !rest.is_empty() {
         let (count, behind) = rest.split_at(rest.find(|c| !is_number(c))?);
         let (unit, behind) = behind.split_at(behind.find(is_number).unwrap_or(behind.len()));
-        let at = UNITS.iter().position(|(name, _)| *name == unit).filter(|at| *at >= next)?;
-        let ns = parse_decimal(count)?.checked_mul(UNITS[at].1.into())? / i128::from(NS);
+        let at = DURATION_UNITS.iter().position(|(name, _)| *name == unit).filter(|at| *at >= next)?;
+        let ns = parse_decimal(count)?.checked_mul(DURATION_UNITS[at].1.into())? / i128::from(NS);
         total = total.checked_add(i64::try_from(ns).ok()?)?;
         (rest, next) = (behind, at + 1);
     }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use tacho_api::printable::printable;
 
-use super::JAVA_LEAST;
+/// The oldest Java that the agent runs on.
+pub(crate) const JAVA_LEAST: u32 = 11;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {

@@ -14,13 +14,12 @@ pub use load::load;
 pub use process::{Process, is_same_file};
 pub use turn::Turn;
 
+use fault::JAVA_LEAST;
 use perf_data::PerfData;
 use process::Machine;
 
 /// The agent's sender thread (`Sender.java`), truncated to the length of thread names on Linux.
 const AGENT_THREAD: &str = "tachograph-send";
-/// The oldest Java that the agent runs on.
-const JAVA_LEAST: u32 = 11;
 const ATTACH_IS_DISABLED: &str = "-XX:+DisableAttachMechanism";
 /// Variables of the environment in which a JVM looks for options.
 const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];

@@ -33,7 +33,7 @@ pub use matcher::{MatchOp, Matcher, MatcherError};
 pub use pattern::{Candidates, PatternBudget, Rewrite};
 pub use random::Random;
 pub use record::{Body, Entry, Kind, Sample, Value, ValueType};
-pub use time::{Clock, ManualClock, TimeRange, Timestamp};
+pub use time::{Clock, DURATION_UNITS, ManualClock, TimeRange, Timestamp};
 pub use windows::Windows;
 
 /// Label with the name of a series, as in Prometheus.

@@ -1,10 +1,24 @@
-//! Time: nanoseconds UTC, ranges, and the injected clock.
+//! Time: nanoseconds UTC, ranges, units of durations, and the injected clock.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Nanoseconds since 1970-01-01T00:00:00Z. Spans the years 1677 to 2262.
 pub type Timestamp = i64;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// Units of a duration as text, in the order in which they may follow each other, with their length in ns. PromQL and the API
+/// share them; each has rules of its own for the numbers before them.
+pub const DURATION_UNITS: [(&str, i64); 7] = [
+    ("y", 365 * 86_400 * SECOND_NS),
+    ("w", 7 * 86_400 * SECOND_NS),
+    ("d", 86_400 * SECOND_NS),
+    ("h", 3_600 * SECOND_NS),
+    ("m", 60 * SECOND_NS),
+    ("s", SECOND_NS),
+    ("ms", SECOND_NS / 1_000),
+];
 
 /// A closed time range, `start..=end`, in nanoseconds UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 #[path = "support/agent.rs"]
 mod agent;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,9 @@ fn start_patient(connections_max: usize, options: Options, patience: Patience) -
     let socket = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let at = socket.local_addr().unwrap();
     let control = Arc::new(Control::new(metrics.clone()));
-    let native = Native::new(store.clone(), metrics.clone(), clock, control).with_patience(patience);
+    let native = Native::new(store.clone(), metrics.clone(), clock, control)
+        .with_patience(patience)
+        .with_http_port(7070);
     let listener = runtime.spawn(native::serve((socket, None), native, connections_max, shutdown));
     Running { runtime, at, store, metrics, driver, disk, trigger, listener, _directory: directory }
 }
@@ -280,11 +282,7 @@ fn other_protocols_and_damaged_frames_get_an_error_with_a_code() {
         raw.send(bytes);
         raw.receive()
     };
-    expect_error(
-        say(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
-        ErrorCode::FrameTooLong,
-        "frame of 542393671 bytes",
-    );
+    expect_error(say(b"SSH-2.0-x\r\n"), ErrorCode::FrameTooLong, "frame of 759714643 bytes");
     expect_error(say(&content::frame(1)), ErrorCode::Malformed, "first frame is not HELLO");
     let future = tacho_ingest::wire::Hello { version_min: 2, version_max: 9, ..hello(8) };
     let mut bytes = Vec::new();
@@ -305,6 +303,32 @@ fn other_protocols_and_damaged_frames_get_an_error_with_a_code() {
     agent.send(&DataFrame::new(0, 0).finish());
     expect_error(agent.receive(), ErrorCode::Malformed, "frame number 0");
     assert_eq!(server.samples(), []);
+}
+
+#[test]
+fn an_http_request_gets_the_port_of_http_as_an_http_response() {
+    let server = start();
+    for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"] {
+        let mut stream = TcpStream::connect(server.at).unwrap();
+        // In parts, and with more than is read before the response.
+        let body = "x".repeat(100_000);
+        for part in [&method[..1], &method[1..], " /write HTTP/1.1\r\nHost: x\r\n\r\n", &body] {
+            stream.write_all(part.as_bytes()).unwrap();
+        }
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, line) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{method}: {response}");
+        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", line.len())), "{method}: {response}");
+        let expect =
+            "this port takes records of agents in the native protocol; HTTP is served on port 7070\n";
+        assert_eq!(line, expect, "{method}");
+    }
+    assert_eq!(server.metrics.connections_refused.with(["native", "http"]).get(), 9);
+    assert_eq!(server.metrics.connections_refused.with(["native", "frame-too-long"]).get(), 0);
+    let mut agent = Agent::open(server.at, 8);
+    agent.send_frames(1..=1);
+    assert_eq!(agent.wait_ack(1), []);
 }
 
 #[test]

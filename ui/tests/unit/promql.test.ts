@@ -93,12 +93,12 @@ describe('completion', () => {
 });
 
 test('the functions are those of the server', () => {
-  const source = readFileSync(new URL('../../../crates/query/src/promql/functions.rs', import.meta.url), 'utf8');
-  const table = source.slice(source.indexOf('table! {'), source.indexOf('#[cfg(test)]'));
-  const names = [...table.matchAll(/^\s+(\w+)\([^)]*\)\s*-> \w+: \w+\(/gm)].map((found) => found[1]);
-  const aggregations = [
-    ...source.slice(source.indexOf('pub fn aggregations'), source.indexOf('macro_rules!')).matchAll(/\("(\w+)", "/g),
-  ].map((found) => found[1]);
+  const source = (name: string) => {
+    const text = readFileSync(new URL(`../../../crates/query/src/promql/${name}`, import.meta.url), 'utf8');
+    return text.slice(text.indexOf('\n', text.search(/table! \{$/m)));
+  };
+  const names = [...source('functions.rs').matchAll(/^\s+(\w+)\([^)]*\)\s*-> \w+: \w+\(/gm)].map((found) => found[1]);
+  const aggregations = [...source('aggregations.rs').matchAll(/^\s+(\w+): \w+, "/gm)].map((found) => found[1]);
   expect(FUNCTIONS.map(([name]) => name)).toEqual(names.sort());
   expect(AGGREGATIONS.map(([name]) => name)).toEqual(aggregations);
 });

@@ -43,9 +43,21 @@ fn java_type(kind: Kind) -> &'static str {
 
 pub fn java_others(tables: &Tables) -> Vec<String> {
     let names: Vec<String> = tables.others(Agent::Java).iter().map(|name| format!("\"{name}\"")).collect();
-    let line = format!("            Set.of({});", names.join(", "));
-    assert!(line.len() <= JAVA_COLUMNS, "more settings than one line of Java holds: {line}");
-    vec!["    private static final Set<String> OTHERS =".to_owned(), line]
+    [vec!["    private static final Set<String> OTHERS =".to_owned()], java_set(&names)].concat()
+}
+
+/// The elements in the line of `Set.of` if they fit there, otherwise an element a line.
+fn java_set(elements: &[String]) -> Vec<String> {
+    let line = format!("            Set.of({});", elements.join(", "));
+    if line.chars().count() <= JAVA_COLUMNS {
+        return vec![line];
+    }
+    let element = |(at, element): (usize, &String)| {
+        let after = if at + 1 == elements.len() { ");" } else { "," };
+        format!("                    {element}{after}")
+    };
+    let lines = elements.iter().enumerate().map(element);
+    std::iter::once("            Set.of(".to_owned()).chain(lines).collect()
 }
 
 pub fn node(tables: &Tables) -> Vec<String> {
@@ -190,6 +202,20 @@ default = 'true'
 meaning = 'one'
 agents = ['node']
 ";
+
+    #[test]
+    fn a_long_set_of_java_has_an_element_a_line() {
+        // 79 characters fit between the brackets.
+        let elements = |bytes: usize| [format!("\"{}\"", "a".repeat(bytes - 7)), "\"b\"".to_owned()];
+        let (fits, long) = (elements(79), elements(80));
+        assert_eq!(java_set(&fits), [format!("            Set.of({}, \"b\");", fits[0])]);
+        let lines = [
+            "            Set.of(",
+            &format!("                    {},", long[0]),
+            "                    \"b\");",
+        ];
+        assert_eq!(java_set(&long), lines);
+    }
 
     #[test]
     fn each_language_has_its_notation() {

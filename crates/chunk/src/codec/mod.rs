@@ -2,9 +2,11 @@
 //!
 //! One codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] when it is no longer written. Each codec estimates
 //! its output size from a sample (`look.rs`). The codecs with the best estimates encode the column, one or several depending
-//! on the effort, and the smallest output is
-//! kept. If none saves a sixteenth of the plain form, the plain form is kept, because it decodes fastest. To add a codec:
-//! its file, its line, and its row in `docs/format/chunk.md`.
+//! on the effort, and the smallest output is kept. If none saves a sixteenth of the plain form, the plain form is kept,
+//! because it decodes fastest. To add a codec: its file, its line, and its row in `docs/format/chunk.md`.
+//!
+//! This file and those of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and encodes
+//! the columns within its own output with the ladder.
 
 mod ans;
 mod compressed;

@@ -2,7 +2,7 @@
 
 use tacho_model::Timestamp;
 
-use super::{BLOCK, PackedSteps, Steps, put_steps, spread, steps_of, width_byte};
+use super::steps::{BLOCK, PackedSteps, Steps, put_steps, spread, steps_of, width_byte};
 use crate::Error;
 use crate::bytes::Reader;
 

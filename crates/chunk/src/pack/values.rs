@@ -1,6 +1,6 @@
 //! How are blocks of values packed? As words of 64 bits of any type; their contents determine the form.
 
-use super::{BLOCK, Numbers, PackedSteps, Steps, put_steps, spread, steps_of, width_byte};
+use super::steps::{BLOCK, Numbers, PackedSteps, Steps, put_steps, spread, steps_of, width_byte};
 use crate::Error;
 use crate::bits::{put_bits, width_of};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};

@@ -2,7 +2,7 @@
 
 use tacho_model::{Timestamp, Value};
 
-use super::SemanticError;
+use super::error::SemanticError;
 use crate::loss::{Aggregate, Aggregation, Loss, Tolerance};
 use crate::stats::{Sum, sum};
 use crate::values::{ValueColumn, Values};

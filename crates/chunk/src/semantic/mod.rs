@@ -9,21 +9,24 @@
 
 mod aggregate;
 mod counter;
+mod error;
 mod grid;
 mod linear;
 mod rounding;
+mod size;
 mod times;
 mod trace;
 mod wavelet;
 
 use std::ops::Range;
 
-use tacho_model::{Timestamp, ValueType};
+use tacho_model::Timestamp;
 
 pub use self::aggregate::aggregate;
 pub use self::counter::{Movement, is_counter_name};
+pub use self::error::SemanticError;
+use self::size::column_bytes;
 pub use self::times::compact_times;
-use crate::codec::{self, Numbers};
 use crate::loss::{Aggregation, Loss, Method, Tolerance};
 use crate::values::{ValueColumn, Values};
 
@@ -44,21 +47,6 @@ impl Default for Semantic {
     fn default() -> Self {
         Self { time: 0, value: None, method: Method::Linear, aggregation: None }
     }
-}
-
-/// Invalid settings or samples.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SemanticError {
-    #[error("tolerance is {got}, must be a number of at least 0")]
-    Tolerance { got: f64 },
-    #[error("relative tolerance is {got}, must be less than 1: with 1 every value could become 0")]
-    Share { got: f64 },
-    #[error("step of an aggregation is {got} ns, must be above 0")]
-    Step { got: i64 },
-    #[error("{times} times, but {values} values")]
-    Length { times: usize, values: usize },
-    #[error("times are not strictly ascending")]
-    Order,
 }
 
 /// Why values are unchanged although they could have been changed.
@@ -269,13 +257,4 @@ fn error_max(values: Values<'_>, moved: Values<'_>, tolerance: Tolerance) -> Opt
 /// Encoded size of a column of these values.
 fn encoded_bytes(values: Values<'_>) -> usize {
     column_bytes(&values.words(), values.value_type())
-}
-
-fn column_bytes(words: &[u64], kind: ValueType) -> usize {
-    match words.split_first() {
-        Some((first, rest)) if rest.iter().any(|word| word != first) => {
-            codec::encode(Numbers { words, kind }, 0, &crate::Encoding::thorough()).bytes.len()
-        }
-        _ => 0,
-    }
 }

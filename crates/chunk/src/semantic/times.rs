@@ -13,8 +13,8 @@
 
 use tacho_model::{Timestamp, ValueType};
 
-use super::column_bytes;
 use super::grid::Interval;
+use super::size::column_bytes;
 use super::trace::{Traced, meeting, parallel};
 use crate::times::regular_step;
 

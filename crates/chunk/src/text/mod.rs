@@ -2,6 +2,9 @@
 //!
 //! With a ladder like that for numbers, but other codecs: one file and one line in [`LADDER`] each, or in [`READ_ONLY`]
 //! when it is no longer written.
+//!
+//! This file and those of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and encodes
+//! the texts within its own output with the ladder.
 
 mod compressed;
 mod dictionary;

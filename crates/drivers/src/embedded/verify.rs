@@ -2,6 +2,9 @@
 //!
 //! A little with every call, in order of the segments, so that the caller sets the pace. If a checksum is wrong, the needed
 //! rows are checked one by one: lost rows are reported before a read needs them.
+//!
+//! This file and `mod.rs` use each other: `mod.rs` defines `Inner` with the progress of the verification; this file adds
+//! methods to it.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -4,8 +4,9 @@
 //! Each choice is the one under which the most rows of the head parse; a broken row there changes nothing. The order of
 //! day and month is never guessed, since a wrong guess would not be noticed: ambiguous dates are an error.
 
+use super::dialect::{Dialect, Shape};
 use super::number::{self, Numbers};
-use super::{Dialect, Shape, header, split};
+use super::{header, split};
 use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit};
 use jiff::tz::TimeZone;

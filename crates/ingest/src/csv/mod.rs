@@ -8,6 +8,7 @@
 //! cuts rows, `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row number, column and
 //! value; the other cells of a wide row are kept. Empty cells are no samples.
 mod detect;
+mod dialect;
 mod file_name;
 mod header;
 mod number;
@@ -25,39 +26,16 @@ use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, NAME, Sample, SampleS
 
 use crate::budget::Budget;
 use crate::rows::{Block, Broken, Rows, not_utf8, shown};
-use crate::time_text::{TimeFormat, TimeReader};
+use crate::time_text::TimeReader;
 pub use detect::{Detected, Given, detect};
 #[cfg(feature = "parquet")]
 pub(crate) use detect::{SERIES_NAMES, TIME_NAMES, position, time_format};
 pub(crate) use detect::{VALUE_NAMES, is_one_of};
+pub use dialect::{Dialect, Shape};
 pub use file_name::attributes;
 pub use number::Numbers;
 pub use split::ROW_BYTES_MAX;
 pub use write::{write_entries, write_header, write_samples};
-
-/// How a file is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dialect {
-    pub delimiter: u8,
-    pub time: TimeFormat,
-    pub numbers: Numbers,
-    /// Position of the times' column.
-    pub time_column: usize,
-    pub shape: Shape,
-    /// Values are texts: entries, not samples.
-    pub texts: bool,
-    /// Columns of a wide file whose head has texts and no number.
-    pub text_columns: Vec<usize>,
-    /// Another reading of a comma that fits equally well and gives other numbers: such cells are refused.
-    pub doubtful: Option<Numbers>,
-}
-
-/// Content of the other columns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
-    Wide,
-    Long { value_column: usize, name_column: Option<usize> },
-}
 
 /// Reads the rows after a header.
 #[derive(Clone, Debug)]

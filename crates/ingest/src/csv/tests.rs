@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::time_text::TimeFormat;
 
 /// Records of a file as `labels time value`, with the detected dialect.
 fn read(

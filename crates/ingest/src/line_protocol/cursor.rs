@@ -3,8 +3,8 @@
 use tacho_model::Value;
 use tacho_model::limits::ENTRY_BYTES_MAX;
 
-use super::Refused;
 use super::number::{short_number, short_time};
+use super::refused::Refused;
 use super::text::{IN_STRINGS, shown, unescape};
 
 /// Why a line is refused, and at which byte of the body.

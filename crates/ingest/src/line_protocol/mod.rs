@@ -17,6 +17,7 @@ mod batch;
 mod cursor;
 mod number;
 mod places;
+mod refused;
 mod series;
 mod text;
 
@@ -27,6 +28,7 @@ use tacho_model::{Batch, Timestamp, Value};
 use crate::Rejects;
 use batch::Gathering;
 use cursor::{Cursor, Fault};
+pub use refused::Refused;
 use series::{Line, SeriesTable};
 
 /// The unit of the times in a body.
@@ -79,17 +81,6 @@ pub struct Decoded {
     /// them.
     pub runs: Vec<usize>,
     pub rejects: Rejects<Refused>,
-}
-
-/// One line that was refused with all its fields.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {reason}")]
-pub struct Refused {
-    /// From 1.
-    pub line: u64,
-    /// In bytes, from 1.
-    pub column: usize,
-    pub reason: String,
 }
 
 /// Decodes a body. `now` is the time of lines without one. To decode many bodies, keep a [`Decoder`].

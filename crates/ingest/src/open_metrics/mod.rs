@@ -10,6 +10,7 @@
 //! that its declared type does not allow is refused: its meaning would be unclear. A sample without a time gets the
 //! given one.
 
+mod exposition;
 mod line;
 mod types;
 
@@ -20,15 +21,9 @@ use tacho_model::{Labels, Sample, SampleSeries, Timestamp, Value};
 
 use crate::rows::{Block, Broken, Rows, lines, shown, whole_lines};
 use crate::time_text::decimal;
+pub use exposition::Exposition;
 use line::Line;
 use types::Types;
-
-/// The two formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exposition {
-    OpenMetrics,
-    Prometheus,
-}
 
 /// Reads an exposition.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::Exposition;
+use super::exposition::Exposition;
 use crate::rows::shown;
 
 /// Metrics whose types are remembered; more than this is an error of the sender.

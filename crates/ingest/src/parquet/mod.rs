@@ -17,6 +17,7 @@ mod own;
 mod page_head;
 mod pages;
 mod plan;
+mod rows;
 mod sort;
 mod times;
 mod write;
@@ -39,6 +40,7 @@ use crate::time_text::TimeFormat;
 use cell::{Cell, CellReader};
 use pages::{Guard, Held, PAGES_BYTES_MAX, PageBudget, Shared, is_prefixed};
 use plan::{Plan, Shape};
+pub use rows::{Place, Rows};
 use sort::Sorter;
 use times::Times;
 pub use write::Writer;
@@ -67,26 +69,6 @@ const MEMORY_PER_FOOTER_BYTE: usize = 64;
 /// The most memory that reading a file takes, by the size of its footer.
 pub const fn memory_bytes_max(footer_bytes: usize) -> usize {
     MEMORY_BYTES_MAX.saturating_add(footer_bytes.saturating_mul(MEMORY_PER_FOOTER_BYTE))
-}
-
-/// Position in a file where a block begins or ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// Row group, from 0.
-    pub group: usize,
-    /// Index of the group of value columns that are read together, from 0.
-    pub part: usize,
-    /// Rows of the row group before this position.
-    pub row: u64,
-}
-
-/// Some rows, or some columns of them.
-pub struct Rows {
-    pub block: Block,
-    /// How many of the part's rows were examined.
-    rows: usize,
-    /// Broken rows as JSON lines; [`Broken::bytes`] refers to this text.
-    pub text: String,
 }
 
 /// Reads a file.

@@ -7,9 +7,10 @@ use tacho_model::limits::{ENTRY_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_BYTES_M
 use tacho_model::{Body, Entry, EntrySeries, Labels, NAME, Sample, SampleSeries, Timestamp, Value};
 
 use super::cell::{Cell, Kind};
+use super::own;
 use super::plan::{Plan, Shape};
+use super::rows::{Place, Rows};
 use super::times::Times;
-use super::{Place, Rows, own};
 use crate::json_text;
 use crate::rows::{Block, Broken, shown};
 

@@ -2,6 +2,7 @@
 //!
 //! Step before: `evaluate.rs`, which computes the arguments. Step after: `rows.rs`, which merges equal labels in the result.
 
+mod call;
 mod change;
 mod dtw;
 mod histogram;
@@ -15,16 +16,15 @@ mod time;
 mod trend;
 mod vector;
 
-use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use crate::Error;
 
-use super::grid::Grid;
-use super::node::{Node, Type};
-use super::rows::{Canvas, ChangeFn, Value};
+use super::node::Type;
+use super::rows::{ChangeFn, Value};
 use super::similar::similar;
-use super::window::{Sliding, Visits};
+use super::window::Sliding;
+pub use call::Call;
 
 /// A function of PromQL, as used by the evaluator and by completion on the page.
 #[derive(Debug)]
@@ -75,28 +75,6 @@ pub enum Apply {
 impl std::fmt::Debug for Apply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Apply")
-    }
-}
-
-/// The input of an [`Apply::Whole`] function.
-pub struct Call<'p, 'd> {
-    pub arguments: Vec<Value<'d>>,
-    /// The nodes of the arguments.
-    pub nodes: Vec<&'p Node>,
-    pub grid: Grid,
-    pub canvas: Canvas<'p>,
-    pub visits: Visits<'p>,
-}
-
-impl<'p, 'd> Call<'p, 'd> {
-    /// A counter of samples read, against the limit of the whole query.
-    pub fn visits(&self) -> Visits<'p> {
-        self.visits.another()
-    }
-
-    /// The arguments; `Function::check_count` guarantees that there are `N`.
-    pub fn take<const N: usize>(self) -> Result<[Value<'d>; N], Error> {
-        self.arguments.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
     }
 }
 
@@ -173,25 +151,6 @@ pub(super) fn lookup(name: &str) -> Result<&'static Function, String> {
         let meant = similar(name).map_or_else(String::new, |names| format!("; did you mean {names}?"));
         format!("unknown function with name {name:?}{meant}")
     })
-}
-
-/// Aggregations with their documentation, for completion.
-pub fn aggregations() -> &'static [(&'static str, &'static str)] {
-    &[
-        ("avg", "Mean over series."),
-        ("bottomk", "The k series with the smallest values: bottomk(k, v)."),
-        ("count", "Number of series."),
-        ("count_values", "Number of series by value, which becomes a label: count_values(\"label\", v)."),
-        ("group", "1 for each group."),
-        ("limitk", "Any k series: limitk(k, v)."),
-        ("max", "Largest value over series."),
-        ("min", "Smallest value over series."),
-        ("quantile", "Quantile q, 0 to 1, over series: quantile(q, v)."),
-        ("stddev", "Population standard deviation over series."),
-        ("stdvar", "Population variance over series."),
-        ("sum", "Sum over series."),
-        ("topk", "The k series with the largest values: topk(k, v)."),
-    ]
 }
 
 /// `name(parameter: Type, ...) -> Type: How(function), "doc";`. A parameter takes one argument, or as many as `= AtMostOnce`
@@ -393,23 +352,6 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
     table.sort_by_key(|function| function.name);
     table
 });
-
-/// Limit on a number of samples given as argument: more than any window holds.
-const SAMPLES_MAX: usize = u32::MAX as usize;
-
-/// An argument that must be an integer.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "saturates, and is checked afterwards"
-)]
-fn whole(number: f64, what: &str, within: &RangeInclusive<usize>) -> Result<usize, Error> {
-    if number.fract() == 0.0 && number >= 0.0 && within.contains(&(number as usize)) {
-        return Ok(number as usize);
-    }
-    let (least, most) = (within.start(), within.end());
-    Err(Error::bad_data(format!("{what} must be an integer from {least} to {most}, got {number}")))
-}
 
 #[cfg(test)]
 mod tests {

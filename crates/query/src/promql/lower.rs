@@ -7,6 +7,7 @@ use tacho_model::{MatchOp, Matcher, MatcherError, NAME, PatternBudget};
 use crate::{Error, ErrorKind};
 
 use super::Limits;
+use super::aggregations;
 use super::functions::{self, Function};
 use super::node::{Aggregate, Binary, LabelChoice, Modifiers, Node, NodeId, Selector, Type, Yield};
 use super::parse::{self, Expr, ExprKind, LabelMatcher, Source};
@@ -149,7 +150,7 @@ impl Lowering<'_> {
     }
 
     fn aggregate(&mut self, tree: &parse::Aggregate<'_>) -> Result<(NodeId, Type), Error> {
-        let place = format!("aggregation {}", parse::aggregation_name(tree.op));
+        let place = format!("aggregation {}", aggregations::name(tree.op));
         let parameter = match (&tree.parameter, tree.op.parameter()) {
             (Some(tree), Some((_, wanted))) => Some(self.typed(tree, wanted, &place)?),
             _ => None,

@@ -37,6 +37,7 @@
 //! describes the functions that Prometheus does not have.
 
 mod aggregate;
+mod aggregations;
 mod binary;
 mod digest;
 mod double_double;
@@ -68,8 +69,9 @@ mod student;
 mod variance;
 mod window;
 
+pub use aggregations::aggregations;
 pub use format::{ValueWriter, format_value, write_milliseconds};
-pub use functions::{Function, Parameter, aggregations, functions};
+pub use functions::{Function, Parameter, functions};
 pub use limits::Limits;
 pub use lower::{Query, parse, parse_selector, parse_selector_within, parse_with};
 pub use node::Type;

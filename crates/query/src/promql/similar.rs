@@ -3,7 +3,8 @@
 //! This file and `functions.rs` use each other: this file searches the names in the table there, and `functions.rs` adds
 //! the names found to the error for an unknown function.
 
-use super::functions::{aggregations, functions};
+use super::aggregations::aggregations;
+use super::functions::functions;
 
 /// Limit on the number of suggestions.
 const TOLD_MAX: usize = 3;

@@ -4,7 +4,8 @@
 
 use std::path::PathBuf;
 
-use super::{ConfigError, Settings};
+use super::error::ConfigError;
+use super::settings::Settings;
 
 /// Settings from the environment.
 #[derive(Default)]

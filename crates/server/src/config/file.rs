@@ -5,7 +5,8 @@ use std::path::Path;
 
 use tacho_api::settings::toml_cause;
 
-use super::{ConfigError, Settings};
+use super::error::ConfigError;
+use super::settings::Settings;
 
 /// Read if it exists and no other file is named.
 pub const DEFAULT: &str = "tacho.toml";

@@ -9,6 +9,7 @@
 
 mod address;
 mod environment;
+mod error;
 mod file;
 pub(crate) mod memory;
 mod policy;
@@ -22,6 +23,7 @@ use tacho_store::policy::Policies;
 use tacho_store::{ClockBounds, Options};
 
 pub use address::Address;
+pub use error::ConfigError;
 pub use settings::Settings;
 
 use crate::tls;
@@ -93,28 +95,6 @@ const INDEX_SHARE: usize = 4;
 /// Minimum interval between two sweeps, also used for 0 s, and the maximum: adding more seconds to a clock overflows.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
-
-/// Why the settings cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    #[error("cannot read the configuration file {path}: {source}")]
-    File { path: PathBuf, source: std::io::Error },
-    #[error("configuration file {path}: {cause}")]
-    Syntax { path: PathBuf, cause: String },
-    #[error("environment variable {name}={value:?}: {cause}")]
-    Environment { name: String, value: String, cause: String },
-    #[error(
-        "{key} {address} is reachable from other machines, and clients are not authenticated: set tls-cert, tls-key and \
-         tls-client-ca, listen on 127.0.0.1, or set insecure-listen if the network is trusted"
-    )]
-    Exposed { key: &'static str, address: Address },
-    #[error("{given} is set without {missing}")]
-    HalfTls { given: &'static str, missing: &'static str },
-    #[error("{key} is 0, at least 1 is needed")]
-    Zero { key: &'static str },
-    #[error("rule {number} of [[{section}]]: {key} = {value:?}: {cause}")]
-    Rule { section: &'static str, number: usize, key: &'static str, value: String, cause: String },
-}
 
 impl Settings {
     fn policies(&mut self) -> Result<Policies, ConfigError> {

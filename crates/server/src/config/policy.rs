@@ -10,7 +10,7 @@ use tacho_model::{MatchOp, Matcher, NAME};
 use tacho_query::promql;
 use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
 
-use super::ConfigError;
+use super::error::ConfigError;
 
 /// The rules as in the file.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::answers::Answers;
 use super::decoders::Decoders;
-use super::executions::fetch::block_bytes_max;
+use super::executions::fetch::{LIGHT_BLOCK_BYTES_MAX, block_bytes_max};
 use super::origin;
 use crate::config::{Config, memory};
 use crate::control::Control;
@@ -17,10 +17,10 @@ use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
 /// Concurrent analyses of executions: each may take a GiB and keeps one core busy.
-const ANALYSES_MAX: usize = 2;
+pub(super) const ANALYSES_MAX: usize = 2;
 
 /// Concurrent PromQL evaluations.
-const QUERIES_MAX: usize = 8;
+pub(super) const QUERIES_MAX: usize = 8;
 
 /// Requested merges and clean-ups: one runs, one waits.
 const MERGES_MAX: usize = 2;
@@ -42,6 +42,8 @@ pub struct App {
     pub(super) heavy: Arc<Semaphore>,
     /// Memory limit for the execution blocks of one query, bytes.
     pub(super) block_bytes_max: usize,
+    /// The same for a query that is computed beside a heavy one.
+    pub(super) light_block_bytes_max: usize,
     /// Memory budget of responses that are being sent.
     pub(super) answers: Answers,
     /// Permits and memory budget of writes.
@@ -78,6 +80,7 @@ impl App {
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             heavy: Arc::new(Semaphore::new(1)),
             block_bytes_max: block_bytes_max(memory::usable_bytes()),
+            light_block_bytes_max: LIGHT_BLOCK_BYTES_MAX,
             answers: Answers::default(),
             decoding,
             merges: Arc::new(Semaphore::new(MERGES_MAX)),

@@ -122,7 +122,7 @@ pub(super) async fn find(
         let found = reader::find_while(&store, &selectors, only, &|| !cancel.is_cancelled());
         Ok(found.ok_or_else(Cancel::error)?)
     };
-    series::selecting(app, work).await
+    series::selecting(app, &app.queries, work).await
 }
 
 pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {

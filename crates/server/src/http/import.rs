@@ -12,7 +12,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tacho_ingest::budget::Budget;
-use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, Sequence, Session};
+use tacho_ingest::wire::{ClientFrame, Data, FrameDecoder, FrameType, Sequence, Session};
 use tacho_store::{Appended, Origin};
 
 use super::app::App;
@@ -22,6 +22,11 @@ use super::write::count_wait;
 use crate::decoding::batch_bytes;
 
 const PROTOCOL: &str = "import";
+/// The byte of a frame that is its type.
+const TYPE_AT: usize = 4;
+/// The answer to the text of a file.
+const NO_FRAMES: &str = "the body does not begin with a HELLO frame of the native protocol (docs/format/wire.md): \
+     import files of JSON lines, CSV and OpenMetrics with `tacho import FILE`; /write accepts line protocol";
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/import", post(import))
@@ -84,7 +89,15 @@ struct Decoded {
     bytes: usize,
 }
 
+/// Whether the body may begin with a HELLO frame: a text has a character in the place of its type.
+fn begins_as_frames(body: &[u8]) -> bool {
+    body.get(TYPE_AT) == Some(&(FrameType::Hello as u8))
+}
+
 fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
+    if !begins_as_frames(body) {
+        return Err(ApiError::bad(NO_FRAMES));
+    }
     let mut decoder = FrameDecoder::new();
     decoder.push(body);
     let mut budget = Budget::of_body(body.len());
@@ -108,4 +121,27 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
     }
     let Some((session, _)) = session else { return Err(ApiError::bad("body holds no frame")) };
     Ok(Decoded { session, frames, bytes: body.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_of_other_formats_are_sent_to_the_command() {
+        let said = |body: &[u8]| decode(body).err().map(|error| error.message).unwrap_or_default();
+        let texts: [&[u8]; 6] = [
+            b"",
+            b"{\"metric\":{\"__name__\":\"up\"},\"values\":[1],\"timestamps\":[1]}\n",
+            b"time,value\n1,2\n",
+            b"cpu value=1\n",
+            b"PAR1\x15\x04",
+            b"# TYPE a counter\na 1\n",
+        ];
+        for text in texts {
+            assert_eq!(said(text), NO_FRAMES, "{}", String::from_utf8_lossy(text));
+        }
+        // A damaged HELLO keeps its own error.
+        assert!(said(&[0, 0, 0, 0, 1, 0, 0, 0, 9, 9, 9, 9]).contains("checksum mismatch"));
+    }
 }

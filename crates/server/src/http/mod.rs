@@ -30,6 +30,8 @@ mod prometheus;
 mod records;
 mod status;
 mod turn;
+#[cfg(test)]
+mod waiting;
 mod write;
 
 use std::sync::Arc;

@@ -14,8 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::commit::{Committer, FRAMES_IN_FLIGHT_MAX, Pending};
 use super::counts::Counts;
 use super::farewell::{Farewell, Stop};
+use super::http_request;
 use super::incoming::Incoming;
-use super::outgoing::{self, Outgoing};
+use super::outgoing::{self, Message, Outgoing};
 use super::sessions::Claim;
 use super::shared::Native;
 use super::telling;
@@ -31,17 +32,26 @@ pub(super) async fn run(native: &Native, stream: Socket, seat: &Arc<Seat>, shutd
     let (outgoing, frames) = outgoing::channel();
     let conversation = async {
         let stop = converse(native, &mut incoming, &outgoing, seat, shutdown).await;
-        if let Err(Stop::Farewell(farewell)) = &stop {
-            native.metrics.connections_refused.with(["native", farewell.reason()]).add(1);
-            tracing::debug!(listener = "native", reason = farewell.message, "connection ended");
-            // Fails if the peer has left, which is harmless.
-            let _ = outgoing.send(farewell.frame()).await;
-        }
+        let (reason, message, last) = match &stop {
+            Err(Stop::Farewell(farewell)) => {
+                (farewell.reason(), farewell.message.as_str(), Message::Frame(farewell.frame()))
+            }
+            Err(Stop::Http) => (
+                "http",
+                "the peer sent an HTTP request",
+                Message::Text(http_request::refusal(native.http_port)),
+            ),
+            Err(Stop::Left) | Ok(()) => return stop,
+        };
+        native.metrics.connections_refused.with(["native", reason]).add(1);
+        tracing::debug!(listener = "native", reason = message, "connection ended");
+        // Fails if the peer has left, which is harmless.
+        let _ = outgoing.send(last).await;
         drop(outgoing);
         stop
     };
     let (stop, ()) = tokio::join!(conversation, outgoing::write(frames, write, native.patience.write));
-    if let Err(Stop::Farewell(_)) = stop {
+    if let Err(Stop::Farewell(_) | Stop::Http) = stop {
         incoming.discard_rest().await;
     }
 }

@@ -3,6 +3,7 @@
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
 
+use super::http_request;
 use super::incoming::Ended;
 use super::outgoing::Gone;
 
@@ -53,6 +54,8 @@ impl Farewell {
 pub(super) enum Stop {
     /// The peer left or was silent: no frame can be sent to it.
     Left,
+    /// The peer does not know frames: it sent an HTTP request.
+    Http,
     Farewell(Farewell),
 }
 
@@ -66,6 +69,7 @@ impl From<Ended> for Stop {
     fn from(ended: Ended) -> Self {
         match ended {
             Ended::Closed | Ended::Silent => Self::Left,
+            Ended::Damaged(error) if http_request::is_request(&error) => Self::Http,
             Ended::Damaged(error) => error.into(),
         }
     }

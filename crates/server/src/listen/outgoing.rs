@@ -17,9 +17,31 @@ const BUFFER_BYTES_KEPT: usize = 64 << 10;
 #[derive(Clone)]
 pub(super) struct Outgoing(mpsc::Sender<Queued>);
 
-/// A queued frame; `written` is dropped once it is written to the socket.
+/// What is written to the peer.
+pub(super) enum Message {
+    Frame(ServerFrame),
+    /// To a peer that does not know frames.
+    Text(String),
+}
+
+impl From<ServerFrame> for Message {
+    fn from(frame: ServerFrame) -> Self {
+        Self::Frame(frame)
+    }
+}
+
+impl Message {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Frame(frame) => frame.encode(out),
+            Self::Text(text) => out.extend_from_slice(text.as_bytes()),
+        }
+    }
+}
+
+/// A queued message; `written` is dropped once it is written to the socket.
 pub(super) struct Queued {
-    frame: ServerFrame,
+    message: Message,
     #[expect(dead_code, reason = "dropping it is what it does")]
     written: Option<oneshot::Sender<()>>,
 }
@@ -28,14 +50,14 @@ pub(super) struct Queued {
 pub(super) struct Gone;
 
 impl Outgoing {
-    pub(super) async fn send(&self, frame: ServerFrame) -> Result<(), Gone> {
-        self.0.send(Queued { frame, written: None }).await.map_err(|_| Gone)
+    pub(super) async fn send(&self, message: impl Into<Message>) -> Result<(), Gone> {
+        self.0.send(Queued { message: message.into(), written: None }).await.map_err(|_| Gone)
     }
 
     /// As [`Self::send`]; waits until the frame is written to the socket.
     pub(super) async fn deliver(&self, frame: ServerFrame) -> Result<(), Gone> {
         let (sender, written) = oneshot::channel();
-        self.0.send(Queued { frame, written: Some(sender) }).await.map_err(|_| Gone)?;
+        self.0.send(Queued { message: frame.into(), written: Some(sender) }).await.map_err(|_| Gone)?;
         // No value is ever sent; if the socket has failed, the next frame fails.
         let _ = written.await;
         Ok(())
@@ -58,7 +80,7 @@ pub(super) async fn write(
     while frames.recv_many(&mut list, FRAMES_MAX).await > 0 {
         bytes.clear();
         bytes.shrink_to(BUFFER_BYTES_KEPT);
-        list.iter().for_each(|queued: &Queued| queued.frame.encode(&mut bytes));
+        list.iter().for_each(|queued: &Queued| queued.message.encode(&mut bytes));
         match tokio::time::timeout(patience, socket.write_all(&bytes)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,

@@ -37,6 +37,8 @@ pub struct Native {
     /// One permit per byte.
     pub(super) dictionary_bytes: Arc<Semaphore>,
     pub(super) patience: Patience,
+    /// Named to clients of HTTP that connect here by mistake.
+    pub(super) http_port: Option<u16>,
 }
 
 impl Native {
@@ -57,6 +59,7 @@ impl Native {
             large_frames: Semaphore::new(LARGE_FRAMES_MAX),
             dictionary_bytes: Arc::new(Semaphore::new(DICTIONARY_BYTES_MAX)),
             patience: Patience::default(),
+            http_port: None,
         }
     }
 
@@ -64,6 +67,11 @@ impl Native {
     #[must_use]
     pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
         Self { record_types, ..self }
+    }
+
+    #[must_use]
+    pub fn with_http_port(self, port: u16) -> Self {
+        Self { http_port: Some(port), ..self }
     }
 
     #[must_use]

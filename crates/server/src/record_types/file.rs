@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tacho_ingest::wire::{FieldType, RECORD_FIELDS_MAX, RecordField, RecordType};
 use tacho_model::Timestamp;
 
-use super::{FORM_BYTES_MAX, FORMS_MAX, Form, bytes_of};
+use super::form::{FORM_BYTES_MAX, FORMS_MAX, Form, bytes_of};
 use crate::versioned;
 
 const VERSION: u32 = 1;

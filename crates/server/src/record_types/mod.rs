@@ -11,6 +11,7 @@
 //! returns, when the types are on disk: so no record is acknowledged whose type a crash could lose.
 
 mod file;
+mod form;
 
 use std::collections::HashMap;
 use std::io;
@@ -20,25 +21,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_ingest::wire::{FieldType, RecordType};
 use tacho_model::Timestamp;
 
-/// Limit on the forms, over all services. New ones above it are only counted; their records are kept.
-const FORMS_MAX: usize = 1_000;
-/// Limit on the bytes of the names and units of all forms. Typical forms take some hundred bytes.
-const FORM_BYTES_MAX: usize = 4 << 20;
+pub use form::Form;
+use form::{FORM_BYTES_MAX, FORMS_MAX, Key, bytes_of};
+
 /// A form that was not defined for this long may be replaced by a new one, ns: 30 days.
 const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
 /// Maximum age of `seen` in the file, ns.
 const SEEN_EXACT_NS: i64 = DAY_NS;
 const DAY_NS: i64 = 86_400_000_000_000;
-
-/// One form of one type in one service. A type that changed with the version of a program has several.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Form {
-    pub record_type: Arc<RecordType>,
-    pub service: Arc<str>,
-    /// Times of the first and the last definition.
-    pub since: Timestamp,
-    pub seen: Timestamp,
-}
 
 #[derive(Default)]
 pub struct RecordTypes {
@@ -65,8 +55,6 @@ struct Table {
     written: u64,
     left_out: u64,
 }
-
-type Key = (Arc<str>, Arc<RecordType>);
 
 #[derive(Clone, Copy)]
 struct Times {
@@ -223,11 +211,6 @@ fn sorted(mut forms: Vec<Form>) -> Vec<Form> {
     let key = |form: &Form| (form.record_type.name.clone(), Arc::clone(&form.service), form.seen);
     forms.sort_by_cached_key(key);
     forms
-}
-
-fn bytes_of((service, record_type): &Key) -> usize {
-    let fields: usize = record_type.fields.iter().map(|field| field.name.len() + field.unit.len()).sum();
-    service.len() + record_type.name.len() + fields
 }
 
 /// Removes how texts are encoded: a form is the same with or without the dictionary.

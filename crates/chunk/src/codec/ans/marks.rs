@@ -3,10 +3,12 @@
 //! A chunk covers a day, but most queries cover an hour: without marks, everything before the hour would have to be decoded.
 //! A mark takes about 10 bytes; the three marks of a column of 8,192 numbers take about one percent.
 
-use super::LANES;
 use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
+
+/// Number of interleaved states, all of which a mark stores. Four steps need at most 44 bits: one read.
+pub(super) const LANES: usize = 4;
 
 /// Tokens between marks; a multiple of [`LANES`].
 pub(super) const STRIDE: usize = 2_048;

@@ -11,7 +11,7 @@ mod tokens;
 
 use tacho_model::ValueType;
 
-use self::marks::{Mark, STRIDE};
+use self::marks::{LANES, Mark, STRIDE};
 use self::table::{Decoder, Encoder, Frequencies};
 use self::tokens::{LITERALS, RANGES, TOKENS, range_of, step_of, token};
 pub(super) use self::tokens::{Plan, plan};
@@ -22,8 +22,6 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
 pub(super) struct Ans;
 
-/// Number of interleaved states. Four steps need at most 44 bits: one read.
-const LANES: usize = 4;
 /// Number of values below which a table never pays off.
 const COUNT_MIN: usize = 32;
 /// Bits that one read yields, at any bit offset.

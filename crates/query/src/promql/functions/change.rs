@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::Error;
 use crate::promql::fold::{Fold, Mean};
-use crate::promql::functions::{SAMPLES_MAX, whole};
+use crate::promql::functions::call::{SAMPLES_MAX, whole};
 use crate::promql::grid::seconds;
 use crate::promql::quantile::by_value;
 use crate::promql::rows::Columns;

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::promql::functions::{Call, SAMPLES_MAX, whole};
+use crate::promql::functions::call::{Call, SAMPLES_MAX, whole};
 use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::window::{Visits, Walk};
 use crate::promql::{STALE, labels};

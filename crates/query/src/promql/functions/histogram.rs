@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tacho_model::Labels;
 
 use crate::Error;
-use crate::promql::functions::Call;
+use crate::promql::functions::call::Call;
 use crate::promql::label_room::LabelRoom;
 use crate::promql::labels::{rebuilt, without_name};
 use crate::promql::quantile::by_value;

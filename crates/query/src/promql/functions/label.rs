@@ -6,7 +6,7 @@ use tacho_model::limits::LABEL_VALUE_BYTES_MAX;
 use tacho_model::{Labels, Rewrite};
 
 use crate::Error;
-use crate::promql::functions::Call;
+use crate::promql::functions::call::Call;
 use crate::promql::label_room::LabelRoom;
 use crate::promql::labels::{check_value, with};
 use crate::promql::rows::{Row, Twins, Value, settle};

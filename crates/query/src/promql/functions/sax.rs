@@ -7,7 +7,7 @@
 
 use crate::Error;
 use crate::promql::fold::{Fold, Mean};
-use crate::promql::functions::{Call, whole};
+use crate::promql::functions::call::{Call, whole};
 use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::variance::Deviation;
 use crate::promql::window::Walk;

@@ -1,7 +1,7 @@
 //! What time is it? Evaluation times, sample times, and the UTC calendar.
 
 use crate::Error;
-use crate::promql::functions::Call;
+use crate::promql::functions::call::Call;
 use crate::promql::grid::seconds;
 use crate::promql::labels::without_name;
 use crate::promql::node::{Node, Yield};

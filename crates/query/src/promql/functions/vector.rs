@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tacho_model::{Labels, MatchOp, NAME};
 
 use crate::Error;
-use crate::promql::functions::Call;
+use crate::promql::functions::call::Call;
 use crate::promql::labels::with;
 use crate::promql::node::{Node, Selector};
 use crate::promql::quantile::by_value;

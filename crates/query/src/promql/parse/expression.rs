@@ -2,6 +2,7 @@
 
 use crate::Error;
 
+use super::super::aggregations;
 use super::super::node::{AggregateOp, BinaryOp, Cardinality, LabelChoice, Matching, Modifiers};
 use super::Parser;
 use super::lexer::{Kind, Token};
@@ -31,33 +32,12 @@ const OPERATORS: [(&str, BinaryOp, u8); 16] = [
     ("^", BinaryOp::Power, POWER),
 ];
 
-const AGGREGATIONS: [(&str, AggregateOp); 13] = [
-    ("sum", AggregateOp::Sum),
-    ("avg", AggregateOp::Avg),
-    ("min", AggregateOp::Min),
-    ("max", AggregateOp::Max),
-    ("count", AggregateOp::Count),
-    ("group", AggregateOp::Group),
-    ("stddev", AggregateOp::Stddev),
-    ("stdvar", AggregateOp::Stdvar),
-    ("topk", AggregateOp::Topk),
-    ("bottomk", AggregateOp::Bottomk),
-    ("limitk", AggregateOp::Limitk),
-    ("quantile", AggregateOp::Quantile),
-    ("count_values", AggregateOp::CountValues),
-];
-
 /// Keywords that cannot be the name of a metric; the other keywords can.
 pub const RESERVED: [&str; 6] = ["atan2", "bool", "group_left", "group_right", "ignoring", "on"];
 
 /// How messages name an operator.
 pub fn operator_name(op: BinaryOp) -> &'static str {
     OPERATORS.iter().find(|(_, other, _)| *other == op).map_or("", |(name, ..)| *name)
-}
-
-/// How messages name an aggregation.
-pub fn aggregation_name(op: AggregateOp) -> &'static str {
-    AGGREGATIONS.iter().find(|(_, other)| *other == op).map_or("", |(name, _)| *name)
 }
 
 fn operator(token: Token<'_>) -> Option<(BinaryOp, u8)> {
@@ -187,8 +167,8 @@ impl<'t> Parser<'t, '_> {
         self.take()?;
         let groups = self.next.is_word("by") || self.next.is_word("without");
         if self.is("(") || groups {
-            if let Some((_, op)) = AGGREGATIONS.iter().find(|(name, _)| word.is_word(name)) {
-                return self.aggregate(word, *op);
+            if let Some(op) = aggregations::find(|name| word.is_word(name)) {
+                return self.aggregate(word, op);
             }
             if word.is_word("limit_ratio") {
                 return Err(self.source.error(word.at, "aggregation limit_ratio is not available yet"));
@@ -207,7 +187,7 @@ impl<'t> Parser<'t, '_> {
     fn aggregate(&mut self, word: Token<'t>, op: AggregateOp) -> Result<ExprKind<'t>, Error> {
         let mut grouping = self.grouping()?;
         if !self.is("(") {
-            return Err(self.expected(&format!("\"(\" and the operand of {}", aggregation_name(op))));
+            return Err(self.expected(&format!("\"(\" and the operand of {}", aggregations::name(op))));
         }
         let open = self.open()?;
         let mut arguments = self.arguments(open)?;
@@ -223,7 +203,7 @@ impl<'t> Parser<'t, '_> {
                 Ok(ExprKind::Aggregate(Box::new(Aggregate { op, parameter, inner, grouping })))
             }
             None => {
-                let name = aggregation_name(op);
+                let name = aggregations::name(op);
                 let parameter = wants.map_or_else(String::new, |(name, wants)| format!("{name} {wants}, "));
                 Err(self.source.error(
                     word.at,

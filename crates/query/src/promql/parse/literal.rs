@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use tacho_model::DURATION_UNITS;
+
 /// A literal that starts with a digit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
@@ -10,17 +12,6 @@ pub enum Number {
     /// ns.
     Duration(i64),
 }
-
-/// Units of durations in the order in which they must appear, with their length in ns.
-pub const UNITS: [(&str, i64); 7] = [
-    ("y", 365 * 86_400_000_000_000),
-    ("w", 7 * 86_400_000_000_000),
-    ("d", 86_400_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("m", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-];
 
 /// The longest duration, as messages name it.
 const LONGEST: &str = "292 years";
@@ -69,12 +60,24 @@ pub fn too_long(text: &str) -> String {
     format!("duration {} is longer than {LONGEST}", quoted(text))
 }
 
-/// A part of the query in a message, cut if it is long.
+/// A part of the query in quotes for a message, cut if it is long.
 pub fn quoted(text: &str) -> String {
+    let (shown, dots) = cut(text);
+    format!("{shown:?}{dots}")
+}
+
+/// A string of the query for a message, with its own quotes, cut if it is long.
+pub fn quoted_already(text: &str) -> String {
+    let (shown, dots) = cut(text);
+    format!("{shown}{dots}")
+}
+
+/// The part of a text that a message shows, and dots where it is cut off.
+fn cut(text: &str) -> (&str, &'static str) {
     const CHARS_MAX: usize = 40;
     match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{:?}...", &text[..end]),
-        None => format!("{text:?}"),
+        Some((end, _)) => (&text[..end], "..."),
+        None => (text, ""),
     }
 }
 
@@ -104,7 +107,7 @@ fn underscores_separate_digits(text: &str) -> bool {
 /// `None` if the text is no duration; `Err` if it is one that is too long.
 fn duration(text: &str) -> Option<Result<i64, String>> {
     let mut rest = text;
-    let mut units = UNITS.iter();
+    let mut units = DURATION_UNITS.iter();
     let mut total: Option<i64> = Some(0);
     while !rest.is_empty() {
         let (digits, after) = rest.split_at(rest.bytes().position(|b| !b.is_ascii_digit())?);

@@ -23,9 +23,9 @@ mod tree;
 use crate::Error;
 
 use super::Limits;
-pub use expression::{aggregation_name, operator_name};
+pub use expression::operator_name;
 use lexer::{Kind, Lexer, Token};
-use literal::quoted;
+use literal::{quoted, quoted_already};
 pub use source::Source;
 pub use tree::{Aggregate, Binary, Expr, Kind as ExprKind, LabelMatcher, Selector};
 
@@ -139,20 +139,11 @@ impl<'t> Parser<'t, '_> {
     fn expected(&self, wanted: &str) -> Error {
         let found = match self.next.kind {
             Kind::End => "the end of the query".to_owned(),
-            Kind::Text => format!("the string {}", cut(self.next.text)),
+            Kind::Text => format!("the string {}", quoted_already(self.next.text)),
             _ => quoted(self.next.text),
         };
         // The end of the query is where its last token ends, not after blanks and comments.
         let at = if self.next.kind == Kind::End { self.end } else { self.next.at };
         self.source.error(at, format!("expected {wanted}, found {found}"))
-    }
-}
-
-/// A string of the query with its quotes, cut if it is long.
-fn cut(text: &str) -> String {
-    const CHARS_MAX: usize = 40;
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
     }
 }

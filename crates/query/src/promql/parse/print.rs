@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use tacho_model::{MatchOp, NAME};
+use tacho_model::{DURATION_UNITS, MatchOp, NAME};
 
+use super::super::aggregations;
 use super::super::node::{At, Cardinality, LabelChoice, Modifiers};
-use super::expression::{RESERVED, aggregation_name, operator_name};
-use super::literal::UNITS;
+use super::expression::{RESERVED, operator_name};
 use super::tree::{Aggregate, Binary, Expr, Kind, LabelMatcher, Selector};
 
 impl fmt::Display for Expr<'_> {
@@ -64,7 +64,7 @@ impl fmt::Display for Binary<'_> {
 impl fmt::Display for Aggregate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { op, parameter, inner, grouping } = self;
-        f.write_str(aggregation_name(*op))?;
+        f.write_str(aggregations::name(*op))?;
         match grouping {
             LabelChoice::Only(labels) if labels.is_empty() => {}
             LabelChoice::Only(labels) => choice(f, " by ", labels)?,
@@ -174,7 +174,7 @@ impl fmt::Display for Span {
         if rest == 0 || !rest.is_multiple_of(1_000_000) {
             return write!(f, "{}", rest as f64 / 1e9);
         }
-        UNITS.iter().try_for_each(|(unit, ns)| {
+        DURATION_UNITS.iter().try_for_each(|(unit, ns)| {
             let count = rest / ns.unsigned_abs();
             rest %= ns.unsigned_abs();
             if count > 0 { write!(f, "{count}{unit}") } else { Ok(()) }

@@ -189,7 +189,7 @@ async fn read(
     let blocks = async |bytes_max| fetch::blocks(&app.store, wanted, range, bytes_max).await;
     let turns = match app.heavy.clone().try_acquire_owned() {
         Ok(heavy) => vec![light, heavy],
-        Err(_) => match blocks(fetch::LIGHT_BLOCK_BYTES_MAX).await {
+        Err(_) => match blocks(app.light_block_bytes_max).await {
             Err(error) if error.kind() == ErrorKind::Limit => {
                 drop(light);
                 vec![turn(&app.heavy).await?]

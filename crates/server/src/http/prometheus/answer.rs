@@ -17,7 +17,7 @@ use tacho_api::json::json_text_bytes;
 use tacho_model::Labels;
 use tacho_query::promql::{Output, Point, Series, ValueWriter, write_milliseconds};
 
-use super::TRUNCATED;
+use super::envelope::TRUNCATED;
 use super::stats::Stats;
 use crate::http::answers::Keeps;
 use crate::http::error::ApiError;
@@ -78,10 +78,13 @@ pub(super) fn label_bytes<'a>(series: impl Iterator<Item = &'a Labels> + Clone) 
     )))
 }
 
-/// Cuts off the elements beyond the limit; returns whether there were any.
+/// Cuts off the elements beyond the limit, with their memory; returns whether there were any.
 fn cut<T>(elements: &mut Vec<T>, limit: usize) -> bool {
     let is_truncated = elements.len() > limit;
-    elements.truncate(limit);
+    if is_truncated {
+        elements.truncate(limit);
+        elements.shrink_to_fit();
+    }
     is_truncated
 }
 
@@ -333,6 +336,29 @@ mod tests {
             check(lengths, None).await;
             check(lengths, Some(1)).await;
         }
+    }
+
+    #[test]
+    fn a_limit_frees_what_it_cuts_off() {
+        const LIMIT: usize = 2;
+        let point = Point { at: 0, value: 1.0 };
+        let names: Vec<Arc<Labels>> = (0..1_000).map(|n| labels(&n.to_string())).collect();
+        let users = || names.iter().map(|labels| Arc::strong_count(labels) - 1).sum::<usize>();
+        let rows = names.iter().map(|labels| (labels.clone(), point)).collect();
+        let vector = Answer::new(Output::Vector(rows), Some(LIMIT)).unwrap();
+        let Output::Vector(rows) = &vector.output else { panic!("a vector stays one") };
+        assert_eq!((users(), rows.capacity()), (LIMIT, LIMIT));
+        drop(vector);
+        // Long enough to be streamed: it is kept until the client has read it.
+        let series =
+            names.iter().map(|labels| Series { labels: labels.clone(), points: vec![point; PART_POINTS] });
+        let matrix = Answer::new(Output::Matrix(series.collect()), Some(LIMIT)).unwrap();
+        let Output::Matrix(series) = &matrix.output else { panic!("a matrix stays one") };
+        assert_eq!((users(), series.capacity()), (LIMIT, LIMIT));
+        let least = LIMIT * (PART_POINTS * size_of::<Point>() + size_of::<Series>());
+        let label_bytes = matrix.label_bytes;
+        let response = matrix.into_response();
+        assert_eq!(response.extensions().get::<Keeps>().map(|keeps| keeps.0), Some(least + label_bytes));
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 //! of labels.
 
 mod answer;
+mod envelope;
 mod fetch;
 mod question;
 pub(super) mod series;
@@ -11,25 +12,24 @@ mod stats;
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::json;
 use tacho_query::promql;
 
 use super::error::ApiError;
 use super::params::Params;
-use super::turn::{Asked, Running, away, turn};
+use super::turn::{Asked, Running, turn};
 use crate::http::app::App;
-use question::{Heavy, Question};
-use stats::Watch;
+use envelope::{Answer, success};
+use question::Question;
+use stats::{Step, Watch};
 
 /// Bytes of a query parsed on that thread, and series of an index searched on it.
 const TEXT_INLINE_MAX: usize = 2_048;
 const SERIES_INLINE_MAX: usize = 1 << 16;
-
-type Answer = Result<Response, ApiError>;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -68,40 +68,14 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     let limit = params.count("limit")?.filter(|n| *n > 0);
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
     let turn = turn(&app.queries).await?;
-    watch.queued();
+    watch.ends(Step::Queue);
     // Dropped with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     at.cancel = asked.cancel.clone();
-    let limits = at.limits.clone();
-    let is_light = is_light(app, &text);
-    let series_inline_max = series_inline_max(&text);
-    let store = app.store.clone();
-    let prepare = move || {
-        let plan = promql::parse(&text)?.plan(&at)?;
-        let found = fetch::find(&store, plan.selectors(), &at.limits, &at.cancel)?;
-        Ok::<_, ApiError>((plan, found))
-    };
-    // Compiling patterns and walking a large index take long: run on a blocking thread.
-    let (prepared, turn, running) =
-        if is_light { (prepare(), turn, running) } else { away(move || (prepare(), turn, running)).await? };
-    let answer = match prepared {
-        Ok((plan, found)) => {
-            let question = Question {
-                plan,
-                found,
-                series_inline_max,
-                limit,
-                wants_stats,
-                watch,
-                turns: vec![turn],
-                heavy: Heavy::No,
-                running,
-            };
-            question.answer(app, &limits).await
-        }
-        Err(error) => Err(error),
-    };
+    let (is_light, series_inline_max) = (is_light(app, &text), series_inline_max(&text));
+    let question = Question { text, at, is_light, series_inline_max, limit, wants_stats, watch, running };
+    let answer = question.answer(app, turn).await;
     asked.answered();
     answer
 }
@@ -174,22 +148,6 @@ fn is_names(pattern: &str) -> bool {
 
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-|:/ ".contains(&byte)
-}
-
-/// Prometheus' response envelope.
-#[derive(serde::Serialize)]
-struct Success<T> {
-    status: &'static str,
-    data: T,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-}
-
-/// Text of the warning when `limit` cut something off.
-const TRUNCATED: &str = "results truncated due to limit";
-
-fn success<T>(data: T, warnings: Vec<String>) -> Json<Success<T>> {
-    Json(Success { status: "success", data, warnings })
 }
 
 /// Always empty: no supported protocol stores help and type of metrics.

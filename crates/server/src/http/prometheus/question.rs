@@ -6,19 +6,19 @@
 //!   within the limits of queries  on a blocking thread, one at a time (`App::heavy`)
 //! ```
 //! If another heavy query is running, a query is first computed within `light`. If it needs more, it waits for the other query
-//! and is computed again. So the memory of all queries together is at most that of one heavy query, of the light ones, and of
-//! the lists of series that waiting queries keep (up to 12 MB each).
+//! and begins again, with its text: a waiting query keeps no patterns, series or samples. So the memory of all queries together
+//! is at most that of one heavy query and of the light ones.
 //!
-//! Step before: `mod.rs` has parsed it and found its series. Step after: `answer.rs` writes the response.
+//! Step before: `mod.rs` has read its parameters. Step after: `answer.rs` writes the response.
 
 use tacho_api::export::Thinned;
 use tacho_query::ErrorKind;
-use tacho_query::promql::{Limits, Output, Plan, SeriesData};
+use tacho_query::promql::{self, Limits, Output, Plan, SeriesData};
 
-use super::Answer;
 use super::answer;
+use super::envelope::Answer;
 use super::fetch::{self, Failed, Fetched, Series};
-use super::stats::Watch;
+use super::stats::{Step, Watch};
 use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::turn::{Running, Turn, away, turn};
@@ -42,26 +42,35 @@ fn light(full: &Limits) -> Limits {
     }
 }
 
-/// A query whose series were found.
+/// A query, and all that it keeps while it waits.
 pub struct Question {
-    pub plan: Plan,
-    pub found: Vec<Series>,
+    pub text: String,
+    pub at: promql::Params,
+    /// Parsing it and finding its series takes microseconds.
+    pub is_light: bool,
     /// With more series, it is evaluated on a blocking thread.
     pub series_inline_max: usize,
     /// Series of the answer.
     pub limit: Option<usize>,
     pub wants_stats: bool,
     pub watch: Watch,
-    /// Released when the answer is written, or the query waits.
-    pub turns: Vec<Turn>,
-    pub heavy: Heavy,
     #[expect(dead_code, reason = "dropping it is what it does")]
     pub running: Running,
 }
 
+/// One computation of a query, whose series were found.
+struct Attempt {
+    question: Question,
+    plan: Plan,
+    found: Vec<Series>,
+    heavy: Heavy,
+    /// Released when the answer is written, or the query waits: after the memory of the attempt.
+    turns: Vec<Turn>,
+}
+
 /// Whether a query holds the permit for heavy queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heavy {
+enum Heavy {
     No,
     /// The permit was free. It is released as soon as the samples show that it is not needed.
     Free,
@@ -73,44 +82,61 @@ pub enum Heavy {
 enum Tried {
     Answered(Answer),
     /// The query needs more than its limits allow.
-    Over(Box<Question>, ApiError),
+    Over(Box<Attempt>, ApiError),
 }
 
 impl Question {
-    pub async fn answer(mut self, app: &App, limits: &Limits) -> Answer {
+    /// `permit` is one of `App::queries`.
+    pub async fn answer(self, app: &App, permit: Turn) -> Answer {
+        let mut attempt = self.begin(app, permit).await?;
+        let limits = attempt.plan.limits().clone();
         match app.heavy.clone().try_acquire_owned() {
             Ok(heavy) => {
-                self.turns.push(heavy);
-                self.heavy = Heavy::Free;
-                self.plan.set_limits(limits.clone());
+                attempt.turns.push(heavy);
+                attempt.heavy = Heavy::Free;
             }
-            Err(_) => self.plan.set_limits(light(limits)),
+            Err(_) => attempt.plan.set_limits(light(&limits)),
         }
-        let mut question = match self.attempt(app).await? {
+        let mut question = match attempt.run(app).await? {
             Tried::Answered(answer) => return answer,
-            Tried::Over(question, error) if question.heavy != Heavy::No => return Err(error),
-            Tried::Over(question, _) => *question,
+            Tried::Over(attempt, error) if attempt.heavy != Heavy::No => return Err(error),
+            // Light queries are computed while it waits.
+            Tried::Over(attempt, _) => attempt.question,
         };
-        // Light queries are computed while it waits.
-        question.turns.clear();
-        question.turns.push(turn(&app.heavy).await?);
-        question.heavy = Heavy::Needed;
-        question.plan.set_limits(limits.clone());
-        match question.attempt(app).await? {
+        let heavy = turn(&app.heavy).await?;
+        question.watch.ends(Step::Queue);
+        let mut attempt = question.begin(app, heavy).await?;
+        attempt.heavy = Heavy::Needed;
+        match attempt.run(app).await? {
             Tried::Answered(answer) => answer,
             Tried::Over(_, error) => Err(error),
         }
     }
 
+    /// Parses it and finds its series. Compiling patterns and walking a large index take long: on a blocking thread.
+    async fn begin(self, app: &App, permit: Turn) -> Result<Attempt, ApiError> {
+        let store = app.store.clone();
+        let is_light = self.is_light;
+        let begin = move || {
+            let plan = promql::parse(&self.text)?.plan(&self.at)?;
+            let found = fetch::find(&store, plan.selectors(), &self.at.limits, &self.at.cancel)?;
+            Ok(Attempt { question: self, plan, found, heavy: Heavy::No, turns: vec![permit] })
+        };
+        if is_light { begin() } else { away(begin).await? }
+    }
+}
+
+impl Attempt {
     /// Reads the samples and computes the answer within the limits of the plan.
-    async fn attempt(mut self, app: &App) -> Result<Tried, ApiError> {
+    async fn run(mut self, app: &App) -> Result<Tried, ApiError> {
         let mut limits = self.plan.limits().clone();
-        let fetched = match fetch::selections(&app.store, self.plan.selectors(), &self.found, &limits).await {
+        let fetched = fetch::selections(&app.store, self.plan.selectors(), &self.found, &limits).await;
+        self.question.watch.ends(Step::Read);
+        let fetched = match fetched {
             Ok(fetched) => fetched,
-            Err(Failed::Over(error)) => return Ok(Tried::Over(Box::new(self), error)),
+            Err(Failed::Over(error)) => return Ok(self.over(error)),
             Err(Failed::Other(error)) => return Err(error),
         };
-        self.watch.read();
         let samples = fetched.samples();
         let series: usize = fetched.data.iter().map(Vec::len).sum();
         let work = samples.saturating_add(self.plan.steps().saturating_mul(series + 1));
@@ -121,7 +147,7 @@ impl Question {
             limits = light(&limits);
             self.plan.set_limits(limits.clone());
         }
-        if series <= self.series_inline_max && work <= WORK_INLINE_MAX {
+        if series <= self.question.series_inline_max && work <= WORK_INLINE_MAX {
             // Windows may pass over the same samples thousands of times.
             let visits_max = limits.visits_max.min(WORK_INLINE_MAX);
             self.plan.set_limits(Limits { visits_max, ..limits.clone() });
@@ -138,26 +164,32 @@ impl Question {
         .await
     }
 
+    fn over(mut self, error: ApiError) -> Tried {
+        self.question.watch.ends(Step::Evaluate);
+        Tried::Over(Box::new(self), error)
+    }
+
     fn tried(mut self, output: Result<Output, tacho_query::Error>, fetched: Fetched) -> Tried {
         let samples = fetched.samples();
         let Fetched { data, report, damages } = fetched;
         drop(data);
         let output = match output {
             Ok(output) => output,
-            Err(error) if error.kind == ErrorKind::Limit => return Tried::Over(Box::new(self), error.into()),
+            Err(error) if error.kind == ErrorKind::Limit => return self.over(error.into()),
             Err(error) => return Tried::Answered(Err(error.into())),
         };
-        let mut answer = match answer::Answer::new(output, self.limit) {
+        let mut answer = match answer::Answer::new(output, self.question.limit) {
             Ok(answer) => answer,
             Err(error) => return Tried::Answered(Err(error)),
         };
         if self.heavy == Heavy::No && answer.label_bytes > answer::LIGHT_LABELS_BYTES_MAX {
             let error = ApiError::execution("an answer with long labels is written alone");
-            return Tried::Over(Box::new(self), error);
+            return self.over(error);
         }
         answer.warnings = sentences(&damages);
         answer.infos = report.thinned.map(|thinned| info(Thinned::of(thinned))).into_iter().collect();
-        answer.stats = self.wants_stats.then(|| self.watch.stats(samples, &report));
+        self.question.watch.ends(Step::Evaluate);
+        answer.stats = self.question.wants_stats.then(|| self.question.watch.stats(samples, &report));
         let response = answer.into_response();
         self.turns.clear();
         Tried::Answered(Ok(response))

@@ -12,13 +12,14 @@ use tacho_api::json::json_text_bytes;
 use tacho_model::{Kind, Labels, Matcher, PatternBudget, Timestamp};
 use tacho_query::{Cancel, promql};
 use tacho_store::Store;
+use tokio::sync::Semaphore;
 
 use super::answer::{LIGHT_LABELS_BYTES_MAX, LabelMap, label_bytes};
-use super::{Answer, TRUNCATED, success};
+use super::envelope::{Answer, TRUNCATED, success};
 use crate::http::app::App;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
-use crate::http::turn::{Asked, Running, away, turn, watched};
+use crate::http::turn::{Asked, Running, turn, watched};
 use crate::read::damage::sentences;
 
 /// Limit on the selectors of one request: each walks the index, and Grafana sends a few.
@@ -37,28 +38,35 @@ pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
         return Err(ApiError::bad("parameter \"match[]\" is missing: give at least one selector"));
     }
     let (texts, limit) = (texts(&params)?, limit(app.clock.now(), &params)?);
-    let store = app.store.clone();
-    let work = move |cancel: &Cancel| {
-        let waits = || !cancel.is_cancelled();
-        let mut found: BTreeSet<Arc<Labels>> = BTreeSet::new();
-        for matchers in &parse(&texts)? {
-            let series = store.find_while(Kind::Sample, matchers, &waits).ok_or_else(Cancel::error)?;
-            found.extend(series.into_iter().map(|(_, labels)| labels));
-        }
-        let bytes = label_bytes(found.iter().take(limit).map(|labels| &**labels))?;
-        let is_light = bytes <= LIGHT_LABELS_BYTES_MAX;
-        Ok(if is_light { Ok(written(&store, &found, limit)) } else { Err((store, found)) })
+    let list = |label_bytes_max| {
+        let (store, texts) = (app.store.clone(), texts.clone());
+        move |cancel: &Cancel| listed(&store, &texts, limit, label_bytes_max, cancel)
     };
-    let (store, found) = match selecting(&app, work).await? {
-        Ok(response) => return Ok(response),
-        Err(long) => long,
-    };
-    let turn = turn(&app.heavy).await?;
-    away(move || (written(&store, &found, limit), turn)).await.map(|(response, _turn)| response)
+    if let Some(response) = selecting(&app, &app.queries, list(LIGHT_LABELS_BYTES_MAX)).await? {
+        return Ok(response);
+    }
+    // While it waits, it keeps no series: another client may ask for as many.
+    let response = selecting(&app, &app.heavy, list(usize::MAX)).await?;
+    response.ok_or_else(|| ApiError::internal("a list of series ended without a response"))
 }
 
-fn written(store: &Store, found: &BTreeSet<Arc<Labels>>, limit: usize) -> Response {
-    answer(store, found.iter().map(|labels| LabelMap(labels)), limit)
+/// `None` when the labels have more bytes.
+fn listed(
+    store: &Store,
+    texts: &[String],
+    limit: usize,
+    label_bytes_max: usize,
+    cancel: &Cancel,
+) -> Result<Option<Response>, ApiError> {
+    let waits = || !cancel.is_cancelled();
+    let mut found: BTreeSet<Arc<Labels>> = BTreeSet::new();
+    for matchers in &parse(texts)? {
+        let series = store.find_while(Kind::Sample, matchers, &waits).ok_or_else(Cancel::error)?;
+        found.extend(series.into_iter().map(|(_, labels)| labels));
+    }
+    let bytes = label_bytes(found.iter().take(limit).map(|labels| &**labels))?;
+    let list = found.iter().map(|labels| LabelMap(labels));
+    Ok((bytes <= label_bytes_max).then(|| answer(store, list, limit)))
 }
 
 pub async fn labels(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -98,7 +106,7 @@ async fn select(
         let listed = list(&store, &parse(&texts)?, limit, &|| !cancel.is_cancelled());
         Ok(listed.ok_or_else(Cancel::error)?)
     };
-    selecting(app, work).await
+    selecting(app, &app.queries, work).await
 }
 
 /// The limit of a list. Checks the range, which does not narrow it.
@@ -107,12 +115,13 @@ fn limit(now: Timestamp, params: &Params) -> Result<usize, ApiError> {
     Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
 }
 
-/// Runs `work`, which selects series, with a query permit; stops when the client disconnects.
+/// Runs `work`, which selects series, with one of the permits; stops when the client disconnects.
 pub(in crate::http) async fn selecting<T: Send + 'static>(
     app: &App,
+    permits: &Arc<Semaphore>,
     work: impl FnOnce(&Cancel) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let turn = turn(&app.queries).await?;
+    let turn = turn(permits).await?;
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     watched(asked, (turn, running), work).await

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tacho_chunk::{Chunk, Encoding, encode_entries};
 use tacho_model::{Entry, Timestamp};
 
-use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed, generation, span_of};
+use super::rows::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed, generation, span_of};
 use crate::group::resent::Overhang;
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
 use crate::seal::CHUNK_BODIES_BYTES_MAX;

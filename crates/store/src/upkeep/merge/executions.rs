@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tacho_chunk::{Chunk, ExecutionBlock, encode_executions};
 use tacho_model::Timestamp;
 
-use super::{Made, Merged, Source, Treatment, Unreadable, calls, failed};
+use super::rows::{Made, Merged, Source, Treatment, Unreadable, calls, failed};
 use crate::group::resent::Overhang;
 use crate::keys::Span;
 use crate::memtable::{CHUNK_CALLS_MAX, CHUNK_OPEN_BYTES_MAX, SEGMENT_SHORT_MAX_NS};

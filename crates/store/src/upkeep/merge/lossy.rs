@@ -11,7 +11,7 @@ use tacho_chunk::{Encoding, GroupColumn, Loss, ValueColumn, encode_group_by};
 use tacho_model::{TimeRange, Timestamp};
 
 use super::columns::{Class, Column, Moving, Shifted, holds, within};
-use super::{Cutting, Made, span_of};
+use super::rows::{Cutting, Made, span_of};
 use crate::group::resent::{Moved, Overhang};
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
 

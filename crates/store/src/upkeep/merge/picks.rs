@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tacho_chunk::Times;
 use tacho_model::{TimeRange, Timestamp};
 
-use super::Treatment;
+use super::rows::Treatment;
 
 /// Times of one source, and its rank: of equal times the one of the highest rank counts.
 #[derive(Clone, Debug)]

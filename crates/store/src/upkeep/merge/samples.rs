@@ -14,7 +14,7 @@ use tacho_model::{TimeRange, Timestamp, ValueType};
 use super::columns::{Class, Column, Moving, Shifted, holds, within};
 use super::lossy::encode;
 use super::picks::{Picks, Ranked, Run, pick};
-use super::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed};
+use super::rows::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed};
 use crate::group::resent::{Moved, Timed, recognise};
 
 /// A source whose times are decoded; its values are decoded when they are needed.

@@ -1,0 +1,23 @@
+//! What does one step of reading yield, and where does it begin?
+
+use crate::rows::Block;
+
+/// Position in a file where a block begins or ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Row group, from 0.
+    pub group: usize,
+    /// Index of the group of value columns that are read together, from 0.
+    pub part: usize,
+    /// Rows of the row group before this position.
+    pub row: u64,
+}
+
+/// Some rows, or some columns of them.
+pub struct Rows {
+    pub block: Block,
+    /// How many of the part's rows were examined.
+    pub(super) rows: usize,
+    /// Broken rows as JSON lines; [`Broken::bytes`](crate::rows::Broken::bytes) refers to this text.
+    pub text: String,
+}

@@ -1,0 +1,48 @@
+//! What does a function get that reads all of its arguments, and what may they be?
+
+use std::ops::RangeInclusive;
+
+use crate::Error;
+use crate::promql::grid::Grid;
+use crate::promql::node::Node;
+use crate::promql::rows::{Canvas, Value};
+use crate::promql::window::Visits;
+
+/// The input of an [`Apply::Whole`](super::Apply::Whole) function.
+pub struct Call<'p, 'd> {
+    pub arguments: Vec<Value<'d>>,
+    /// The nodes of the arguments.
+    pub nodes: Vec<&'p Node>,
+    pub grid: Grid,
+    pub canvas: Canvas<'p>,
+    pub visits: Visits<'p>,
+}
+
+impl<'p, 'd> Call<'p, 'd> {
+    /// A counter of samples read, against the limit of the whole query.
+    pub fn visits(&self) -> Visits<'p> {
+        self.visits.another()
+    }
+
+    /// The arguments; `Function::check_count` guarantees that there are `N`.
+    pub fn take<const N: usize>(self) -> Result<[Value<'d>; N], Error> {
+        self.arguments.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
+    }
+}
+
+/// Limit on a number of samples given as argument: more than any window holds.
+pub const SAMPLES_MAX: usize = u32::MAX as usize;
+
+/// An argument that must be an integer.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates, and is checked afterwards"
+)]
+pub fn whole(number: f64, what: &str, within: &RangeInclusive<usize>) -> Result<usize, Error> {
+    if number.fract() == 0.0 && number >= 0.0 && within.contains(&(number as usize)) {
+        return Ok(number as usize);
+    }
+    let (least, most) = (within.start(), within.end());
+    Err(Error::bad_data(format!("{what} must be an integer from {least} to {most}, got {number}")))
+}

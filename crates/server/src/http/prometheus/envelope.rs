@@ -1,0 +1,24 @@
+//! What do all responses of the query API have in common?
+
+use axum::Json;
+use axum::response::Response;
+
+use crate::http::error::ApiError;
+
+pub type Answer = Result<Response, ApiError>;
+
+/// Prometheus' response envelope.
+#[derive(serde::Serialize)]
+pub struct Success<T> {
+    status: &'static str,
+    data: T,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// Text of the warning when `limit` cut something off.
+pub const TRUNCATED: &str = "results truncated due to limit";
+
+pub fn success<T>(data: T, warnings: Vec<String>) -> Json<Success<T>> {
+    Json(Success { status: "success", data, warnings })
+}

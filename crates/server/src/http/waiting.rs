@@ -1,0 +1,209 @@
+//! What does a request keep while it waits for the permit of heavy ones? Tests of `prometheus/` and `executions/`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use serde_json::Value as Json;
+use tacho_model::{
+    Batch, Event, EventKind, ExecutionSeries, Kind, Labels, Matcher, Operation, OperationKind, Sample,
+    SampleSeries, Segment, TraceId, Value,
+};
+use tacho_store::{MemoryDriver, Options, Store};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
+
+use super::app::{ANALYSES_MAX, App, QUERIES_MAX};
+use super::router;
+use crate::clock::SystemClock;
+use crate::config::{self, Settings};
+use crate::control::Control;
+use crate::metrics::Metrics;
+use crate::record_types::RecordTypes;
+
+/// A range with the call of `executions`.
+const SERVICES: &str = "/api/services?start=0&end=2";
+
+/// Series whose labels are too long for an answer that is written beside a heavy one: 60 kB each.
+const SERIES: usize = 150;
+const LABELS: usize = 60;
+const LABEL_BYTES: usize = 1_000;
+
+/// A server without listeners, whose permits the tests take.
+struct Busy {
+    app: Arc<App>,
+    _directory: tempfile::TempDir,
+}
+
+impl Busy {
+    async fn start(batch: Batch, change: impl FnOnce(&mut App)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().to_owned();
+        let settings = Settings { data: Some(data.clone()), ..Settings::default() };
+        let config = config::load(None, [], settings).unwrap();
+        let clock = Arc::new(SystemClock);
+        let driver = Arc::new(MemoryDriver::new());
+        let store =
+            Store::open(driver, &data.join("journal"), Options::default(), clock.clone()).await.unwrap();
+        store.append(batch, None).await.unwrap();
+        let metrics = Arc::new(Metrics::default());
+        let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
+        let record_types = Arc::new(RecordTypes::open(&data));
+        let mut app = App::new(config, store, metrics, clock, control, record_types);
+        change(Arc::get_mut(&mut app).unwrap());
+        Self { app, _directory: directory }
+    }
+
+    /// Asks, and returns when the request waits: then it has its own handle of the semaphore.
+    async fn ask_until_it_waits(&self, path: &str) -> JoinHandle<Answered> {
+        let handles = Arc::strong_count(&self.app.heavy);
+        let asked = tokio::spawn(ask(self.app.clone(), path.to_owned()));
+        while Arc::strong_count(&self.app.heavy) == handles {
+            assert!(!asked.is_finished(), "{path} did not wait: {:?}", asked.await);
+            tokio::task::yield_now().await;
+        }
+        asked
+    }
+
+    fn take_heavy(&self) -> OwnedSemaphorePermit {
+        self.app.heavy.clone().try_acquire_owned().expect("it is free")
+    }
+
+    /// Permits that nobody holds: of heavy requests, of queries, of analyses.
+    fn free(&self) -> [usize; 3] {
+        [&self.app.heavy, &self.app.queries, &self.app.analyses].map(|permits| permits.available_permits())
+    }
+}
+
+type Answered = (StatusCode, Json);
+
+async fn ask(app: Arc<App>, path: String) -> Answered {
+    let request = Request::get(path).header("Host", "localhost").body(Body::empty()).unwrap();
+    let response = TowerToHyperService::new(router(app)).call(request).await.unwrap();
+    let status = response.status();
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+fn samples() -> Batch {
+    let series = |n: usize| {
+        let text = format!("{n:0>LABEL_BYTES$}");
+        let names: Vec<String> = (0..LABELS).map(|name| format!("l{name}")).collect();
+        let labels = names.iter().map(|name| (&**name, &*text)).chain([("__name__", "m")]);
+        let samples = vec![Sample { at: 1_000_000_000, value: Value::F64(1.0) }];
+        SampleSeries { labels: Arc::new(Labels::new(labels).unwrap()), samples }
+    };
+    Batch { samples: (0..SERIES).map(series).collect(), ..Batch::default() }
+}
+
+/// One call at 1 s.
+fn executions() -> Batch {
+    let labels = Labels::new([("__name__", "executions"), ("service", "shop"), ("host", "a")]).unwrap();
+    let event = |delta, kind| Event { delta, kind };
+    let segment = Segment {
+        trace: TraceId(1),
+        base: 7,
+        part: 0,
+        parent: None,
+        thread: "main".into(),
+        start: 1_000_000_000,
+        carried: Vec::new(),
+        first_call: 0,
+        events: vec![event(0, EventKind::Enter(0)), event(10, EventKind::Exit)],
+        attributes: Vec::new(),
+    };
+    let operations = vec![Operation { kind: OperationKind::Method, name: "a".into() }];
+    let series = ExecutionSeries { labels: Arc::new(labels), operations, segments: vec![segment] };
+    Batch { executions: vec![series], ..Batch::default() }
+}
+
+#[tokio::test]
+async fn requests_that_wait_keep_no_series() {
+    let busy = Busy::start(samples(), |_| {}).await;
+    let known = busy.app.store.find(Kind::Sample, &[Matcher::equal("__name__", "m")]);
+    let users = || known.iter().map(|(_, labels)| Arc::strong_count(labels)).sum::<usize>();
+    let alone = users();
+    for path in ["/api/v1/query?query=m&time=1", "/api/v1/series?match[]=m"] {
+        let heavy = busy.take_heavy();
+        let waiting = [busy.ask_until_it_waits(path).await, busy.ask_until_it_waits(path).await];
+        assert_eq!(users(), alone, "{path}");
+        assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX], "{path}");
+        drop(heavy);
+        for waiting in waiting {
+            let (status, answer) = waiting.await.unwrap();
+            let series = answer.pointer("/data/result").or(answer.pointer("/data")).and_then(Json::as_array);
+            assert_eq!((status, series.map(Vec::len)), (StatusCode::OK, Some(SERIES)), "{path}");
+        }
+        assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_stats_report_the_wait_as_time_in_the_queue() {
+    let busy = Busy::start(samples(), |_| {}).await;
+    let heavy = busy.take_heavy();
+    let begun = Instant::now();
+    let waiting = busy.ask_until_it_waits("/api/v1/query?query=m&time=1&stats=true").await;
+    let waited = Instant::now();
+    std::thread::sleep(Duration::from_millis(20));
+    let waited = waited.elapsed().as_secs_f64();
+    drop(heavy);
+    let (_, answer) = waiting.await.unwrap();
+    let all = begun.elapsed().as_secs_f64();
+    let seconds = |name: &str| answer["data"]["stats"]["timings"][name].as_f64().unwrap();
+    assert!(seconds("execQueueTime") >= waited, "{waited} s: {}", answer["data"]["stats"]);
+    let worked = seconds("queryPreparationTime") + seconds("innerEvalTime");
+    assert!(worked > 0.0 && worked <= all - waited, "{waited} of {all} s: {}", answer["data"]["stats"]);
+    let sums = [("evalTotalTime", worked), ("execTotalTime", seconds("execQueueTime") + worked)];
+    for (name, sum) in sums {
+        assert!((seconds(name) - sum).abs() < 1e-6, "{name}: {}", answer["data"]["stats"]);
+    }
+}
+
+#[tokio::test]
+async fn analyses_that_wait_give_their_permit_back() {
+    let busy = Busy::start(executions(), |app| app.light_block_bytes_max = 0).await;
+    let heavy = busy.take_heavy();
+    let mut waiting = Vec::new();
+    // More than there are permits of analyses, so that one that was kept would be missed.
+    for _ in 0..=ANALYSES_MAX {
+        waiting.push(busy.ask_until_it_waits(SERVICES).await);
+        assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX], "while {} wait", waiting.len());
+    }
+    let left = waiting.pop().unwrap();
+    left.abort();
+    assert!(left.await.unwrap_err().is_cancelled());
+    drop(heavy);
+    for waiting in waiting {
+        check_services(waiting.await.unwrap());
+    }
+    assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "after all");
+}
+
+#[tokio::test]
+async fn analyses_give_their_permits_back_whatever_their_end_is() {
+    for (block_bytes_max, light_block_bytes_max, is_heavy_taken) in
+        [(usize::MAX, usize::MAX, false), (0, 0, false), (0, usize::MAX, true)]
+    {
+        let busy = Busy::start(executions(), |app| {
+            (app.block_bytes_max, app.light_block_bytes_max) = (block_bytes_max, light_block_bytes_max);
+        })
+        .await;
+        let heavy = is_heavy_taken.then(|| busy.take_heavy());
+        let (status, answer) = ask(busy.app.clone(), SERVICES.to_owned()).await;
+        if block_bytes_max == 0 && !is_heavy_taken {
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
+        } else {
+            check_services((status, answer));
+        }
+        drop(heavy);
+        assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX], "{block_bytes_max}, {is_heavy_taken}");
+    }
+}
+
+fn check_services((status, answer): Answered) {
+    assert_eq!((status, &answer["services"][0]["service"]), (StatusCode::OK, &"shop".into()), "{answer}");
+}
