@@ -13,13 +13,18 @@ const PART_MIN: usize = 3;
 /// Names of functions and aggregations similar to `word`: by edit distance, or else names that contain it. As a phrase: `a,
 /// b or c`. `None` if there are none.
 pub fn similar(word: &str) -> Option<String> {
+    let functions = functions().iter().map(|f| f.name);
+    similar_among(word, functions.chain(aggregations().iter().map(|(name, _)| *name)))
+}
+
+/// As [`similar`], among these names. Upper and lower case count as equal.
+pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     let word = word.to_lowercase();
-    let all = || functions().iter().map(|f| f.name).chain(aggregations().iter().map(|(name, _)| *name));
     let changes_max = (word.chars().count() / 3).clamp(1, 3);
-    let mut near: Vec<(usize, &str)> = all().map(|name| (changes(&word, name), name)).collect();
-    near.retain(|(changes, _)| *changes <= changes_max);
+    let near = names.clone().map(|name| (changes(&word, &name.to_lowercase()), name));
+    let mut near: Vec<(usize, &str)> = near.filter(|(changes, _)| *changes <= changes_max).collect();
     if near.is_empty() && word.len() >= PART_MIN {
-        near = all().filter(|name| name.contains(&word)).map(|name| (0, name)).collect();
+        near = names.filter(|name| name.to_lowercase().contains(&word)).map(|name| (0, name)).collect();
     }
     near.sort_unstable();
     near.truncate(TOLD_MAX);
@@ -48,6 +53,20 @@ fn changes(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_similar_in_any_case() {
+        let names = ["GET /orders", "GET /items/{id}", "Board.post"];
+        for (word, expect) in [
+            ("get /order", Some("GET /orders")),
+            ("/ITEMS", Some("GET /items/{id}")),
+            ("board.put", Some("Board.post")),
+            ("get", Some("GET /items/{id} or GET /orders")),
+            ("nothing", None),
+        ] {
+            assert_eq!(similar_among(word, names.into_iter()).as_deref(), expect, "{word}");
+        }
+    }
 
     #[test]
     fn similar_names_are_suggested() {

@@ -18,6 +18,9 @@ macro_rules! settings {
         }
 
         impl Settings {
+            /// Keys of the settings that have a variable and a flag.
+            pub const KEYS: &[&str] = &[$(stringify!($key),)*];
+
             /// Fields that are `None` here are taken from `under`.
             pub(super) fn over(self, under: Self) -> Self {
                 Self {
