@@ -3,7 +3,7 @@
 #[path = "support/agent.rs"]
 mod agent;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -280,11 +280,7 @@ fn other_protocols_and_damaged_frames_get_an_error_with_a_code() {
         raw.send(bytes);
         raw.receive()
     };
-    expect_error(
-        say(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
-        ErrorCode::FrameTooLong,
-        "frame of 542393671 bytes",
-    );
+    expect_error(say(b"SSH-2.0-x\r\n"), ErrorCode::FrameTooLong, "frame of 759714643 bytes");
     expect_error(say(&content::frame(1)), ErrorCode::Malformed, "first frame is not HELLO");
     let future = tacho_ingest::wire::Hello { version_min: 2, version_max: 9, ..hello(8) };
     let mut bytes = Vec::new();
@@ -305,6 +301,24 @@ fn other_protocols_and_damaged_frames_get_an_error_with_a_code() {
     agent.send(&DataFrame::new(0, 0).finish());
     expect_error(agent.receive(), ErrorCode::Malformed, "frame number 0");
     assert_eq!(server.samples(), []);
+}
+
+#[test]
+fn a_client_of_http_gets_an_answer_in_http() {
+    let server = start();
+    for request in
+        ["GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST /write HTTP/1.1\r\nContent-Length: 3\r\n\r\nx=1"]
+    {
+        let mut stream = TcpStream::connect(server.at).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+        assert!(answer.contains("\r\n\r\nthis is the port of the agents"), "{answer}");
+    }
+    let mut agent = Agent::open(server.at, 8);
+    agent.send(b"GET / HTTP/1.1\r\n");
+    expect_error(agent.receive(), ErrorCode::FrameTooLong, "frame of 542393671 bytes");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::commit::{Committer, FRAMES_IN_FLIGHT_MAX, Pending};
 use super::counts::Counts;
 use super::farewell::{Farewell, Stop};
+use super::http_peer;
 use super::incoming::Incoming;
 use super::outgoing::{self, Outgoing};
 use super::sessions::Claim;
@@ -28,22 +29,39 @@ use crate::shutdown::Shutdown;
 pub(super) async fn run(native: &Native, stream: TcpStream, seat: &Arc<Seat>, shutdown: Shutdown) {
     // Acknowledgements are small and must not be delayed; on failure they only arrive later.
     let _ = stream.set_nodelay(true);
+    let peer = stream.peer_addr().ok();
     let (read, write) = stream.into_split();
     let mut incoming = Incoming::new(read, native.patience, &native.large_frames);
     let (outgoing, frames) = outgoing::channel();
     let conversation = async {
         let stop = converse(native, &mut incoming, &outgoing, seat, shutdown).await;
-        if let Err(Stop::Farewell(farewell)) = &stop {
-            native.metrics.connections_refused.with(["native", farewell.reason()]).add(1);
-            tracing::debug!(listener = "native", reason = farewell.message, "connection ended");
-            // Fails if the peer has left, which is harmless.
-            let _ = outgoing.send(farewell.frame()).await;
+        let refused = |reason| native.metrics.connections_refused.with(["native", reason]);
+        // Sending fails if the peer has left, which is harmless.
+        match &stop {
+            Err(Stop::Farewell(farewell)) => {
+                refused(farewell.reason()).add(1);
+                tracing::debug!(listener = "native", reason = farewell.message, "connection ended");
+                let _ = outgoing.send(farewell.frame()).await;
+            }
+            Err(Stop::Http) => {
+                // One line: a health check may repeat the request.
+                if refused("http").get() == 0 {
+                    tracing::warn!(
+                        listener = "native",
+                        ?peer,
+                        "HTTP on the port of agents; further ones are counted"
+                    );
+                }
+                refused("http").add(1);
+                let _ = outgoing.send_text(http_peer::ANSWER).await;
+            }
+            Err(Stop::Left) | Ok(()) => {}
         }
         drop(outgoing);
         stop
     };
     let (stop, ()) = tokio::join!(conversation, outgoing::write(frames, write, native.patience.write));
-    if let Err(Stop::Farewell(_)) = stop {
+    if let Err(Stop::Farewell(_) | Stop::Http) = stop {
         incoming.discard_rest().await;
     }
 }

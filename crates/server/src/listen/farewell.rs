@@ -3,6 +3,7 @@
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
 
+use super::http_peer;
 use super::incoming::Ended;
 use super::outgoing::Gone;
 
@@ -52,6 +53,8 @@ impl Farewell {
 pub(super) enum Stop {
     /// The peer left or was silent: no frame can be sent to it.
     Left,
+    /// The peer speaks HTTP.
+    Http,
     Farewell(Farewell),
 }
 
@@ -72,6 +75,11 @@ impl From<Ended> for Stop {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
+        if let Error::FrameTooLong { length, offset: 0 } = error
+            && http_peer::is_request(length)
+        {
+            return Self::Http;
+        }
         Self::Farewell(Farewell::new(error.code(), error.to_string()))
     }
 }

@@ -13,6 +13,7 @@ mod commit;
 mod connection;
 mod counts;
 mod farewell;
+mod http_peer;
 mod incoming;
 pub mod native;
 mod outgoing;

@@ -16,9 +16,15 @@ const BUFFER_BYTES_KEPT: usize = 64 << 10;
 #[derive(Clone)]
 pub(super) struct Outgoing(mpsc::Sender<Queued>);
 
-/// A queued frame; `written` is dropped once it is written to the socket.
+enum Message {
+    Frame(ServerFrame),
+    /// For a peer with another protocol.
+    Text(&'static str),
+}
+
+/// A queued message; `written` is dropped once it is written to the socket.
 pub(super) struct Queued {
-    frame: ServerFrame,
+    message: Message,
     #[expect(dead_code, reason = "dropping it is what it does")]
     written: Option<oneshot::Sender<()>>,
 }
@@ -28,13 +34,20 @@ pub(super) struct Gone;
 
 impl Outgoing {
     pub(super) async fn send(&self, frame: ServerFrame) -> Result<(), Gone> {
-        self.0.send(Queued { frame, written: None }).await.map_err(|_| Gone)
+        self.0.send(Queued { message: Message::Frame(frame), written: None }).await.map_err(|_| Gone)
+    }
+
+    pub(super) async fn send_text(&self, text: &'static str) -> Result<(), Gone> {
+        self.0.send(Queued { message: Message::Text(text), written: None }).await.map_err(|_| Gone)
     }
 
     /// As [`Self::send`]; waits until the frame is written to the socket.
     pub(super) async fn deliver(&self, frame: ServerFrame) -> Result<(), Gone> {
         let (sender, written) = oneshot::channel();
-        self.0.send(Queued { frame, written: Some(sender) }).await.map_err(|_| Gone)?;
+        self.0
+            .send(Queued { message: Message::Frame(frame), written: Some(sender) })
+            .await
+            .map_err(|_| Gone)?;
         // No value is ever sent; if the socket has failed, the next frame fails.
         let _ = written.await;
         Ok(())
@@ -57,7 +70,10 @@ pub(super) async fn write(
     while frames.recv_many(&mut list, FRAMES_MAX).await > 0 {
         bytes.clear();
         bytes.shrink_to(BUFFER_BYTES_KEPT);
-        list.iter().for_each(|queued: &Queued| queued.frame.encode(&mut bytes));
+        list.iter().for_each(|queued: &Queued| match &queued.message {
+            Message::Frame(frame) => frame.encode(&mut bytes),
+            Message::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+        });
         match tokio::time::timeout(patience, socket.write_all(&bytes)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
