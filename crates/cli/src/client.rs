@@ -236,9 +236,8 @@ fn without_credentials(server: &str) -> String {
 /// A connection was made, and failed.
 fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
     if error.is_parse() {
-        return Failure::new(format!("{authority} does not answer with HTTP: {error}")).hint(format!(
-            "{CHECK_ADDRESS}: 7070 is usually the port of HTTP, 7071 that of the agents"
-        ));
+        return Failure::new(format!("{authority} does not answer with HTTP: {error}"))
+            .hint(format!("{CHECK_ADDRESS}: 7070 is usually the port of HTTP, 7071 that of the agents"));
     }
     Failure::new(format!("cannot reach a server at {authority}: {error}")).hint(IS_IT_RUNNING)
 }
@@ -356,7 +355,10 @@ mod tests {
             assert_eq!(failure.message(), expect, "{body}");
             assert!(failure.to_string().ends_with("this is not an answer of a Tachograph server"), "{body}");
         }
-        assert_eq!(refused("a:1", StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(), "error: no trace");
+        assert_eq!(
+            refused("a:1", StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(),
+            "error: no trace"
+        );
     }
 
     #[test]

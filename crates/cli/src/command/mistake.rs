@@ -76,10 +76,7 @@ mod tests {
                 "error: invalid value 'soon' for '--wait <DURATION>': give for example 100ms, 5m or 1h30m\n\
                  hint: `tacho probes off --help` lists the arguments",
             ),
-            (
-                "--nope",
-                "error: unexpected argument '--nope' found\nhint: `tacho --help` lists the arguments",
-            ),
+            ("--nope", "error: unexpected argument '--nope' found\nhint: `tacho --help` lists the arguments"),
         ] {
             for file in ["tacho", "/opt/Tacho-0.1_x86"] {
                 let args = [file].into_iter().chain(line.split(' '));
