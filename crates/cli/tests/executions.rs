@@ -329,8 +329,8 @@ fn an_operation_that_is_unknown_is_an_error_with_similar_names() {
     };
     for command in ["traces", "operations"] {
         for (operation, hint) in [
-            ("get /AD", "hint: --operation needs the whole name; did you mean GET /ads?\n"),
-            ("board", "hint: --operation needs the whole name; did you mean Board.list()?\n"),
+            ("get /AD", "hint: --operation needs the whole name; similar: GET /ads\n"),
+            ("board", "hint: --operation needs the whole name; similar: Board.list()\n"),
             ("quite another", "hint: --operation needs the whole name, as `tacho operations` lists it\n"),
         ] {
             let (code, stdout, stderr) = run(command, operation);

@@ -229,9 +229,10 @@ pub fn check_operation(
         return Ok(());
     }
     let failure = Failure::new(format!("no operation {operation:?} {range}"));
-    Err(failure.hint(match promql::similar_among(operation, known.into_iter()) {
-        Some(names) => format!("--operation needs the whole name; did you mean {names}?"),
-        None => "--operation needs the whole name, as `tacho operations` lists it".into(),
+    let similar = promql::similar_among(operation, known.into_iter());
+    Err(failure.hint(match similar.is_empty() {
+        false => format!("--operation needs the whole name; similar: {}", similar.join(", ")),
+        true => "--operation needs the whole name, as `tacho operations` lists it".into(),
     }))
 }
 

@@ -9,7 +9,7 @@ use tacho_model::Kind;
 use super::ask::{self, Range, Server, Span};
 use super::mark;
 use crate::failure::Failure;
-use crate::terminal::plot::{Line, plot};
+use crate::terminal::plot::{Line, clock, plot};
 
 /// Characters of a text in a line; --json shows all.
 const TEXT_CHARS_MAX: usize = 500;
@@ -188,13 +188,9 @@ fn draw(histogram: &Value) -> String {
     let step = (end - start) / counts.len().max(1) as f64;
     let points = counts.iter().enumerate();
     let points = points.map(|(at, n)| (start + (at as f64 + 0.5) * step, n.as_f64().unwrap_or(0.0)));
-    let clock = |seconds: f64| {
-        jiff::Timestamp::from_millisecond((seconds * 1e3) as i64)
-            .unwrap_or_default()
-            .strftime("%H:%M:%S")
-            .to_string()
-    };
-    plot(&[Line { name: "entries", points: points.collect() }], clock, |y| format!("{y:.0}"))
+    let name = format!("entries per {}", units::duration((step * 1e9) as u64));
+    let whole_or_half = |y: f64| if y.fract() == 0.0 { format!("{y:.0}") } else { format!("{y:.1}") };
+    plot(&[Line { name: &name, points: points.collect() }], clock(end - start), whole_or_half)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tacho_query::promql::{self, Params, Plan};
 use super::ask::{self, LAST_NS, Range, Server, Span};
 use super::mark;
 use crate::failure::Failure;
-use crate::terminal::plot::{Line, plot};
+use crate::terminal::plot::{Line, clock, plot};
 use crate::terminal::table::{Align, Table};
 
 /// Default number of steps of a range: about as many as a terminal can show.
@@ -83,7 +83,7 @@ impl Query {
         let result = ask::list(data, "result");
         match ask::text(data, "resultType") {
             "matrix" | "vector" if result.is_empty() => eprint!("{}", self.nothing(range)),
-            "matrix" if self.plot => print!("{}", draw(result)),
+            "matrix" if self.plot => print!("{}", draw(result, range)),
             "matrix" if over_time => print!("{}", summary(result)),
             "matrix" => print!("{}", samples(result)),
             "vector" => print!("{}", values(result)),
@@ -264,17 +264,12 @@ fn summary(result: &[Value]) -> Table<6> {
     table
 }
 
-fn draw(result: &[Value]) -> String {
+fn draw(result: &[Value], range: Option<Range>) -> String {
     let names: Vec<String> = result.iter().map(|element| series(&element["metric"])).collect();
     let lines: Vec<Line<'_>> =
         names.iter().zip(result).map(|(name, element)| Line { name, points: points(element) }).collect();
-    plot(&lines, clock, short)
-}
-
-/// Unix seconds as `HH:MM:SS` UTC.
-fn clock(seconds: f64) -> String {
-    let at = jiff::Timestamp::from_millisecond((seconds * 1e3) as i64).unwrap_or_default();
-    at.strftime("%H:%M:%S").to_string()
+    let span_ns = range.map_or(0, |range| range.end.saturating_sub(range.start));
+    plot(&lines, clock(span_ns as f64 / 1e9), short)
 }
 
 /// At most five significant digits; whole numbers below ten million as they are.

@@ -10,15 +10,20 @@ const TOLD_MAX: usize = 3;
 /// Minimum length of a word to be searched within names, characters.
 const PART_MIN: usize = 3;
 
-/// Names of functions and aggregations similar to `word`: by edit distance, or else names that contain it. As a phrase: `a,
-/// b or c`. `None` if there are none.
+/// Names of functions and aggregations similar to `word`, as a phrase: `a, b or c`. `None` if there are none.
 pub fn similar(word: &str) -> Option<String> {
     let functions = functions().iter().map(|f| f.name);
-    similar_among(word, functions.chain(aggregations().iter().map(|(name, _)| *name)))
+    let names = similar_among(word, functions.chain(aggregations().iter().map(|(name, _)| *name)));
+    match &*names {
+        [] => None,
+        [one] => Some((*one).to_owned()),
+        [some @ .., last] => Some(format!("{} or {last}", some.join(", "))),
+    }
 }
 
-/// As [`similar`], among these names. Upper and lower case count as equal.
-pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+/// The names similar to `word`, the most similar first: by edit distance, or else names that contain it. Upper and lower
+/// case count as equal.
+pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let word = word.to_lowercase();
     let changes_max = (word.chars().count() / 3).clamp(1, 3);
     let near = names.clone().map(|name| (changes(&word, &name.to_lowercase()), name));
@@ -27,13 +32,9 @@ pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clon
         near = names.filter(|name| name.to_lowercase().contains(&word)).map(|name| (0, name)).collect();
     }
     near.sort_unstable();
+    near.dedup();
     near.truncate(TOLD_MAX);
-    let names: Vec<&str> = near.into_iter().map(|(_, name)| name).collect();
-    match &*names {
-        [] => None,
-        [one] => Some((*one).to_owned()),
-        [some @ .., last] => Some(format!("{} or {last}", some.join(", "))),
-    }
+    near.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Levenshtein distance of `a` and `b`.
@@ -56,15 +57,15 @@ mod tests {
 
     #[test]
     fn names_are_similar_in_any_case() {
-        let names = ["GET /orders", "GET /items/{id}", "Board.post"];
+        let names = ["GET /orders", "GET /items/{id}", "Board.post", "Board.post"];
         for (word, expect) in [
-            ("get /order", Some("GET /orders")),
-            ("/ITEMS", Some("GET /items/{id}")),
-            ("board.put", Some("Board.post")),
-            ("get", Some("GET /items/{id} or GET /orders")),
-            ("nothing", None),
+            ("get /order", &["GET /orders"][..]),
+            ("/ITEMS", &["GET /items/{id}"]),
+            ("board.put", &["Board.post"]),
+            ("get", &["GET /items/{id}", "GET /orders"]),
+            ("nothing", &[]),
         ] {
-            assert_eq!(similar_among(word, names.into_iter()).as_deref(), expect, "{word}");
+            assert_eq!(similar_among(word, names.into_iter()), expect, "{word}");
         }
     }
 

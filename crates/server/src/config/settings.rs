@@ -29,6 +29,12 @@ macro_rules! settings {
                 }
             }
 
+            /// Keys that have a value.
+            pub(super) fn given(&self) -> Vec<&'static str> {
+                let keys = [$((stringify!($key), self.$key.is_some()),)*];
+                keys.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()
+            }
+
             /// Sets `key` to the value that the text of a variable stands for; ignores unknown keys.
             pub(super) fn set(&mut self, key: &str, text: &str) -> Result<(), String> {
                 match key {

@@ -12,7 +12,7 @@ const OTHERS: [&str; 3] = ["TACHO_CONFIG", SERVER_VARIABLE, attach::JAR_VARIABLE
 /// Of the tests of Tachograph itself.
 const OF_TESTS: [&str; 4] = ["TACHO_TEST_", "TACHO_JDK", "TACHO_BIN", "TACHO_BOARD"];
 
-/// The unknown ones among `names`, each with the known names that are similar.
+/// The unknown ones among `names`, each with the most similar known one.
 pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<String>)> {
     let settings = Settings::KEYS.iter().map(|key| format!("{PREFIX}{}", key.to_ascii_uppercase()));
     let others = OTHERS.iter().map(|name| (*name).to_owned());
@@ -24,7 +24,13 @@ pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<S
     };
     let mut unknown: Vec<String> = names.into_iter().filter(is_unknown).collect();
     unknown.sort_unstable();
-    let similar = |name: &str| promql::similar_among(name, known.iter().map(String::as_str));
+    // The common prefix says nothing about the similarity.
+    let key = |name: &'_ str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
+    let keys: Vec<String> = known.iter().map(|name| key(name)).collect();
+    let similar = |name: &str| {
+        let similar = promql::similar_among(&key(name), keys.iter().map(String::as_str));
+        similar.first().map(|key| format!("{PREFIX}{key}"))
+    };
     unknown.into_iter().map(|name| (name.clone(), similar(&name))).collect()
 }
 
@@ -33,9 +39,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_variables_are_named_with_similar_ones() {
+    fn unknown_variables_are_named_with_the_nearest_one() {
         for (name, expect) in [
-            ("TACHO_HTPT", Some(Some("TACHO_HOST or TACHO_HTTP"))),
+            ("TACHO_HTTPS", Some(Some("TACHO_HTTP"))),
             ("TACHO_DATTA", Some(Some("TACHO_DATA"))),
             ("TACHO_data", Some(Some("TACHO_DATA"))),
             ("TACHO_SWEEP", Some(Some("TACHO_SWEEP_SECONDS"))),
