@@ -114,6 +114,8 @@ export const SERVER_CLOSED = 'the server closed the connection';
 
 export const SERVER_IS_FULL = 'the server is full and asked to wait';
 
+export const SERVER_IS_HTTP = 'it answers with HTTP; the port of the agents is another one, usually 7071';
+
 /** @param {Value} why */
 export function serverIsOther(why) {
   return `what answers is not a tacho server: ${why}`;

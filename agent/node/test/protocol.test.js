@@ -174,6 +174,9 @@ test('another kind of server is detected', () => {
   assert.throws(() => protocol.take(Buffer.from('SSH-2.0-OpenSSH_9.9\r\n'), 0), Damaged);
   protocol.closed();
   protocol.connected(0);
+  assert.throws(() => protocol.take(Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), 0), { message: /answers with HTTP/ });
+  protocol.closed();
+  protocol.connected(0);
   assert.throws(() => protocol.take(ack(1), 0), { message: /came before WELCOME/ });
 });
 

@@ -11,9 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Optional
 
+from . import messages
 from .crc32c import crc32c
 
 VERSION = 1
+# The length of a frame that begins with "HTTP", as an answer of the server's other port does.
+_HTTP = int.from_bytes(b"HTTP", "little")
 FRAME_HEADER_BYTES = 12
 FRAME_BODY_BYTES_MAX = 4_194_304
 DICT_IDS_MAX = 65_536
@@ -382,6 +385,8 @@ class FrameReader:
         if len(self.pending) < FRAME_HEADER_BYTES:
             return None
         length, type_, _, _, checksum = struct.unpack_from("<IBBHI", self.pending)
+        if length == _HTTP:
+            raise DamagedError(messages.SERVER_IS_HTTP)
         if length > FRAME_BODY_BYTES_MAX:
             raise DamagedError(f"a frame claims {length} bytes")
         end = FRAME_HEADER_BYTES + length

@@ -364,7 +364,8 @@ class Conversations(LinkTest):
 
     def test_another_kind_of_server(self) -> None:
         for answer, words in [
-            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a tacho server: a frame claims"),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a tacho server: it answers with HTTP; the port of the agents"),
+            (b"SSH-2.0-OpenSSH_9.9\r\n", "not a tacho server: a frame claims"),
             (wire.frame(wire.ACK, varints(1)), "frame type 66 came before WELCOME"),
             (welcome() + wire.frame(wire.PROBES, varints(1, 1_001)), "PROBES claims 1001 rules, at most 1000 are allowed"),
             (welcome()[:-1] + b"\x00", "checksum mismatch"),

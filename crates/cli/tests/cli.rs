@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use support::{Server, run, tacho};
@@ -109,8 +110,53 @@ fn errors_are_one_line_and_a_hint() {
         &["serve", "--http", "x"],
         2,
         "error: invalid value 'x' for '--http <ADDR>': \"x\" is not an address",
-        "",
+        "hint: `tacho serve --help` lists the arguments",
     );
+    for (args, line, hint) in [
+        (
+            &["load", "127.0.0.1:1", "--path", "healthz"][..],
+            "error: --path \"healthz\": the path does not begin with /",
+            "hint: write --path /healthz",
+        ),
+        (
+            &["load", "127.0.0.1:1", "--path", "/a b"],
+            "error: --path \"/a b\": a path has neither spaces",
+            "hint: write %20",
+        ),
+        (
+            &["load", "nohost"],
+            "error: target \"nohost\" is not HOST:PORT",
+            "hint: for example 127.0.0.1:8080",
+        ),
+        (
+            &["load", "127.0.0.1:1", "--connections", "0"],
+            "error: --connections: 0 connections: must be from 1 to 20000",
+            "",
+        ),
+        (
+            &["traces", "--limit", "0"],
+            "error: invalid value '0' for '--limit <N>': give a whole number from 1",
+            "hint: `tacho traces --help`",
+        ),
+        (
+            &["query", "up", "--last", "0s"],
+            "error: invalid value '0s' for '--last <DURATION>': give a duration above 0, for example 5m",
+            "hint: `tacho query --help`",
+        ),
+        (
+            &["traces", "--last", "-15m"],
+            "error: invalid value '-15m' for '--last <DURATION>': give a duration above 0, for example 5m",
+            "hint: `tacho traces --help`",
+        ),
+        (&["query", ""], "error: the query is empty", "hint: give a PromQL expression"),
+        (
+            &["probes", "clear"],
+            "error: no rule is named",
+            "hint: give ids as `tacho probes` lists them, or --all",
+        ),
+    ] {
+        fails(args, 2, line, hint);
+    }
 }
 
 #[test]
@@ -174,12 +220,33 @@ fn empty_results_name_the_searched_range() {
             assert!(stderr.contains(part), "{args:?}: {part:?} in {stderr}");
         }
     };
-    empty(&["query", "up", "--time", "-60"], &["up: no values at 1969-12-31T23:59:00.000Z", "hint: --last"]);
+    let read = "it reads samples from 1969-12-31T23:54:00.000Z to 1969-12-31T23:59:00.000Z";
+    empty(
+        &["query", "up", "--time", "-60"],
+        &["up: no values at 1969-12-31T23:59:00.000Z", read, "hint: --last"],
+    );
+    let read = "it reads samples from 1969-12-31T22:59:00.000Z to 1969-12-31T23:59:00.000Z";
+    empty(
+        &["query", "rate(up[1h])", "--time", "-60"],
+        &["rate(up[1h]): no values at 1969-12-31T23:59", read],
+    );
+    empty(&["query", "up - down"], &["up - down: no values at 20", "Z\nhint: --last 1d"]);
     let from = "from 1970-01-01T00:00:00.000Z to 1970-01-01T00:01:00.000Z";
     empty(&["query", "up", "--start", "0", "--end", "60"], &["up: no values from", from]);
     empty(&["query", "--functions", "avg_overtime"], &["no function matches", "did you mean avg_over_time?"]);
-    empty(&["entries", "log"], &["none of 0 entries match in the last hour, from 20", "hint: --last 7d"]);
+    empty(&["entries", "log"], &["log: no entries in the last hour, from 20", "hint: --last 7d"]);
     empty(&["entries", "log", "--start", "0", "--end", "60"], &[from]);
+    assert_eq!(server.post("/write", &[], b"gauge value=1\nlog value=\"text\"").status, 204);
+    empty(
+        &["query", "log"],
+        &["log: no values at ", "hint: it selects entries: `tacho entries` reads them\n"],
+    );
+    empty(&["query", "log", "--last", "5m"], &["hint: it selects entries: `tacho entries` reads them\n"]);
+    empty(
+        &["entries", "gauge"],
+        &["gauge: no entries", "hint: it selects samples: `tacho query` reads them\n"],
+    );
+    empty(&["entries", "log", "--contains", "zz"], &["none of 1 entries match in the last hour, from 20"]);
     let refused = |query: &str, expect: &str| {
         let (code, _, stderr) = run(&["query", query, "--server", &url]);
         assert_eq!(code, Some(2), "{stderr}");
@@ -191,6 +258,22 @@ fn empty_results_name_the_searched_range() {
     );
     refused("sum(\n  rate(up[5m)\n)", "(at line 2, column 13)\n  |   rate(up[5m)\n  |             ^\n");
     refused("cpu.load", "hint: quote a name with such characters: '{\"cpu.load\"}'");
+    refused("rate(cpu.load[5m])", "hint: quote a name with such characters: '{\"cpu.load\"}'");
+    let select = |command: &[&str], expect: &str| {
+        let (code, _, stderr) = run(&[command, &["--server", &url]].concat());
+        assert_eq!((code, stderr.as_str()), (Some(2), expect), "{command:?}");
+    };
+    let at = "error: expected an operator or the end of the query, found \"b\" (at column 5)\n  | a{} b\n  |     ^\n";
+    for command in [
+        &["entries", "a{} b"][..],
+        &["export", "--match", "up", "--match", "a{} b"],
+        &["delete", "--match", "a{} b"],
+        &["tune", "--match", "a{} b"],
+    ] {
+        select(command, at);
+    }
+    let pattern = "error: invalid parameter \"pattern\": unclosed group (at column 2)\n  | x(\n  |  ^\n";
+    select(&["entries", "log", "--pattern", "x("], pattern);
     let (code, list, _) = run(&["query", "--functions", "bottomk", "--json"]);
     assert_eq!(code, Some(0));
     let list: serde_json::Value = serde_json::from_str(&list).unwrap();
@@ -230,7 +313,9 @@ fn deletions_report_what_they_remove() {
     assert_eq!((prometheus.status, prometheus.body.len()), (204, 0));
     assert!(delete(&["--match", "up"]).starts_with("nothing to delete: "));
     let (code, _, stderr) = run(&["delete", "--server", &server.url(), "--match", "up{a=~\"(\"}"]);
-    assert_eq!((code, stderr.matches("error:").count(), stderr.lines().count()), (Some(2), 1, 1), "{stderr}");
+    let marked = "  | up{a=~\"(\"}\n  |    ^\n";
+    assert_eq!((code, stderr.matches("error:").count(), stderr.lines().count()), (Some(2), 1, 3), "{stderr}");
+    assert!(stderr.ends_with(marked), "{stderr}");
     let merge = || run(&["merge", "--server", &server.url()]);
     assert_eq!(merge().0, Some(0));
     let nothing = "nothing to do: there are no small chunks, and no deleted records that take space\n";
@@ -324,6 +409,15 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (2, &["tune", nowhere]),
         (2, &["load", "127.0.0.1:1", "--mix", nowhere]),
         (2, &["serve", "--config", nowhere]),
+        // An address or a number that cannot be meant.
+        (2, &["load", "nohost"]),
+        (2, &["load", "127.0.0.1:1", "--connections", "0"]),
+        (2, &["load", "127.0.0.1:1", "--requests", "0"]),
+        (2, &["load", "127.0.0.1:1", "--path", "healthz"]),
+        (2, &["traces", "--limit", "0"]),
+        (2, &["operations", "--limit", "0"]),
+        (2, &["traces", "--server", "127.0.0.1:99999"]),
+        (2, &["export", "--match", all, "--server", "http://127.0.0.1:1/api"]),
         // Arguments that cannot be parsed, here or by the server.
         (2, &["trace", "abc"]),
         (2, &["query", "sum(", "--server", &url]),
@@ -375,9 +469,75 @@ fn the_environment_names_the_server() {
     let (code, _, stderr) = with(nobody, &["traces"]);
     assert_eq!(code, Some(1));
     assert!(stderr.starts_with("error: cannot reach a server at 127.0.0.1:1"), "{stderr}");
+    let (code, _, stderr) = with("http://me:s3cret@box", &["traces"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.starts_with("error: TACHO_URL: http://***@box: user name and password are not"),
+        "{stderr}"
+    );
     let (code, _, stderr) = with("", &["inspect"]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("hint: name DIR, or a server with --server or TACHO_URL"), "{stderr}");
+}
+
+#[test]
+fn an_address_that_is_not_a_server_is_explained() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
+    let (url, agents) = (server.url(), server.records.to_string());
+    // Another program that speaks HTTP.
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = other.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for (stream, answer) in other.incoming().zip(["404 Not Found", "200 OK", "bad"]) {
+            let mut stream = stream.unwrap();
+            let mut head = String::new();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            while !head.ends_with("\r\n\r\n") && lines.read_line(&mut head).unwrap() > 0 {}
+            let text = format!("HTTP/1.1 {answer}\r\nContent-Length: 4\r\nConnection: close\r\n\r\n<p/>");
+            let text = if answer == "bad" { "SSH-2.0-x\r\n".to_owned() } else { text };
+            stream.write_all(text.as_bytes()).unwrap();
+        }
+    });
+    let path = format!("{url}/api");
+    let with_password = url.replace("http://", "http://me:s3cret@");
+    for (server, code, line, hint) in [
+        (&*at, 1, format!("{at} answers 404 Not Found"), "check the address in --server or TACHO_URL"),
+        (&at, 1, "the answer is not that of a Tachograph server".into(), "check the address"),
+        (&at, 1, format!("{at} does not answer with HTTP"), "check the address"),
+        (
+            &agents,
+            1,
+            format!("{agents} answers 400 Bad Request: this is the port of the agents"),
+            "check the address",
+        ),
+        (&path, 2, format!("{path}: an address has no path"), "give HOST:PORT"),
+        (&with_password, 2, with_password.replace("me:s3cret", "***"), "give HOST:PORT"),
+        ("nosuch.invalid", 1, "cannot find the host of nosuch.invalid:7070".into(), "check the address"),
+        ("127.0.0.1:1", 1, "cannot reach a server at 127.0.0.1:1".into(), "is it running?"),
+    ] {
+        let (got, stdout, stderr) = run(&["query", "1", "--server", server]);
+        assert_eq!((got, stdout.as_str()), (Some(code), ""), "{server}: {stderr}");
+        let begins = format!("error: {line}");
+        let (error, hinted) = stderr.split_once('\n').unwrap();
+        assert!(
+            error.starts_with(&begins) && hinted.starts_with(&format!("hint: {hint}")),
+            "{server}: {stderr}"
+        );
+        assert!(!stderr.contains("s3cret"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_process_that_is_not_a_java_program_is_refused_before_the_agent_is_looked_for() {
+    let this = std::process::id().to_string();
+    let (code, stdout, stderr) = run(&["attach", &this]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert!(stderr.starts_with(&format!("error: process {this} (")), "{stderr}");
+    assert!(
+        stderr.ends_with(") is not a Java program\nhint: `tacho attach` lists the Java programs\n"),
+        "{stderr}"
+    );
 }
 
 #[test]

@@ -259,6 +259,14 @@ SELECT * FROM ad  [database]  1 x 2.00 ms",
     );
     shows(
         &server,
+        &[&["graph", "--level", "service"], &TIMES[..]].concat(),
+        "\
+shop  [service]  2 x 2.00 ms, 1 failed
+  -> databases of shop  1 x 2.00 ms
+databases of shop  [database]  1 x 2.00 ms",
+    );
+    shows(
+        &server,
         &[&["operations"], &TIMES[..]].concat(),
         "\
 SERVICE  KIND         CALLS  ERRORS      P50      P95      P99    TOTAL     SELF  OPERATION
@@ -309,6 +317,57 @@ fn a_service_that_is_unknown_is_an_error_in_every_format() {
         let args = [command, &["--service", "shopp", "--server", &url]].concat();
         let (code, stdout, stderr) = support::run(&args);
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{command:?}: {stderr}");
+    }
+}
+
+#[test]
+fn an_operation_that_is_unknown_is_an_error_with_similar_names() {
+    let (_data, server) = server();
+    let url = server.url();
+    let run = |command: &str, operation: &str| {
+        support::run(&[&[command, "--operation", operation, "--server", &url], &TIMES[..4]].concat())
+    };
+    for command in ["traces", "operations"] {
+        for (operation, hint) in [
+            ("get /AD", "hint: --operation needs the whole name; similar: GET /ads\n"),
+            ("board", "hint: --operation needs the whole name; similar: Board.list()\n"),
+            ("quite another", "hint: --operation needs the whole name, as `tacho operations` lists it\n"),
+        ] {
+            let (code, stdout, stderr) = run(command, operation);
+            assert_eq!((code, stdout.as_str()), (Some(1), ""), "{command} {operation}: {stderr}");
+            let expect = format!("error: no operation {operation:?} from 2023-");
+            assert!(stderr.starts_with(&expect) && stderr.ends_with(hint), "{command}: {stderr}");
+        }
+        assert_eq!(run(command, "GET /ads").0, Some(0), "{command}");
+    }
+    let none = [&["traces", "--operation", "GET /ads", "--min-duration", "1h", "--server", &url], &TIMES[..]];
+    let (code, _, stderr) = support::run(&none.concat());
+    assert!(code == Some(0) && stderr.starts_with("no trace matches from 2023-"), "{stderr}");
+}
+
+#[test]
+fn what_is_left_out_or_of_another_kind_is_named() {
+    let (_data, server) = server();
+    let url = server.url();
+    for (args, expect) in [
+        (
+            &["operations", "--limit", "1"][..],
+            "2 more operations match: raise --limit, or narrow the search\n",
+        ),
+        (&["operations", "--limit", "3"], ""),
+        (&["traces", "--limit", "1"], "more traces match: raise --limit, or narrow the search\n"),
+        (
+            &["query", "{service=\"shop\"}"],
+            "hint: it selects calls: `tacho traces` and `tacho operations` read them\n",
+        ),
+        (
+            &["entries", "{service=\"shop\"}"],
+            "hint: it selects calls: `tacho traces` and `tacho operations` read them\n",
+        ),
+    ] {
+        let (code, _, stderr) = support::run(&[args, &["--server", &url], &TIMES[..]].concat());
+        assert_eq!(code, Some(0), "{args:?}: {stderr}");
+        assert!(stderr.ends_with(expect) && expect.is_empty() == stderr.is_empty(), "{args:?}: {stderr}");
     }
 }
 

@@ -36,6 +36,8 @@ fn chronix_files_with_broken_rows() {
     let (code, outcome, stderr) = place.import(&args);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains("error: 2 broken rows are skipped"), "{stderr}");
+    let told = "without the header line: --columns 'Date,java.lang:type=Memory/used' names their columns\n";
+    assert!(stderr.contains(told), "{stderr}");
     assert!(stderr.contains("as %d.%m.%Y %H:%M:%S%.f in Europe/Berlin; numbers like 1,234.5"), "{stderr}");
     assert!(stderr.contains("row 4, column \"Date\": \"yesterday\" is not a time like"), "{stderr}");
     let broken = "row 5, column \"java.lang:type=Memory/used\": \"1,23\" is not a number";

@@ -5,6 +5,7 @@ mod support;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use support::Server;
 
@@ -124,6 +125,22 @@ fn configuration_errors_name_value_and_place() {
     let (code, _, stderr) = support::run(&["serve", "--http", "0.0.0.0:0"]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("error: http 0.0.0.0:0 is reachable from other machines"), "{stderr}");
+}
+
+#[test]
+fn unknown_environment_variables_are_logged_with_the_nearest_known_ones() {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = Command::new(support::tacho());
+    command.args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"]).arg(data.path());
+    let agents = [("TACHO_SERVICE", "shop"), ("TACHO_CHILDREN", "true"), ("TACHO_AGENT_JAR", "/a.jar")];
+    command.envs(agents).envs([("TACHO_URL", "x"), ("TACHO_SERIES_MAX", "5000"), ("TACHO_SERIE_MAX", "9")]);
+    let server = Server::from_command(command, data.path()).unwrap_or_else(|(_, log)| panic!("{log}"));
+    assert_eq!(server.get("/healthz").status, 200);
+    let log = server.log();
+    let expect = "no such environment variable, it is ignored; did you mean TACHO_SERIES_MAX? \
+                  variable=\"TACHO_SERIE_MAX\"";
+    assert!(log.contains(expect), "{log}");
+    assert_eq!(log.matches("no such environment variable").count(), 1, "{log}");
 }
 
 #[test]

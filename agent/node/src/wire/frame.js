@@ -6,6 +6,10 @@ import { Bytes } from './bytes.js';
 import { FRAME, FRAME_BODY_BYTES_MAX, FRAME_HEADER_BYTES, HELLO_PAIRS_MAX, VERSION } from './constants.js';
 import { crc32c } from './crc32c.js';
 import { Damaged, Reader } from './reader.js';
+import * as messages from '../messages.js';
+
+/** The length of a frame that begins with "HTTP", as an answer of the server's other port does. */
+const HTTP = 0x5054_5448;
 
 /**
  * Reserves room for the header; then write the body, then call `finishFrame`.
@@ -82,6 +86,9 @@ export class FrameReader {
       return null;
     }
     const length = rest.readUInt32LE(0);
+    if (length === HTTP) {
+      throw new Damaged(messages.SERVER_IS_HTTP);
+    }
     if (length > FRAME_BODY_BYTES_MAX) {
       throw new Damaged(`frame of ${length} bytes, at most ${FRAME_BODY_BYTES_MAX}`);
     }

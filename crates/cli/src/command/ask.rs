@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use tacho_api::export::ALLOW_DAMAGED;
 use tacho_api::json::float;
 use tacho_api::printable::printable;
 use tacho_api::time;
+use tacho_model::Kind;
+use tacho_query::promql;
 use tacho_store::ErrorKind;
 
 use crate::client::{self, Client};
@@ -85,7 +88,7 @@ pub struct Range {
 }
 
 /// Default length of a span.
-const LAST_NS: i64 = 3_600_000_000_000;
+pub const LAST_NS: i64 = 3_600_000_000_000;
 
 impl Span {
     /// Whether any of the options was given.
@@ -208,6 +211,47 @@ pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -
             failure.hint(format!("known services: {named}{more}"))
         }
     }
+}
+
+/// As [`check_service`], for an operation, in this service if one is given. The hint names similar operations.
+pub fn check_operation(
+    server: &Server,
+    operation: Option<&str>,
+    service: Option<&str>,
+    range: Range,
+) -> Result<(), Failure> {
+    let Some(operation) = operation else { return Ok(()) };
+    let params = range.params().map(|(name, value)| (name, Some(value)));
+    let params = params.into_iter().chain([("service", service.map(str::to_owned))]);
+    let answer = server.get("/api/operations", params)?;
+    let known: Vec<&str> = list(&answer, "operations").iter().map(|one| text(one, "operation")).collect();
+    if known.contains(&operation) {
+        return Ok(());
+    }
+    let failure = Failure::new(format!("no operation {operation:?} {range}"));
+    let similar = promql::similar_among(operation, known.into_iter());
+    Err(failure.hint(match similar.is_empty() {
+        false => format!("--operation needs the whole name; similar: {}", similar.join(", ")),
+        true => "--operation needs the whole name, as `tacho operations` lists it".into(),
+    }))
+}
+
+/// For an empty response about records of one kind: the commands for the records of other kinds that the selector has in the
+/// range, if any. Without an answer of the server there is no hint.
+pub fn other_kinds(server: &Server, selector: &str, range: Range, asked: Kind) -> Option<String> {
+    let params = range.params().map(|(name, value)| (name, Some(value)));
+    let params = params.into_iter().chain([("match[]", Some(selector.to_owned()))]);
+    let answer =
+        server.get("/api/v1/admin/count", params.chain([(ALLOW_DAMAGED, Some("1".to_owned()))])).ok()?;
+    let others = [
+        (Kind::Sample, "samples", "`tacho query` reads them"),
+        (Kind::Entry, "entries", "`tacho entries` reads them"),
+        (Kind::Execution, "calls", "`tacho traces` and `tacho operations` read them"),
+    ];
+    let (_, records, command) = others
+        .into_iter()
+        .find(|(kind, records, _)| *kind != asked && number(&answer["data"][*records], "records") > 0)?;
+    Some(format!("it selects {records}: {command}"))
 }
 
 /// Decimal seconds, exact.

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tacho_api::export::ALLOW_DAMAGED;
 use tacho_api::units;
 
-use super::ask;
+use super::{ask, mark};
 use crate::client;
 use crate::failure::Failure;
 
@@ -39,6 +39,7 @@ pub struct Delete {
 
 impl Delete {
     pub fn run(self) -> Result<(), Failure> {
+        mark::selectors(&self.selectors)?;
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let client = self.server.client()?;
         let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));

@@ -4,10 +4,12 @@ use serde_json::Value;
 use tacho_api::json::shown;
 use tacho_api::printable::{printable, printable_lines};
 use tacho_api::units;
+use tacho_model::Kind;
 
 use super::ask::{self, Range, Server, Span};
+use super::mark;
 use crate::failure::Failure;
-use crate::terminal::plot::{Line, plot};
+use crate::terminal::plot::{Line, clock, plot};
 
 /// Characters of a text in a line; --json shows all.
 const TEXT_CHARS_MAX: usize = 500;
@@ -56,8 +58,11 @@ pub struct Entries {
 
 impl Entries {
     pub fn run(self) -> Result<(), Failure> {
+        mark::selectors(std::slice::from_ref(&self.selector))?;
         let range = self.span.range()?;
-        let answer = self.ask(range)?;
+        // The selector has no mistake, so a place is one in the pattern.
+        let pattern = self.pattern.as_deref().unwrap_or_default();
+        let answer = self.ask(range).map_err(|failure| mark::in_text(pattern, failure))?;
         if self.json {
             ask::print_json(&answer);
             return Ok(());
@@ -87,19 +92,24 @@ impl Entries {
     /// The message for an empty result: the range that was searched, and hints.
     fn nothing(&self, range: Range, seen: u64) -> String {
         let last = if self.span.is_given() { "" } else { "in the last hour, " };
+        let dotted = |field: &String| field.split('=').next().is_some_and(|name| name.contains('.'));
         let hint = match seen {
-            0 if !self.span.is_given() => "\nhint: --last 7d looks further back",
-            0 => "\nhint: `tacho cardinality` lists the existing names",
-            _ if self
-                .fields
-                .iter()
-                .any(|field| field.split('=').next().is_some_and(|name| name.contains('.'))) =>
-            {
-                "\nhint: --field matches top-level members only; --contains and --pattern search the whole text"
+            0 => ask::other_kinds(&self.server, &self.selector, range, Kind::Entry).unwrap_or_else(|| {
+                let further = "--last 7d looks further back";
+                let names = "`tacho cardinality` lists the existing names";
+                if self.span.is_given() { names.to_owned() } else { further.to_owned() }
+            }),
+            _ if self.fields.iter().any(dotted) => {
+                "--field matches top-level members only; --contains and --pattern search the whole text"
+                    .into()
             }
-            _ => "",
+            _ => String::new(),
         };
-        format!("none of {} entries match {last}{range}{hint}", units::count(seen))
+        let hint = if hint.is_empty() { hint } else { format!("\nhint: {hint}") };
+        match seen {
+            0 => format!("{}: no entries {last}{range}{hint}", self.selector),
+            _ => format!("none of {} entries match {last}{range}{hint}", units::count(seen)),
+        }
     }
 
     fn ask(&self, range: Range) -> Result<Value, Failure> {
@@ -178,13 +188,9 @@ fn draw(histogram: &Value) -> String {
     let step = (end - start) / counts.len().max(1) as f64;
     let points = counts.iter().enumerate();
     let points = points.map(|(at, n)| (start + (at as f64 + 0.5) * step, n.as_f64().unwrap_or(0.0)));
-    let clock = |seconds: f64| {
-        jiff::Timestamp::from_millisecond((seconds * 1e3) as i64)
-            .unwrap_or_default()
-            .strftime("%H:%M:%S")
-            .to_string()
-    };
-    plot(&[Line { name: "entries", points: points.collect() }], clock, |y| format!("{y:.0}"))
+    let name = format!("entries per {}", units::duration((step * 1e9) as u64));
+    let whole_or_half = |y: f64| if y.fract() == 0.0 { format!("{y:.0}") } else { format!("{y:.1}") };
+    plot(&[Line { name: &name, points: points.collect() }], clock(end - start), whole_or_half)
 }
 
 #[cfg(test)]

@@ -14,11 +14,10 @@ use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::parquet::Writer;
 use tacho_ingest::rows::Rows;
 use tacho_ingest::{csv, line_rows};
-use tacho_model::{Batch, Entry, Kind, NAME, Sample, TimeRange};
-use tacho_query::promql;
+use tacho_model::{Batch, Entry, Kind, Matcher, NAME, Sample, TimeRange};
 use tacho_store::ErrorKind;
 
-use super::ask;
+use super::{ask, mark};
 use crate::client;
 use crate::failure::Failure;
 use crate::terminal::progress;
@@ -93,6 +92,7 @@ enum Only {
 
 impl Export {
     pub fn run(mut self) -> Result<(), Failure> {
+        let selectors = mark::selectors(&self.selectors)?;
         let of_one_kind = matches!(self.format, Format::Csv | Format::Parquet);
         // Without `--only`, the file may lack entries that the user expects.
         let silent = of_one_kind && self.only.is_none();
@@ -121,7 +121,7 @@ impl Export {
         #[cfg(feature = "parquet")]
         self.kind().into_iter().for_each(|kind| sink.kind = kind);
         let said = match &self.data {
-            Some(data) => runtime.block_on(self.read_directory(data, silent, &mut sink)),
+            Some(data) => runtime.block_on(self.read_directory(data, &selectors, silent, &mut sink)),
             None => runtime.block_on(self.read_server(silent, &mut sink)),
         };
         sink.bar.finish_and_clear();
@@ -219,7 +219,13 @@ impl Export {
         Ok(Said { totals, passed_over: Some(passed_over), incomplete })
     }
 
-    async fn read_directory(&self, data: &Path, silent: bool, sink: &mut Sink) -> Result<Said, Failure> {
+    async fn read_directory(
+        &self,
+        data: &Path,
+        selectors: &[Vec<Matcher>],
+        silent: bool,
+        sink: &mut Sink,
+    ) -> Result<Said, Failure> {
         let cannot = |e: tacho_store::Error| ask::unreadable(data, &e);
         let broken = |e: tacho_store::Error| match e.kind() {
             ErrorKind::Corrupt => not_whole(e),
@@ -228,9 +234,7 @@ impl Export {
         ask::check_data_directory(data)?;
         let (store, _lock) =
             data_directory::open_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
-        let selectors = self.selectors.iter().map(|text| promql::parse_selector(text));
-        let selectors: Vec<_> = selectors.collect::<Result<_, _>>().map_err(Failure::usage)?;
-        let found = reader::find(&store, &selectors, self.kind());
+        let found = reader::find(&store, selectors, self.kind());
         sink.begin(reader::label_names(&found))?;
         let all = TimeRange::ALL;
         let range = TimeRange::new(self.ends.start.unwrap_or(all.start), self.ends.end.unwrap_or(all.end));
@@ -243,7 +247,7 @@ impl Export {
         if !silent {
             return Ok(Said { totals, passed_over: None, incomplete });
         }
-        let entries = reader::find(&store, &selectors, Some(Kind::Entry));
+        let entries = reader::find(&store, selectors, Some(Kind::Entry));
         let mut reader = Reader::new(store, entries, Some(Kind::Entry), range).over_damage(true);
         while reader.next().await.map_err(cannot)?.is_some() {}
         let (records, complete) = (reader.totals.entries.count, reader.damages().is_empty());

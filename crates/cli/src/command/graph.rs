@@ -16,7 +16,7 @@ pub struct Graph {
     /// Only callers and callees of this service
     #[arg(long)]
     service: Option<String>,
-    /// operation or service
+    /// operation or service: services call each other and their databases
     #[arg(long, default_value = "operation")]
     level: String,
     #[command(flatten)]
@@ -89,21 +89,21 @@ pub fn to_text(graph: &Value, detail: &Detail) -> String {
         };
         for edge in edges.iter().filter(|edge| edge["from"] == node["id"]).filter(matters) {
             let to = ask::list(graph, "nodes").iter().find(|node| node["id"] == edge["to"]);
-            out.push_str(&format!(
-                "  -> {}  {}\n",
-                to.map_or_else(|| ask::text(edge, "to").to_owned(), name),
-                figures(edge)
-            ));
+            let to = to.map_or_else(|| ask::text(edge, "to").to_owned(), name);
+            out.push_str(&format!("  -> {to}  {}\n", figures(edge)));
         }
     }
     if out.is_empty() { "no calls in this time\n".into() } else { out }
 }
 
+/// At service level, a service and its databases are two nodes with the name of the service.
 fn name(node: &Value) -> String {
-    printable(match ask::text(node, "operation") {
-        "" => ask::text(node, "service"),
-        operation => operation,
-    })
+    let service = ask::text(node, "service");
+    match (ask::text(node, "operation"), ask::text(node, "kind")) {
+        ("", "database") => format!("databases of {}", printable(service)),
+        ("", _) => printable(service),
+        (operation, _) => printable(operation),
+    }
 }
 
 fn figures(value: &Value) -> String {

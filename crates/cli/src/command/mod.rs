@@ -12,6 +12,7 @@ mod graph;
 mod import;
 mod inspect;
 mod load;
+mod mark;
 mod merge;
 mod mistake;
 mod operations;

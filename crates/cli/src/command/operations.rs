@@ -15,7 +15,7 @@ pub struct Operations {
     /// Only those of this service
     #[arg(long)]
     service: Option<String>,
-    /// Only this one
+    /// Only this one: its whole name
     #[arg(long)]
     operation: Option<String>,
     /// method, http-server, http-client, database, connection-wait or task
@@ -35,13 +35,16 @@ pub struct Operations {
 
 impl Operations {
     pub fn run(self) -> Result<(), Failure> {
-        let own = [("service", self.service.clone()), ("operation", self.operation), ("kind", self.kind)];
+        let own =
+            [("service", self.service.clone()), ("operation", self.operation.clone()), ("kind", self.kind)];
         let range = self.span.range()?;
         let params = range.params().map(|(name, value)| (name, Some(value)));
         let answer = self.server.get("/api/operations", own.into_iter().chain(params))?;
         let mut all: Vec<_> = ask::list(&answer, "operations").iter().collect();
         if all.is_empty() {
-            ask::check_service(&self.server, self.service.as_deref(), range)?;
+            let service = self.service.as_deref();
+            ask::check_service(&self.server, service, range)?;
+            ask::check_operation(&self.server, self.operation.as_deref(), service, range)?;
         }
         if self.json {
             ask::print_json(&answer);

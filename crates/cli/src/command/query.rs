@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 use tacho_api::units;
-use tacho_query::{Place, promql};
+use tacho_model::Kind;
+use tacho_query::promql::{self, Params, Plan};
 
-use super::ask::{self, Range, Server, Span};
+use super::ask::{self, LAST_NS, Range, Server, Span};
+use super::mark;
 use crate::failure::Failure;
-use crate::terminal::plot::{Line, plot};
+use crate::terminal::plot::{Line, clock, plot};
 use crate::terminal::table::{Align, Table};
 
 /// Default number of steps of a range: about as many as a terminal can show.
@@ -61,19 +63,18 @@ impl Query {
             self.list_functions(word);
             return Ok(());
         }
+        if self.query.trim().is_empty() {
+            return Err(Failure::usage("the query is empty").hint(
+                "give a PromQL expression, for example 'up'; `tacho cardinality` lists the existing names",
+            ));
+        }
         let over_time = self.range || self.plot || self.step.is_some() || self.span.is_given();
         let range = if over_time { Some(self.span.range()?) } else { None };
         let answer = match range {
             Some(range) => self.over_time(range),
             None => self.at_once(),
         };
-        let answer = answer.map_err(|failure| {
-            let failure = match marked(&self.query, failure.message()) {
-                Some(lines) => failure.showing(&lines),
-                None => failure,
-            };
-            if is_odd_name(&self.query) { self.quoted(failure) } else { failure }
-        })?;
+        let answer = answer.map_err(|failure| mark::in_promql(&self.query, failure))?;
         if self.json {
             ask::print_json(&answer);
             return Ok(());
@@ -82,7 +83,7 @@ impl Query {
         let result = ask::list(data, "result");
         match ask::text(data, "resultType") {
             "matrix" | "vector" if result.is_empty() => eprint!("{}", self.nothing(range)),
-            "matrix" if self.plot => print!("{}", draw(result)),
+            "matrix" if self.plot => print!("{}", draw(result, range)),
             "matrix" if over_time => print!("{}", summary(result)),
             "matrix" => print!("{}", samples(result)),
             "vector" => print!("{}", values(result)),
@@ -111,22 +112,29 @@ impl Query {
         self.server.get("/api/v1/query_range", all.chain([("stats", self.wants_stats())]))
     }
 
-    fn quoted(&self, failure: Failure) -> Failure {
-        failure.hint(format!("quote a name with such characters: '{{\"{}\"}}'", self.query))
-    }
-
     /// The message for an empty result: the range that was searched.
     fn nothing(&self, range: Option<Range>) -> String {
         let query = &self.query;
-        match range {
-            Some(range) => {
-                format!("{query}: no values {range}\nhint: `tacho cardinality` lists the existing names\n")
+        let at = self.time.unwrap_or_else(ask::now);
+        let plan = promql::parse(query).and_then(|parsed| parsed.plan(&Params::instant(at)));
+        let read = plan.ok().and_then(|plan| read(&plan));
+        let none = match (range, &read) {
+            (Some(range), _) => format!("{query}: no values {range}"),
+            (None, Some((_, read))) => {
+                format!("{query}: no values at {}; it reads samples {read}", ask::at(at))
             }
-            None => format!(
-                "{query}: no values at {}, where a sample counts for five minutes\n\
-                 hint: --last 1d queries a range, `tacho cardinality` lists the existing names\n",
-                ask::at(self.time.unwrap_or_else(ask::now))
-            ),
+            (None, None) => format!("{query}: no values at {}", ask::at(at)),
+        };
+        let others = read.and_then(|(selector, Range { start, end })| {
+            // A sample counts for five minutes, entries and calls may be older.
+            let start = start.min(end.saturating_sub(LAST_NS));
+            ask::other_kinds(&self.server, &selector, range.unwrap_or(Range { start, end }), Kind::Sample)
+        });
+        let names = "`tacho cardinality` lists the existing names";
+        match (others, range) {
+            (Some(others), _) => format!("{none}\nhint: {others}\n"),
+            (None, Some(_)) => format!("{none}\nhint: {names}\n"),
+            (None, None) => format!("{none}\nhint: --last 1d queries a range, {names}\n"),
         }
     }
 
@@ -189,18 +197,12 @@ fn samples(result: &[Value]) -> Table<3> {
     table
 }
 
-/// The line of the query with the place that the server's message ends with, and a caret below it.
-fn marked(query: &str, message: &str) -> Option<String> {
-    let place = Place::of_message(message)?;
-    let line = query.split('\n').nth(place.line.checked_sub(1)?)?.replace(char::is_control, " ");
-    let before = place.column.checked_sub(1).filter(|before| *before <= line.chars().count())?;
-    Some(format!("  | {line}\n  | {}^", " ".repeat(before)))
-}
-
-/// A name that PromQL would parse differently, such as `cpu.load` from the header of a file.
-fn is_odd_name(query: &str) -> bool {
-    let odd = |c: char| matches!(c, '.' | '-' | '/' | ' ' | '%');
-    query.contains(odd) && query.chars().all(|c| odd(c) || c == '_' || c.is_alphanumeric())
+/// The selector of a query that has only one, and the range of the samples that it reads.
+fn read(plan: &Plan) -> Option<(String, Range)> {
+    let [selection] = plan.selectors() else { return None };
+    let Range { start, end } = Range { start: selection.range.start, end: selection.range.end };
+    let matchers: Vec<String> = selection.matchers.iter().map(ToString::to_string).collect();
+    Some((format!("{{{}}}", matchers.join(",")), Range { start, end }))
 }
 
 /// Functions and aggregations whose name or description contains `word`, with their descriptions.
@@ -262,17 +264,12 @@ fn summary(result: &[Value]) -> Table<6> {
     table
 }
 
-fn draw(result: &[Value]) -> String {
+fn draw(result: &[Value], range: Option<Range>) -> String {
     let names: Vec<String> = result.iter().map(|element| series(&element["metric"])).collect();
     let lines: Vec<Line<'_>> =
         names.iter().zip(result).map(|(name, element)| Line { name, points: points(element) }).collect();
-    plot(&lines, clock, short)
-}
-
-/// Unix seconds as `HH:MM:SS` UTC.
-fn clock(seconds: f64) -> String {
-    let at = jiff::Timestamp::from_millisecond((seconds * 1e3) as i64).unwrap_or_default();
-    at.strftime("%H:%M:%S").to_string()
+    let span_ns = range.map_or(0, |range| range.end.saturating_sub(range.start));
+    plot(&lines, clock(span_ns as f64 / 1e9), short)
 }
 
 /// At most five significant digits; whole numbers below ten million as they are.
@@ -300,21 +297,6 @@ mod tests {
         let counts = ["bottomk", "nixda"].map(|word| functions(word).len());
         assert_eq!(counts, [1, 0]);
         assert!(functions("").len() > 100);
-    }
-
-    #[test]
-    fn a_caret_marks_the_place_of_an_error() {
-        for (query, message, expect) in [
-            ("a b", "expected x (at column 3)", Some("  | a b\n  |   ^")),
-            ("é +", "expected x (at column 4)", Some("  | é +\n  |    ^")),
-            ("a\n\tb c", "expected x (at line 2, column 4)", Some("  |  b c\n  |    ^")),
-            ("a b", "query needs 2 steps, at most 1 are allowed", None),
-            ("a b", "expected x (at column 9)", None),
-            ("a b", "expected x (at line 2, column 1)", None),
-            ("a b", "expected x (at column 0)", None),
-        ] {
-            assert_eq!(marked(query, message).as_deref(), expect, "{query:?} {message}");
-        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct Traces {
     /// Traces that contain a call of this service
     #[arg(long)]
     service: Option<String>,
-    /// Traces that contain this operation
+    /// Traces that contain this operation: its whole name, as `tacho operations` lists it
     #[arg(long)]
     operation: Option<String>,
     /// Traces that took at least this long, for example 100ms
@@ -25,7 +25,7 @@ pub struct Traces {
     /// Traces that took at most this long
     #[arg(long, value_name = "DURATION", value_parser = ask::duration, allow_hyphen_values = true)]
     max_duration: Option<i64>,
-    /// ok, failed or running
+    /// ok, failed (with an exception or an error status) or running (its end is not recorded)
     #[arg(long)]
     outcome: Option<String>,
     /// The trace of one request
@@ -47,7 +47,7 @@ impl Traces {
     pub fn run(self) -> Result<(), Failure> {
         let own = [
             ("service", self.service.clone()),
-            ("operation", self.operation),
+            ("operation", self.operation.clone()),
             ("min_duration", self.min_duration.map(ask::seconds)),
             ("max_duration", self.max_duration.map(ask::seconds)),
             ("outcome", self.outcome),
@@ -59,7 +59,9 @@ impl Traces {
         let answer = self.server.get("/api/traces", own.into_iter().chain(params))?;
         let traces = ask::list(&answer, "traces");
         if traces.is_empty() {
-            ask::check_service(&self.server, self.service.as_deref(), range)?;
+            let service = self.service.as_deref();
+            ask::check_service(&self.server, service, range)?;
+            ask::check_operation(&self.server, self.operation.as_deref(), service, range)?;
         }
         if self.json {
             ask::print_json(&answer);

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use tacho_api::printable::printable;
 
-/// Characters of the plot's area.
+/// Characters of the plot's area. Its middle row has a label.
 const WIDTH: usize = 72;
-const HEIGHT: usize = 12;
+const HEIGHT: usize = 13;
 
 /// Dots of a braille character by column and row, as bits from U+2800 (Unicode, Braille Patterns).
 const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
@@ -23,7 +23,8 @@ pub fn plot(lines: &[Line<'_>], label_x: impl Fn(f64) -> String, label_y: impl F
     let Some((x, y)) = span(finite().map(|p| p.0)).zip(span(finite().map(|p| p.1))) else {
         return "nothing to plot\n".into();
     };
-    let labels = [label_y(y.1), label_y(y.0)];
+    let middle = |(low, high): (f64, f64)| low / 2.0 + high / 2.0;
+    let labels = [label_y(y.1), label_y(middle(y)), label_y(y.0)];
     let margin = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for line in lines {
@@ -32,17 +33,38 @@ pub fn plot(lines: &[Line<'_>], label_x: impl Fn(f64) -> String, label_y: impl F
         for (row, cells) in canvas.chunks(WIDTH).enumerate() {
             let label = match row {
                 0 => &*labels[0],
-                r if r == HEIGHT - 1 => &*labels[1],
+                r if r == HEIGHT / 2 => &*labels[1],
+                r if r == HEIGHT - 1 => &*labels[2],
                 _ => "",
             };
             let cells: String = cells.iter().filter_map(|bits| char::from_u32(0x2800 + bits)).collect();
             let _ = writeln!(out, "{label:>margin$} ┤{}", cells.trim_end_matches('\u{2800}'));
         }
-        let (from, to) = (label_x(x.0), label_x(x.1));
-        let gap = WIDTH.saturating_sub(from.chars().count() + to.chars().count());
-        let _ = writeln!(out, "{:margin$}  {from}{}{to}", "", " ".repeat(gap.max(1)));
+        let [from, mid, to] = [x.0, middle(x), x.1].map(&label_x);
+        let _ = writeln!(out, "{:margin$}  {}", "", spread(&from, &mid, &to));
     }
     out
+}
+
+/// Labels at the begin, the middle and the end of the area. The middle one only where it has space.
+fn spread(from: &str, mid: &str, to: &str) -> String {
+    let [from_width, mid_width, to_width] = [from, mid, to].map(|label| label.chars().count());
+    let before_mid = (WIDTH / 2).saturating_sub(from_width + mid_width / 2);
+    let before_to = WIDTH.saturating_sub(from_width + before_mid + mid_width + to_width);
+    if before_mid < 2 || before_to < 2 {
+        let gap = WIDTH.saturating_sub(from_width + to_width).max(1);
+        return format!("{from}{}{to}", " ".repeat(gap));
+    }
+    format!("{from}{}{mid}{}{to}", " ".repeat(before_mid), " ".repeat(before_to))
+}
+
+/// Unix seconds in UTC, for the axis of a plot over this many seconds: times of a day, with the date over more than a day.
+pub fn clock(span_s: f64) -> impl Fn(f64) -> String {
+    let format = if span_s > 86_400.0 { "%Y-%m-%d %H:%MZ" } else { "%H:%M:%SZ" };
+    move |seconds| {
+        let at = jiff::Timestamp::from_millisecond((seconds * 1e3) as i64).unwrap_or_default();
+        at.strftime(format).to_string()
+    }
 }
 
 /// Least and greatest; widened when they are equal, so that there is a span.
@@ -101,6 +123,23 @@ mod tests {
         assert!(rows[1].starts_with("10 ┤") && rows[1].chars().count() == 4 + WIDTH, "{text}");
         assert!(rows[HEIGHT].starts_with(" 0 ┤⣀"), "{text}");
         assert!(rows[HEIGHT + 1].starts_with("    0") && rows[HEIGHT + 1].ends_with("10"), "{text}");
+    }
+
+    #[test]
+    fn axes_have_labels_at_their_ends_and_middles() {
+        let points = vec![(0.0, 2.0), (7_200.0, 4.0)];
+        let text = plot(&[Line { name: "up", points }], clock(7_200.0), |y| format!("{y}"));
+        let rows: Vec<&str> = text.lines().collect();
+        let labels: Vec<&str> = rows[1..=HEIGHT].iter().filter_map(|row| row.split(' ').next()).collect();
+        let mut expect = vec![""; HEIGHT];
+        (expect[0], expect[HEIGHT / 2], expect[HEIGHT - 1]) = ("4", "3", "2");
+        assert_eq!(labels, expect, "{text}");
+        let times = rows[HEIGHT + 1];
+        assert_eq!(times.split_whitespace().collect::<Vec<_>>(), ["00:00:00Z", "01:00:00Z", "02:00:00Z"]);
+        assert_eq!(times.chars().count(), 3 + WIDTH, "{text}");
+        assert_eq!(clock(90_000.0)(86_400.0), "1970-01-02 00:00Z");
+        let long = "x".repeat(30);
+        assert_eq!(spread(&long, &long, &long).split_whitespace().count(), 2, "no space for the middle");
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub use output::{Output, Point, Series};
 pub use params::Params;
 pub use plan::{Plan, Selection};
 pub use series::{Piece, SeriesData};
-pub use similar::similar;
+pub use similar::{similar, similar_among};
 
 /// The marker that ends a series: no value from here on. Prometheus writes it when a target vanishes. It is a NaN that no
 /// arithmetic yields, so rows also use it for "no value at this step".

@@ -11,25 +11,31 @@ const TOLD_MAX: usize = 3;
 /// Minimum length of a word to be searched within names, characters.
 const PART_MIN: usize = 3;
 
-/// Names of functions and aggregations similar to `word`: by edit distance, or else names that contain it. As a phrase: `a,
-/// b or c`. `None` if there are none.
+/// Names of functions and aggregations similar to `word`, as a phrase: `a, b or c`. `None` if there are none.
 pub fn similar(word: &str) -> Option<String> {
-    let word = word.to_lowercase();
-    let all = || functions().iter().map(|f| f.name).chain(aggregations().iter().map(|(name, _)| *name));
-    let changes_max = (word.chars().count() / 3).clamp(1, 3);
-    let mut near: Vec<(usize, &str)> = all().map(|name| (changes(&word, name), name)).collect();
-    near.retain(|(changes, _)| *changes <= changes_max);
-    if near.is_empty() && word.len() >= PART_MIN {
-        near = all().filter(|name| name.contains(&word)).map(|name| (0, name)).collect();
-    }
-    near.sort_unstable();
-    near.truncate(TOLD_MAX);
-    let names: Vec<&str> = near.into_iter().map(|(_, name)| name).collect();
+    let functions = functions().iter().map(|f| f.name);
+    let names = similar_among(word, functions.chain(aggregations().iter().map(|(name, _)| *name)));
     match &*names {
         [] => None,
         [one] => Some((*one).to_owned()),
         [some @ .., last] => Some(format!("{} or {last}", some.join(", "))),
     }
+}
+
+/// The names similar to `word`, the most similar first: by edit distance, or else names that contain it. Upper and lower
+/// case count as equal.
+pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
+    let word = word.to_lowercase();
+    let changes_max = (word.chars().count() / 3).clamp(1, 3);
+    let near = names.clone().map(|name| (changes(&word, &name.to_lowercase()), name));
+    let mut near: Vec<(usize, &str)> = near.filter(|(changes, _)| *changes <= changes_max).collect();
+    if near.is_empty() && word.len() >= PART_MIN {
+        near = names.filter(|name| name.to_lowercase().contains(&word)).map(|name| (0, name)).collect();
+    }
+    near.sort_unstable();
+    near.dedup();
+    near.truncate(TOLD_MAX);
+    near.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Levenshtein distance of `a` and `b`.
@@ -49,6 +55,20 @@ fn changes(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_similar_in_any_case() {
+        let names = ["GET /orders", "GET /items/{id}", "Board.post", "Board.post"];
+        for (word, expect) in [
+            ("get /order", &["GET /orders"][..]),
+            ("/ITEMS", &["GET /items/{id}"]),
+            ("board.put", &["Board.post"]),
+            ("get", &["GET /items/{id}", "GET /orders"]),
+            ("nothing", &[]),
+        ] {
+            assert_eq!(similar_among(word, names.into_iter()), expect, "{word}");
+        }
+    }
 
     #[test]
     fn similar_names_are_suggested() {

@@ -15,6 +15,11 @@ pub struct Environment {
     pub settings: Settings,
 }
 
+/// The variable of a key.
+pub fn name(key: &str) -> String {
+    format!("TACHO_{}", key.to_ascii_uppercase())
+}
+
 pub fn read(variables: impl IntoIterator<Item = (String, String)>) -> Result<Environment, ConfigError> {
     let mut out = Environment::default();
     let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte == b'_';

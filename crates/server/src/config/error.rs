@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::address::Address;
+use super::settings::Settings;
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -24,4 +25,28 @@ pub enum ConfigError {
     Zero { key: &'static str },
     #[error("rule {number} of [[{section}]]: {key} = {value:?}: {cause}")]
     Rule { section: &'static str, number: usize, key: &'static str, value: String, cause: String },
+    /// An error about a value that was read without error, with the source of the value.
+    #[error("{place}: {error}")]
+    At { place: String, error: Box<ConfigError> },
+}
+
+impl ConfigError {
+    /// The key of the setting, as in `tacho.toml`.
+    pub(super) fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::Exposed { key, .. } | Self::Zero { key } => {
+                Settings::KEYS.iter().copied().find(|known| known.replace('_', "-") == *key)
+            }
+            _ => None,
+        }
+    }
+
+    /// The same, with the key as in `tacho.toml` instead of the flag.
+    pub(super) fn in_file(mut self) -> Self {
+        let in_file = self.key();
+        if let (Self::Exposed { key, .. } | Self::Zero { key }, Some(in_file)) = (&mut self, in_file) {
+            *key = in_file;
+        }
+        self
+    }
 }

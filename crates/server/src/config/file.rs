@@ -1,9 +1,10 @@
 //! Settings from `tacho.toml`.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tacho_api::settings::toml_cause;
+use toml::de::DeTable;
 
 use super::error::ConfigError;
 use super::settings::Settings;
@@ -11,26 +12,66 @@ use super::settings::Settings;
 /// Read if it exists and no other file is named.
 pub const DEFAULT: &str = "tacho.toml";
 
-pub fn read(path: &Path) -> Result<Settings, ConfigError> {
+/// A file that was read. Its text finds the lines of keys.
+#[derive(Default)]
+pub struct Source {
+    path: PathBuf,
+    text: String,
+}
+
+pub fn read(path: &Path) -> Result<(Settings, Source), ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| ConfigError::File { path: path.into(), source })?;
-    parse(path, &text)
+    parse(path, text)
 }
 
 /// `path` is for messages.
-pub fn parse(path: &Path, text: &str) -> Result<Settings, ConfigError> {
-    toml::from_str(text).map_err(|e| ConfigError::Syntax {
+pub fn parse(path: &Path, text: String) -> Result<(Settings, Source), ConfigError> {
+    let source = Source { path: path.into(), text };
+    let settings = toml::from_str(&source.text).map_err(|e| ConfigError::Syntax {
         path: path.into(),
-        cause: toml_cause(text, e.message(), e.span()),
-    })
+        cause: toml_cause(&source.text, e.message(), e.span()),
+    })?;
+    Ok((settings, source))
 }
 
 /// As [`read`]; a missing file gives no settings.
-pub fn read_if_there(path: &Path) -> Result<Settings, ConfigError> {
+pub fn read_if_there(path: &Path) -> Result<(Settings, Source), ConfigError> {
     match read(path) {
         Err(ConfigError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            Ok(Settings::default())
+            Ok(Default::default())
         }
         other => other,
+    }
+}
+
+impl Source {
+    /// The error with the file and the line of its key.
+    pub fn locate(&self, error: ConfigError) -> ConfigError {
+        let place = match &error {
+            ConfigError::Rule { section, number, key, .. } => self.of_rule(section, *number, key),
+            error => error.key().and_then(|key| self.of_key(key)),
+        };
+        let Some(start) = place else { return error };
+        let (path, line) = (self.path.display(), 1 + self.text[..start].matches('\n').count());
+        ConfigError::At {
+            place: format!("configuration file {path}: line {line}"),
+            error: Box::new(error.in_file()),
+        }
+    }
+
+    /// Byte at which a key of the file begins.
+    fn of_key(&self, key: &str) -> Option<usize> {
+        let table = DeTable::parse(&self.text).ok()?;
+        table.get_ref().keys().find(|found| found.get_ref() == key).map(|found| found.span().start)
+    }
+
+    /// As [`Self::of_key`], of the rule with this number, from 1; or that of the rule itself.
+    fn of_rule(&self, section: &str, number: usize, key: &str) -> Option<usize> {
+        let table = DeTable::parse(&self.text).ok()?;
+        let rules = table.get_ref().get(section)?.get_ref().as_array()?;
+        let rule = rules.get(number.checked_sub(1)?)?;
+        let mut keys = rule.get_ref().as_table()?.keys();
+        Some(keys.find(|found| found.get_ref() == key).map_or(rule.span().start, |found| found.span().start))
     }
 }

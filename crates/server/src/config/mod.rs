@@ -190,16 +190,26 @@ pub fn load(
 ) -> Result<Config, ConfigError> {
     let from_environment = environment::read(environment)?;
     let file = file.or(from_environment.file);
-    let from_file = match file {
+    let (from_file, source) = match file {
         Some(path) => file::read(&path)?,
         None => file::read_if_there(file::DEFAULT.as_ref())?,
     };
-    flags.over(from_environment.settings).over(from_file).complete()
+    let (by_flag, by_variable) = (flags.given(), from_environment.settings.given());
+    let config = flags.over(from_environment.settings).over(from_file).complete();
+    config.map_err(|error| match error.key() {
+        Some(key) if by_flag.contains(&key) => error,
+        Some(key) if by_variable.contains(&key) => ConfigError::At {
+            place: format!("environment variable {}", environment::name(key)),
+            error: Box::new(error.in_file()),
+        },
+        _ => source.locate(error),
+    })
 }
 
 /// The rules of a file's text; `path` is for messages.
 pub fn rules(path: &Path, text: &str) -> Result<Policies, ConfigError> {
-    file::parse(path, text)?.policies()
+    let (mut settings, source) = file::parse(path, text.to_owned())?;
+    settings.policies().map_err(|error| source.locate(error))
 }
 
 #[cfg(test)]
@@ -246,7 +256,13 @@ mod tests {
         );
         fails("", &[("TACHO_REQUESTS_MAX", "abc")], &["TACHO_REQUESTS_MAX=\"abc\"", "a whole number from 0"]);
         fails("", &[("TACHO_SERIES_MAX", "-5")], &["TACHO_SERIES_MAX=\"-5\"", "a whole number from 0"]);
-        fails("requests_max = 0", &[], &["requests-max is 0"]);
+        fails("requests_max = 0", &[], &["configuration file FILE: line 1: requests_max is 0, at least 1"]);
+        fails("\n\nmerge_bytes_per_second = 0", &[], &["FILE: line 3: merge_bytes_per_second is 0"]);
+        fails(
+            "series_max = 0",
+            &[("TACHO_SERIES_MAX", "0")],
+            &["environment variable TACHO_SERIES_MAX: series_max is 0, at least 1 is needed"],
+        );
         fails("data =", &[], &["FILE", "line 1"]);
         fails("", &[("TACHO_HTTP", "x:y")], &["TACHO_HTTP=\"x:y\"", "is not an address"]);
         fails(
@@ -254,7 +270,13 @@ mod tests {
             &[("TACHO_INSECURE_LISTEN", "maybe")],
             &["TACHO_INSECURE_LISTEN=\"maybe\"", "true or false"],
         );
-        fails("http = '0.0.0.0:7070'", &[], &["http 0.0.0.0:7070", "insecure-listen"]);
+        fails("\nhttp = '0.0.0.0:7070'", &[], &["FILE: line 2: http 0.0.0.0:7070", "insecure-listen"]);
+        let flags = Settings { requests_max: Some(0), ..Settings::default() };
+        assert!(check("requests_max = 0", &[], flags).unwrap_err().starts_with("requests-max is 0"));
+        let rules = "[[retention]]\nmatch = 'up'\nkeep = '1d'\n\n[[retention]]\nkeep = '30'\nmatch = 'up'\n";
+        fails(rules, &[], &["configuration file FILE: line 6: rule 2 of [[retention]]: keep = \"30\""]);
+        let inline = "retention = [{ match = 'up', keep = '1d' },\n  { keep = '1d', match = 'up{' }]\n";
+        fails(inline, &[], &["FILE: line 2: rule 2 of [[retention]]: match = \"up{\""]);
     }
 
     #[test]

@@ -18,12 +18,21 @@ macro_rules! settings {
         }
 
         impl Settings {
+            /// Keys of the settings that have a variable and a flag.
+            pub const KEYS: &[&str] = &[$(stringify!($key),)*];
+
             /// Fields that are `None` here are taken from `under`.
             pub(super) fn over(self, under: Self) -> Self {
                 Self {
                     $($key: self.$key.or(under.$key),)*
                     $($rules: self.$rules.or(under.$rules),)*
                 }
+            }
+
+            /// Keys that have a value.
+            pub(super) fn given(&self) -> Vec<&'static str> {
+                let keys = [$((stringify!($key), self.$key.is_some()),)*];
+                keys.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()
             }
 
             /// Sets `key` to the value that the text of a variable stands for; ignores unknown keys.

@@ -11,6 +11,7 @@ use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::pool::Pool;
+use tacho_query::Place;
 use tacho_store::{Error, ErrorKind, Result};
 
 /// Memory limit of a compiled pattern, bytes: protects the server from hostile patterns.
@@ -36,8 +37,8 @@ impl Pattern {
     /// # Errors
     /// The reason why the pattern is invalid.
     pub fn new(text: &str) -> std::result::Result<Self, String> {
-        let regex =
-            RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build().map_err(|e| e.to_string())?;
+        let regex = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
+        let regex = regex.map_err(|e| fault(text).unwrap_or_else(|| e.to_string()))?;
         let nfa = thompson::Config::new()
             .nfa_size_limit(Some(PATTERN_BYTES_MAX))
             .which_captures(WhichCaptures::None);
@@ -71,6 +72,17 @@ impl Pattern {
             Error::new(ErrorKind::Limit, message)
         })
     }
+}
+
+/// What is wrong with the syntax of a pattern, on one line with the place. The `regex` crate draws the place instead.
+fn fault(text: &str) -> Option<String> {
+    let (kind, span) = match regex_syntax::parse(text).err()? {
+        regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),
+        regex_syntax::Error::Translate(error) => (error.kind().to_string(), *error.span()),
+        _ => return None,
+    };
+    let place = Place { line: span.start.line, column: span.start.column };
+    Some(format!("{kind} (at {place})"))
 }
 
 #[cfg(test)]
@@ -107,7 +119,15 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_said() {
         let fault = |text: &str| Pattern::new(text).err().unwrap();
-        assert!(fault("(").contains("unclosed group"));
+        for (text, expect) in [
+            ("(", "unclosed group (at column 1)"),
+            ("a[é-b]", "invalid character class range, the start must be <= the end (at column 3)"),
+            ("a\n*\nb{2,1}", "(at line 3, column 2)"),
+            (r"\p{x}", "Unicode property not found (at column 1)"),
+        ] {
+            let said = fault(text);
+            assert!(said.ends_with(expect) && said.lines().count() == 1, "{text:?}: {said}");
+        }
         assert!(fault("(a{1000}){1000}").contains("size limit"));
     }
 }

@@ -15,6 +15,10 @@ use super::ask;
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 use delivery::SettingsFile;
+pub(super) use settings::variables as agent_variables;
+
+/// The variable with the agent, used without `--jar`.
+pub(super) const JAR_VARIABLE: &str = "TACHO_AGENT_JAR";
 
 /// Time limit for the agent's thread to appear after the JVM has reported the agent as loaded.
 const START_TIME_MAX: Duration = Duration::from_secs(5);
@@ -43,7 +47,7 @@ pub struct Attach {
     #[arg(long, value_name = "FILE", requires = "pid")]
     config: Option<PathBuf>,
     /// The agent [default: tachograph-agent.jar next to tacho, or as built by `make build`]
-    #[arg(long, env = "TACHO_AGENT_JAR", value_name = "JAR")]
+    #[arg(long, env = JAR_VARIABLE, value_name = "JAR")]
     jar: Option<PathBuf>,
     /// Print as JSON
     #[arg(long)]
@@ -67,7 +71,8 @@ impl Attach {
 
     fn attach(&self, pid: u32) -> Result<(), Failure> {
         let settings = settings::gather(self.config.as_deref(), &self.settings)?;
-        let jar = jar::find(self.jar.as_deref())?;
+        // A wrong argument comes first; that there is no agent at a default place matters only for a JVM.
+        let given = self.jar.as_deref().map(|path| jar::find(Some(path))).transpose()?;
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid }).map_err(failure)?;
         // Held until the agent runs, so that a concurrent attach finds it loaded.
         let turn = Turn::take(&process).map_err(failure)?;
@@ -75,6 +80,7 @@ impl Attach {
         if let Some(fault) = jvm.obstacle() {
             return Err(failure(fault));
         }
+        let jar = given.map_or_else(|| jar::find(None), Ok)?;
         let jar = delivery::jar(&jar, &jvm.process)?;
         let file = delivery::settings(&settings::to_toml(&settings), &jvm.process)?;
         tacho_attach::load(&jvm.process, &jar, file.as_ref().map(SettingsFile::seen)).map_err(failure)?;

@@ -45,13 +45,21 @@ struct AgentSetting {
     agents: Option<Vec<String>>,
 }
 
+fn all() -> AgentSettings {
+    toml::from_str(AGENT_SETTINGS).expect("`cargo xtask tidy` has parsed it")
+}
+
+/// The environment variables of all agents.
+pub(in crate::command) fn variables() -> Vec<String> {
+    all().setting.iter().map(|setting| variable(&setting.name)).collect()
+}
+
 /// Names of the settings that the Java agent has.
 fn keys() -> Vec<String> {
-    let all: AgentSettings = toml::from_str(AGENT_SETTINGS).expect("`cargo xtask tidy` has parsed it");
     let is_java = |setting: &AgentSetting| {
         setting.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| agent == "java"))
     };
-    all.setting.into_iter().filter(is_java).map(|setting| setting.name).collect()
+    all().setting.into_iter().filter(is_java).map(|setting| setting.name).collect()
 }
 
 /// Settings of the file, overridden by those of the command line.

@@ -107,12 +107,12 @@ impl Feed {
         }
         for (number, file) in self.files.iter().enumerate().skip(first) {
             let before = learned.clone();
-            let Opened { mut blocks, description, doubts, counted } =
+            let Opened { mut blocks, description, doubts, columns, counted } =
                 self.formats.open(file, &self.read, &mut learned)?;
             match start.filter(|start| start.file == number) {
                 Some(start) if !blocks.seek_to(&start.mark)? => return Err(other_files()),
                 Some(_) => {}
-                None => findings.file(file, description, doubts),
+                None => findings.file(file, description, doubts, columns),
             }
             while let Some(part) = blocks.next()? {
                 rejects.write(&part)?;

@@ -48,6 +48,11 @@ pub struct Findings {
     #[serde(default)]
     texts_left_out: BTreeMap<String, u64>,
     pub files: u64,
+    /// The columns of the CSV files: those of one file if there are several headers.
+    #[serde(default)]
+    columns: Vec<String>,
+    #[serde(default)]
+    has_several_headers: bool,
 }
 
 impl Findings {
@@ -57,7 +62,9 @@ impl Findings {
     }
 
     /// Reports how a file is read, unless an earlier file was read the same way.
-    pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>) {
+    pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>, columns: Vec<String>) {
+        self.has_several_headers |= self.files > 0 && self.columns != columns;
+        self.columns = columns;
         self.files += 1;
         self.doubts += doubts.len() as u64;
         if self.quiet {
@@ -111,7 +118,9 @@ impl Findings {
             eprintln!("broken: {}", units::counted(more, "more row", "more rows"));
         }
         match rejects {
-            Some(path) if self.broken > 0 => eprintln!("broken rows are in {}", path.display()),
+            Some(path) if self.broken > 0 => {
+                eprintln!("broken rows are in {}{}", path.display(), self.header_told());
+            }
             None if self.broken > 0 => eprintln!("hint: --rejects FILE keeps broken rows as they are"),
             _ => {}
         }
@@ -137,6 +146,21 @@ impl Findings {
         if self.exemplars > 0 {
             let are = if self.exemplars == 1 { "exemplar is" } else { "exemplars are" };
             eprintln!("{} {are} skipped", units::count(self.exemplars));
+        }
+    }
+
+    /// How to import broken rows, which lack the header.
+    fn header_told(&self) -> String {
+        let names = self.columns.join(",");
+        let is_plain =
+            names.len() <= 300 && !self.columns.iter().any(|name| name.contains([',', '\'', '\n']));
+        match (self.has_several_headers, self.columns.is_empty()) {
+            (true, _) => ", without the header lines of their files".into(),
+            (false, true) => String::new(),
+            (false, false) if is_plain => {
+                format!(", without the header line: --columns '{names}' names their columns")
+            }
+            (false, false) => ", without the header line of the file".into(),
         }
     }
 

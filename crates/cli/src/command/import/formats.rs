@@ -60,6 +60,8 @@ pub struct Opened {
     /// How the file is read, for the user.
     pub description: String,
     pub doubts: Vec<String>,
+    /// Names of the columns of a CSV file: broken rows are kept without them.
+    pub columns: Vec<String>,
     /// The unit of its times, when they are numbers.
     pub counted: Option<Counted>,
 }
@@ -103,7 +105,7 @@ impl Formats {
         };
         let blocks = Box::new(Lines { source, rows, before: 0 });
         let counted = Some(self.reading.counted(format));
-        Ok(Opened { blocks, description: description.into(), doubts: vec![], counted })
+        Ok(Opened { blocks, description: description.into(), doubts: vec![], columns: vec![], counted })
     }
 
     fn csv(&self, path: &Path, mut source: Source, learned: &mut Learned) -> Result<Opened, Failure> {
@@ -127,10 +129,11 @@ impl Formats {
         {
             doubts.push(csv::only_where_empty(name, detected.header.get(*at).map_or("", String::as_str)));
         }
+        let columns = detected.header.clone();
         let csv = Csv::new(detected.header, detected.dialect, reading.time_zone.clone(), base)
             .map_err(|reason| nameless(place(reason.clone()), &reason))?;
         let blocks = Box::new(Lines { source, rows: Box::new(csv), before: detected.header_rows });
-        Ok(Opened { blocks, description, doubts, counted })
+        Ok(Opened { blocks, description, doubts, columns, counted })
     }
 
     #[cfg(feature = "parquet")]
@@ -140,7 +143,7 @@ impl Formats {
         let base = self.base(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         let table = Table::open(path, read, &reading.given(), reading.time_zone.clone(), base)?;
         let (description, doubts, counted) = (table.description(), table.doubts(), table.counted());
-        Ok(Opened { blocks: Box::new(table), description, doubts, counted })
+        Ok(Opened { blocks: Box::new(table), description, doubts, columns: vec![], counted })
     }
 
     #[cfg(not(feature = "parquet"))]

@@ -67,9 +67,6 @@ impl Summary<'_> {
                 units::counted(self.earlier, "of them was", "of them were")
             );
         }
-        if findings.broken > 0 {
-            println!("{} skipped", broken(findings.broken));
-        }
         if self.refused.records > 0 {
             let kept = all.saturating_sub(self.refused.records);
             let (kept, refused) =

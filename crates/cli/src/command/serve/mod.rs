@@ -1,6 +1,7 @@
 //! `tacho serve`: run the server.
 
 mod flags;
+mod variables;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -35,6 +36,10 @@ impl Serve {
         init_log();
         let config =
             config::load(self.config, std::env::vars(), self.flags.into()).map_err(Failure::usage)?;
+        for (variable, similar) in variables::unknown(std::env::vars().map(|(name, _)| name)) {
+            let similar = similar.map_or_else(String::new, |names| format!("; did you mean {names}?"));
+            tracing::warn!(variable, "no such environment variable, it is ignored{similar}");
+        }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let up = |at: Listening| println!("listening http={} records={}", at.http, at.records);
         runtime.block_on(serve::run(config, signal::stop, up)).map_err(failure)

@@ -9,6 +9,7 @@ use tacho_query::promql::{self, Params, Plan};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::training::Training;
+use crate::command::mark;
 use crate::failure::Failure;
 
 /// Evaluations of each query, each at another time.
@@ -45,10 +46,11 @@ pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, 
     };
     let mut mix = Mix { plans: Vec::new(), texts: Vec::new() };
     for (nth, line) in lines.iter().enumerate() {
-        let query = promql::parse(&line.query).map_err(|e| Failure::usage(format!("{}: {e}", line.query)))?;
+        let failure = |e| mark::in_promql(&line.query, Failure::usage(format!("{}: {e}", line.query)));
+        let query = promql::parse(&line.query).map_err(failure)?;
         for time in 0..ASKED {
             let params = params(line, training, seed, nth as u64 * ASKED + time);
-            mix.plans.push(query.plan(&params).map_err(|e| Failure::usage(format!("{}: {e}", line.query)))?);
+            mix.plans.push(query.plan(&params).map_err(failure)?);
         }
         mix.texts.push(line.query.clone());
     }

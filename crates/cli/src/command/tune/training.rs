@@ -11,8 +11,9 @@ use tacho_chunk::ValueColumn;
 use tacho_chunk::tune::{TrainingGroup, group};
 use tacho_ingest::json_lines::JsonLines;
 use tacho_ingest::rows::Rows;
-use tacho_model::{Batch, Kind, Labels, NAME, Sample, SampleSeries, SeriesId, TimeRange, Timestamp, Value};
-use tacho_query::promql;
+use tacho_model::{
+    Batch, Kind, Labels, Matcher, NAME, Sample, SampleSeries, SeriesId, TimeRange, Timestamp, Value,
+};
 use tacho_server::clock::SystemClock;
 use tacho_server::data_directory;
 use tacho_server::read::damage::sentences;
@@ -22,9 +23,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Tune;
 use crate::client;
-use crate::command::ask;
 use crate::command::export::{Head, head, not_whole};
 use crate::command::import::{Feed, Findings};
+use crate::command::{ask, mark};
 use crate::failure::Failure;
 use crate::terminal::progress;
 
@@ -53,17 +54,19 @@ pub fn gather(tune: &Tune) -> Result<Training, Failure> {
     let mut gathered = Gathered::new(tune.values.max(1), tune.seed);
     let bar = progress::bar(0, "reading");
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+    let selectors = mark::selectors(std::slice::from_ref(&tune.selector))?;
     match (&*tune.files, &tune.data) {
         ([], None) => runtime.block_on(from_server(tune, &mut gathered))?,
-        ([], Some(data)) => runtime.block_on(from_directory(tune, data, &mut gathered))?,
+        ([], Some(data)) => runtime.block_on(from_directory(tune, data, &selectors, &mut gathered))?,
         (files, _) => {
             let feed = Feed::of(files.to_vec(), tune.reading.clone());
             feed.formats.check(files)?;
             let mut findings = Findings::default();
-            let selector = selector(tune)?;
             feed.each(&mut findings, |step| {
                 let mut batch = step.batch;
-                batch.samples.retain(|series| selector.iter().all(|matcher| matcher.matches(&series.labels)));
+                let wanted =
+                    |labels: &Labels| selectors.iter().flatten().all(|matcher| matcher.matches(labels));
+                batch.samples.retain(|series| wanted(&series.labels));
                 gathered.add(batch);
                 bar.set_message(format!("{} values", units::count(gathered.values as u64)));
                 true
@@ -78,10 +81,6 @@ pub fn gather(tune: &Tune) -> Result<Training, Failure> {
 fn range(tune: &Tune) -> TimeRange {
     let all = TimeRange::ALL;
     TimeRange::new(tune.start.unwrap_or(all.start), tune.end.unwrap_or(all.end))
-}
-
-fn selector(tune: &Tune) -> Result<Vec<tacho_model::Matcher>, Failure> {
-    promql::parse_selector(&tune.selector).map_err(Failure::usage)
 }
 
 async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure> {
@@ -120,11 +119,16 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
     Err(Failure::new("the server's response ended early").hint("its log says why"))
 }
 
-async fn from_directory(tune: &Tune, data: &Path, gathered: &mut Gathered) -> Result<(), Failure> {
+async fn from_directory(
+    tune: &Tune,
+    data: &Path,
+    selectors: &[Vec<Matcher>],
+    gathered: &mut Gathered,
+) -> Result<(), Failure> {
     let cannot = |e: tacho_store::Error| ask::unreadable(data, &e);
     ask::check_data_directory(data)?;
     let (store, _lock) = data_directory::open_read_only(data, Arc::new(SystemClock)).await.map_err(cannot)?;
-    let found = reader::find(&store, &[selector(tune)?], Some(Kind::Sample));
+    let found = reader::find(&store, selectors, Some(Kind::Sample));
     let reader = Reader::new(store, found, Some(Kind::Sample), range(tune));
     let mut reader = reader.over_damage(tune.allow_damaged);
     let broken = |e: tacho_store::Error| match e.kind() {

@@ -114,6 +114,8 @@ public final class Messages {
 
     public static final String SERVER_IS_FULL = "the server is full and asked to wait";
 
+    public static final String SERVER_IS_HTTP = "it answers with HTTP; the port of the agents is another one, usually 7071";
+
     public static String serverIsOther(Object why) {
         return "what answers is not a tacho server: " + why;
     }

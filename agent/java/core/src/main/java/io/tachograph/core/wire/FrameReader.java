@@ -1,5 +1,7 @@
 package io.tachograph.core.wire;
 
+import io.tachograph.core.log.Messages;
+
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
@@ -7,6 +9,9 @@ import java.util.Arrays;
 public final class FrameReader {
     /** Longest accepted body: PROBES carries up to a thousand patterns. */
     private static final int BODY_BYTES_MAX = 1 << 20;
+
+    /** The length of a frame that begins with "HTTP", as an answer of the server's other port. */
+    private static final int HTTP = 0x50545448;
 
     private byte[] pending = new byte[4_096];
     private int size;
@@ -39,6 +44,9 @@ public final class FrameReader {
         }
         ByteBuffer header = ByteBuffer.wrap(pending).order(java.nio.ByteOrder.LITTLE_ENDIAN);
         int length = header.getInt(0);
+        if (length == HTTP) {
+            throw new Damaged(Messages.SERVER_IS_HTTP);
+        }
         if (length < 0 || length > BODY_BYTES_MAX) {
             throw new Damaged("a frame claims " + Integer.toUnsignedString(length) + " bytes");
         }

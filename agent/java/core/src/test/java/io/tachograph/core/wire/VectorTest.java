@@ -8,12 +8,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Session;
+import io.tachograph.core.log.Messages;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.Map;
 
@@ -109,6 +111,15 @@ class VectorTest {
                 assertThrows(FrameReader.Damaged.class, frames::next, "byte " + at);
             }
         }
+    }
+
+    @Test
+    void anAnswerInHttpIsNamed() {
+        FrameReader frames = new FrameReader();
+        String answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
+        frames.push(ByteBuffer.wrap(answer.getBytes(StandardCharsets.US_ASCII)));
+        FrameReader.Damaged said = assertThrows(FrameReader.Damaged.class, frames::next);
+        assertEquals(Messages.SERVER_IS_HTTP, said.getMessage());
     }
 
     /**

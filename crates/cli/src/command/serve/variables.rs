@@ -1,0 +1,66 @@
+//! Which `TACHO_*` variables does no program know? A misspelt one would have no effect.
+
+use tacho_query::promql;
+use tacho_server::config::Settings;
+
+use crate::command::ask::SERVER_VARIABLE;
+use crate::command::attach;
+
+const PREFIX: &str = "TACHO_";
+/// Variables that are neither a setting of the server nor one of an agent.
+const OTHERS: [&str; 3] = ["TACHO_CONFIG", SERVER_VARIABLE, attach::JAR_VARIABLE];
+/// Of the tests of Tachograph itself.
+const OF_TESTS: [&str; 4] = ["TACHO_TEST_", "TACHO_JDK", "TACHO_BIN", "TACHO_BOARD"];
+
+/// The unknown ones among `names`, each with the most similar known one.
+pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<String>)> {
+    let settings = Settings::KEYS.iter().map(|key| format!("{PREFIX}{}", key.to_ascii_uppercase()));
+    let others = OTHERS.iter().map(|name| (*name).to_owned());
+    let known: Vec<String> = settings.chain(attach::agent_variables()).chain(others).collect();
+    let is_unknown = |name: &String| {
+        name.starts_with(PREFIX)
+            && !known.contains(name)
+            && !OF_TESTS.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let mut unknown: Vec<String> = names.into_iter().filter(is_unknown).collect();
+    unknown.sort_unstable();
+    // The common prefix says nothing about the similarity.
+    let key = |name: &'_ str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
+    let keys: Vec<String> = known.iter().map(|name| key(name)).collect();
+    let similar = |name: &str| {
+        let similar = promql::similar_among(&key(name), keys.iter().map(String::as_str));
+        similar.first().map(|key| format!("{PREFIX}{key}"))
+    };
+    unknown.into_iter().map(|name| (name.clone(), similar(&name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_variables_are_named_with_the_nearest_one() {
+        for (name, expect) in [
+            ("TACHO_HTTPS", Some(Some("TACHO_HTTP"))),
+            ("TACHO_DATTA", Some(Some("TACHO_DATA"))),
+            ("TACHO_data", Some(Some("TACHO_DATA"))),
+            ("TACHO_SWEEP", Some(Some("TACHO_SWEEP_SECONDS"))),
+            ("TACHO_QUITE_ANOTHER", Some(None)),
+            ("TACHO_X9", Some(None)),
+            ("TACHO_DATA", None),
+            ("TACHO_CONFIG", None),
+            ("TACHO_URL", None),
+            ("TACHO_AGENT_JAR", None),
+            ("TACHO_SERVICE", None),
+            ("TACHO_CHILDREN", None),
+            ("TACHO_TEST_QUICK", None),
+            ("TACHO_JDK17", None),
+            ("TACHOS", None),
+            ("HOME", None),
+        ] {
+            let found = unknown([name.to_owned()]);
+            let found = found.first().map(|(_, similar)| similar.as_deref());
+            assert_eq!(found, expect, "{name}");
+        }
+    }
+}
