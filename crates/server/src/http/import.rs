@@ -23,6 +23,9 @@ use crate::decoding::batch_bytes;
 
 const PROTOCOL: &str = "import";
 
+/// Refused records of one body that are named; the others are only counted.
+const REASONS_MAX: usize = 256;
+
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/import", post(import))
 }
@@ -38,18 +41,16 @@ async fn import(
     let work = move || {
         let decoded = decode(&body);
         if let Ok(decoded) = &decoded {
-            hold.shrink(
-                decoded.frames.iter().map(|data| batch_bytes(&data.batch)).sum::<usize>() + decoded.bytes,
-            );
+            hold.shrink(decoded.memory_bytes());
         }
         (decoded, (turn, hold))
     };
     let (decoded, _turn) = tokio::task::spawn_blocking(work)
         .await
         .map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?;
-    let Decoded { session, frames, bytes } = decoded?;
+    let Decoded { session, frames, mut refused, bytes } = decoded?;
     app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
-    let (mut seq, mut repeated, mut refused, mut refused_records) = (0, 0u64, Vec::new(), 0);
+    let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);
     let mut sequence = Sequence::new(app.store.session_acked(session));
     for data in frames {
         // The store itself reports repeated frames.
@@ -57,7 +58,6 @@ async fn import(
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
         refused_records += data.rejects.count;
-        refused.extend(data.rejects.named.into_iter().map(|refused| refused.reason));
         match app.store.append(data.batch, Some(Origin::one(session, seq))).await? {
             Appended::Stored => {}
             Appended::Repeated => repeated += 1,
@@ -65,7 +65,8 @@ async fn import(
                 let records: usize = left_out.records.iter().sum();
                 app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
                 refused_records += records as u64;
-                refused.extend(left_out.named.into_iter().map(|series| series.reason));
+                let reasons = left_out.named.into_iter().map(|series| series.reason);
+                refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
             }
         }
     }
@@ -81,7 +82,18 @@ async fn import(
 struct Decoded {
     session: u128,
     frames: Vec<Data>,
+    /// Why records were refused, at most [`REASONS_MAX`].
+    refused: Vec<String>,
     bytes: usize,
+}
+
+impl Decoded {
+    /// Memory of the frames, with the body. A frame without records is 21 bytes of it.
+    fn memory_bytes(&self) -> usize {
+        let batches: usize = self.frames.iter().map(|data| batch_bytes(&data.batch)).sum();
+        let reasons: usize = self.refused.iter().map(String::capacity).sum();
+        batches + self.frames.capacity() * size_of::<Data>() + reasons + self.bytes
+    }
 }
 
 fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
@@ -89,7 +101,7 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
     decoder.push(body);
     let mut budget = Budget::of_body(body.len());
     let mut session: Option<(u128, Session)> = None;
-    let mut frames = Vec::new();
+    let (mut frames, mut refused) = (Vec::new(), Vec::new());
     while let Some(frame) = decoder.pull()? {
         match (ClientFrame::decode(frame)?, &mut session) {
             (ClientFrame::Hello(hello), None) => {
@@ -98,7 +110,11 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
             }
             (ClientFrame::Dict(body), Some((_, session))) => session.define(body)?,
             (ClientFrame::Data(body), Some((_, session))) => {
-                frames.push(session.data_within(body, &mut budget)?)
+                let mut data = session.data_within(body, &mut budget)?;
+                let reasons =
+                    std::mem::take(&mut data.rejects.named).into_iter().map(|refused| refused.reason);
+                refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
+                frames.push(data);
             }
             _ => return Err(ApiError::bad("frames are not HELLO, then DICT and DATA (docs/format/wire.md)")),
         }
@@ -107,5 +123,5 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
         return Err(ApiError::bad(format!("{} bytes after the last whole frame", decoder.gathered())));
     }
     let Some((session, _)) = session else { return Err(ApiError::bad("body holds no frame")) };
-    Ok(Decoded { session, frames, bytes: body.len() })
+    Ok(Decoded { session, frames, refused, bytes: body.len() })
 }

@@ -14,6 +14,7 @@ mod connection;
 mod counts;
 mod farewell;
 mod incoming;
+mod large;
 pub mod native;
 mod outgoing;
 mod patience;
