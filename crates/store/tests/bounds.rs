@@ -67,7 +67,7 @@ const DAY: i64 = 86_400_000_000_000;
 
 #[tokio::test]
 async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_ones_kept() {
-    let options = Options { chunks_max: 1_000, ..Options::default() };
+    let options = Options { chunks_max: 1_000, merge_in_background: false, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
     let far = |name: &str, count: i64| -> Batch {
