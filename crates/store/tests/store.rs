@@ -301,7 +301,7 @@ async fn a_read_of_executions_stops_at_its_memory_limit() {
         }
     }
     let blocks = store.executions(common::id("svc"), TimeRange::ALL).await.unwrap();
-    let bytes: usize = blocks.iter().map(|block| block.bytes()).sum();
+    let bytes: usize = blocks.iter().map(|block| block.memory_bytes()).sum();
     let room = AtomicUsize::new(bytes);
     let read = store.executions_within(common::id("svc"), TimeRange::ALL, &room, |_| true).await.unwrap();
     assert_eq!((read.whole().unwrap().len(), room.into_inner()), (3, 0));
@@ -330,7 +330,7 @@ async fn refused_blocks_take_no_memory() {
     };
     let all = store.executions(common::id("svc"), TimeRange::ALL).await.unwrap();
     assert_eq!(all.len(), 4);
-    let bytes: usize = all.iter().filter(|block| wanted(block)).map(|block| block.bytes()).sum();
+    let bytes: usize = all.iter().filter(|block| wanted(block)).map(|block| block.memory_bytes()).sum();
     let (blocks, left) = read(bytes).await.unwrap();
     assert_eq!((blocks.len(), left), (2, 0));
     assert!(blocks.iter().all(|block| wanted(block)));
