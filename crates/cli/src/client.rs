@@ -1,6 +1,6 @@
 //! HTTP client of the commands of `tacho`.
 
-mod tls;
+pub mod tls;
 
 use std::error::Error;
 use std::io;

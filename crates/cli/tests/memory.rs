@@ -303,3 +303,46 @@ fn queries_that_need_much_memory_are_computed_one_after_the_other() {
     assert!(peak < PEAK_BYTES_MAX, "{peak} bytes");
     assert!(server.stop().success());
 }
+
+/// Frames with many refused records each: 53 bytes, for which the reasons take a kilobyte.
+#[test]
+fn imports_of_many_frames_at_once_stay_within_the_memory_of_records() {
+    use tacho_ingest::wire::{ClientFrame, Hello};
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    let body = |session: u128| {
+        let mut body = Vec::new();
+        let pairs = vec![("service".to_owned(), "bulk".to_owned())];
+        ClientFrame::Hello(Hello { version_min: 1, version_max: 1, session, pairs, secret: None })
+            .encode(&mut body);
+        for seq in 1..100_000u64 {
+            let mut frame = Vec::new();
+            tacho_model::varint::put_varint(&mut frame, seq);
+            frame.extend_from_slice(&0i64.to_le_bytes());
+            frame.extend_from_slice(&[77, 0].repeat(16));
+            ClientFrame::Data(&frame).encode(&mut body);
+        }
+        body
+    };
+    let imports: Vec<TcpStream> = (1..=14)
+        .map(|session| {
+            let body = body(session);
+            let mut stream = TcpStream::connect(server.http).unwrap();
+            let head = format!("POST /api/v1/import HTTP/1.1\r\nHost: {}\r\n", server.http);
+            write!(stream, "{head}Content-Length: {}\r\n\r\n", body.len()).unwrap();
+            stream.write_all(&body).unwrap();
+            stream
+        })
+        .collect();
+    support::wait_for("the records to be decoded", || {
+        let metrics = server.get("/metrics").text();
+        let refused = metrics.lines().find_map(|line| {
+            line.strip_prefix("tacho_received_bytes_total{protocol=\"import\"} ")?.parse::<f64>().ok()
+        });
+        (refused.unwrap_or(0.0) > 14.0 * 4e6).then_some(())
+    });
+    let resident = memory(&server, "VmHWM:");
+    assert!(resident < 1_200 << 20, "{resident} bytes resident");
+    drop(imports);
+    assert!(server.stop().success());
+}

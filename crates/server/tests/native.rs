@@ -12,7 +12,7 @@ use agent::{Agent, Raw, content, hello};
 use tacho_ingest::wire::{
     ClientFrame, DataFrame, ErrorCode, FRAME_BODY_BYTES_MAX, Ping, REJECTS_MAX, Secret, ServerFrame, VERSION,
 };
-use tacho_model::{Kind, MatchOp, Matcher, Sample, TimeRange, Value};
+use tacho_model::{Body, Entry, Kind, MatchOp, Matcher, Sample, TimeRange, Value};
 use tacho_server::clock::SystemClock;
 use tacho_server::control::Control;
 use tacho_server::listen::Patience;
@@ -421,4 +421,29 @@ fn heartbeats_are_answered_and_drops_counted_once() {
     report(5, 6);
     report(5, 6);
     report(7, 8);
+}
+
+/// Each has sent a part of a frame that is larger than what every connection may buffer.
+#[test]
+fn stalled_large_frames_do_not_block_the_large_frames_of_others() {
+    let hour = Duration::from_secs(3_600);
+    let patience = Patience { silence: hour, frame: hour, ..Patience::default() };
+    let server = start_patient(64, Options::default(), patience);
+    let body = vec![7; 2 << 20];
+    let mut frame = Vec::new();
+    ClientFrame::Data(&body).encode(&mut frame);
+    let stalled: Vec<Agent> = (100..120)
+        .map(|session| {
+            let mut agent = Agent::open(server.at, session);
+            agent.send(&frame[..300_000]);
+            agent
+        })
+        .collect();
+    let mut agent = Agent::open(server.at, 2);
+    let mut log = DataFrame::new(1, content::BASE);
+    log.entry(agent::LOG, &Entry { at: content::BASE, body: Body::Text("x".repeat(1 << 20).into()) });
+    agent.send(&log.finish());
+    assert_eq!(agent.wait_ack(1), []);
+    assert!(server.metrics.connections_refused.with(["native", "slow-frame"]).get() > 0);
+    drop(stalled);
 }

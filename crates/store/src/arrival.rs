@@ -4,6 +4,7 @@
 //! writes it to the journal and adds it to the memtable.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use tacho_model::limits::{ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, OPERATION_BYTES_MAX};
@@ -12,7 +13,7 @@ use tacho_model::{
     SeriesId,
 };
 
-use crate::index::{Admission, Bounds, Index, Refusal};
+use crate::index::{Admission, Bounds, Index};
 use crate::{Error, Result};
 
 /// Identifies a batch of a sender: each number is accepted once.
@@ -53,7 +54,7 @@ pub enum Appended {
     Repeated,
 }
 
-/// New series refused by a limit. Known series of the same batch are kept.
+/// Series refused by a limit: new ones, and records far from now at the limit on chunks. The others of the batch are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub series: usize,
@@ -77,7 +78,20 @@ pub struct RefusedSeries {
 pub const REFUSED_NAMED_MAX: usize = 16;
 
 impl Refused {
-    fn add(&mut self, kind: Kind, position: usize, (labels, records): (&Labels, usize), why: &Refusal) {
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.series += other.series;
+        self.records.iter_mut().zip(other.records).for_each(|(sum, more)| *sum += more);
+        self.named.extend(other.named);
+        self.named.truncate(REFUSED_NAMED_MAX);
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        kind: Kind,
+        position: usize,
+        (labels, records): (&Labels, usize),
+        why: &dyn Display,
+    ) {
         self.series += 1;
         self.records[kind as usize - 1] += records;
         if self.named.len() < REFUSED_NAMED_MAX {

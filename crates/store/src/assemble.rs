@@ -80,6 +80,7 @@ struct State {
     inbox: Arc<Inbox>,
     sequence: Arc<Sequence>,
     budget: Arc<Budget>,
+    chunks: Arc<Budget>,
     counters: Arc<Counters>,
     signals: Arc<FlushSignals>,
 }
@@ -93,6 +94,8 @@ impl State {
     ) -> Self {
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
         budget.add(recovered.generations.sealed.iter().map(|g| g.bytes).sum());
+        let chunks = Arc::new(Budget::new(options.chunks_max));
+        chunks.add(recovered.generations.sealed.iter().map(|g| g.moves).sum());
         let generations = Arc::new(Guarded::new(recovered.generations));
         let space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
         let reserve_bytes = options.disk_reserve_bytes;
@@ -116,6 +119,7 @@ impl State {
             inbox: Arc::default(),
             sequence: Arc::new(Sequence::new(recovered.last_sequence)),
             budget,
+            chunks,
             counters: Arc::new(recovered.counters),
             signals: Arc::new(FlushSignals::new()),
         }
@@ -128,6 +132,9 @@ impl State {
             sessions: self.sessions.clone(),
             space: self.space.clone(),
             budget: self.budget.clone(),
+            chunks: self.chunks.clone(),
+            metadata: self.metadata.clone(),
+            clock: self.wall.clone(),
             counters: self.counters.clone(),
         }
     }
@@ -155,6 +162,7 @@ impl State {
             index: self.index.clone(),
             sessions: self.sessions.clone(),
             budget: self.budget.clone(),
+            chunks: self.chunks.clone(),
             counters: self.counters.clone(),
             signals: self.signals.clone(),
         }
@@ -173,6 +181,7 @@ impl State {
             metadata: self.metadata.clone(),
             unreadable: self.unreadable.clone(),
             budget: self.budget.clone(),
+            chunks: self.chunks.clone(),
             counters: self.counters.clone(),
             signals: self.signals.clone(),
             progress,

@@ -31,6 +31,12 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Takes part of the budget for a batch, even above the limit.
+    pub fn hold(self: &Arc<Self>, amount: usize) -> Reservation {
+        self.add(amount);
+        Reservation { budget: self.clone(), bytes: amount }
+    }
+
     /// Reserves memory for a batch; `None` above the limit.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.max);

@@ -37,6 +37,8 @@ pub enum Command {
 pub struct Append {
     pub arrival: Arrival,
     pub reservation: Reservation,
+    /// For the chunks that its times take.
+    pub chunks: Reservation,
     pub reply: oneshot::Sender<Result<Appended>>,
 }
 
@@ -80,6 +82,8 @@ pub struct StoreParts {
     pub index: Arc<Guarded<Index>>,
     pub sessions: Arc<Guarded<Sessions>>,
     pub budget: Arc<Budget>,
+    /// Chunks that the records in memory take because of their times.
+    pub chunks: Arc<Budget>,
     pub counters: Arc<Counters>,
     pub signals: Arc<FlushSignals>,
 }
@@ -226,11 +230,12 @@ impl Committer {
             let origin = append.arrival.origin;
             let mut generations = store.generations.write();
             if let Some(active) = &mut generations.active {
-                let before = active.bytes;
+                let (before, moves) = (active.bytes, active.moves);
                 let numbers = number_series(&store.index, &append.arrival);
                 active.apply(&append.arrival, &numbers);
                 active.journal.length = length;
                 store.budget.add(active.bytes.saturating_sub(before));
+                store.chunks.add(active.moves - moves);
                 if let Some(origin) = origin {
                     let mut sessions = store.sessions.write();
                     let forgotten = sessions.take(origin, active.number);
@@ -239,7 +244,7 @@ impl Committer {
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
-            drop(append.reservation);
+            drop((append.reservation, append.chunks));
             answers.push(append.reply);
         }
         for reply in answers {

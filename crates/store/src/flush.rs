@@ -55,6 +55,7 @@ pub struct Flusher {
     pub metadata: Arc<Metadata>,
     pub unreadable: Arc<Unreadable>,
     pub budget: Arc<Budget>,
+    pub chunks: Arc<Budget>,
     pub counters: Arc<Counters>,
     pub signals: Arc<FlushSignals>,
     pub progress: watch::Sender<Progress>,
@@ -290,6 +291,7 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
 async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.generations.write().sealed.pop_front();
     flusher.budget.release(generation.bytes);
+    flusher.chunks.release(generation.moves);
     flusher.counters.flushes.add(1);
     let options = &flusher.options;
     let expired =

@@ -13,6 +13,7 @@ use tacho_model::{Kind, SeriesId};
 use crate::arrival::Arrival;
 use crate::journal::Lack;
 use crate::memtable::{OpenEntries, OpenExecutions, OpenSeries};
+use crate::scatter::CHUNK_BYTES;
 
 /// Memory of one more open series: its place in the map and its vectors, bytes.
 const SERIES_BYTES: usize = 160;
@@ -42,6 +43,8 @@ pub struct Generation {
     pub sessions: HashMap<u128, u64>,
     /// Memory of the generation, bytes, estimated.
     pub bytes: usize,
+    /// Chunks that it takes because of its times, beyond one for each series; estimated, rather too many.
+    pub moves: usize,
     /// Start of the generation. Monotonic: a clock that jumps must not seal early or late.
     pub since: Instant,
     pub journal: JournalFile,
@@ -56,6 +59,7 @@ impl Generation {
             executions: HashMap::new(),
             sessions: HashMap::new(),
             bytes: 0,
+            moves: 0,
             since: Instant::now(),
             journal,
         }
@@ -68,19 +72,26 @@ impl Generation {
         {
             self.bytes += SESSION_BYTES;
         }
+        let sample_moves = self.samples.moves();
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);
         }
+        // Blocks of executions count their memory themselves.
+        let mut moves = self.samples.moves() - sample_moves;
         for (id, series) in arrival.entries() {
             grow(&mut self.entries, &mut self.bytes, id, OpenEntries::bytes, |open| {
-                series.entries.iter().for_each(|entry| open.push(entry.clone()));
+                moves += series.entries.iter().filter(|entry| open.push((*entry).clone())).count();
             });
         }
+        self.bytes += moves * CHUNK_BYTES;
         for (id, series) in arrival.executions() {
             grow(&mut self.executions, &mut self.bytes, id, OpenExecutions::bytes, |open| {
+                let before = open.growing();
                 series.segments.iter().for_each(|segment| open.push(segment, &series.operations));
+                moves += open.growing().saturating_sub(before.max(1));
             });
         }
+        self.moves += moves;
     }
 
     /// Every series that has entries or executions here.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tacho_model::Batch;
+use tacho_model::{Batch, Clock};
 
 use crate::arrival::{self, Appended, Arrival, Origin, Refused};
 use crate::budget::{Budget, Reservation};
@@ -12,8 +12,9 @@ use crate::commit::repeated;
 use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::options::Options;
+use crate::scatter;
 use crate::sessions::Sessions;
-use crate::shared::RecordSpace;
+use crate::shared::{Metadata, RecordSpace};
 use crate::stats::Counters;
 use crate::{Error, ErrorKind, Result};
 
@@ -23,6 +24,10 @@ pub struct Intake {
     pub sessions: Arc<Guarded<Sessions>>,
     pub space: Arc<RecordSpace>,
     pub budget: Arc<Budget>,
+    /// Chunks that the records in memory take because of their times, and the limit on these and the stored ones.
+    pub chunks: Arc<Budget>,
+    pub metadata: Arc<Metadata>,
+    pub clock: Arc<dyn Clock>,
     pub counters: Arc<Counters>,
 }
 
@@ -33,13 +38,37 @@ impl Intake {
         repeated(&self.counters, standing, origin)
     }
 
-    /// Removes new series above the limits from a batch.
-    pub fn admit(&self, batch: Arc<Batch>) -> (Arc<Batch>, Refused) {
-        let (batch, refused) = arrival::admit(batch, &self.index.read(), self.options.bounds());
+    /// Removes new series above the limits from a batch, and at the limit on chunks records that are not live.
+    pub fn admit(&self, mut batch: Arc<Batch>) -> (Arc<Batch>, Refused) {
+        let far = self.refuse_far(&mut batch);
+        let (batch, mut refused) = arrival::admit(batch, &self.index.read(), self.options.bounds());
         if refused.series > 0 {
             self.counters.series_refused.add(refused.series as u64);
         }
+        refused.extend(far);
         (batch, refused)
+    }
+
+    fn refuse_far(&self, batch: &mut Arc<Batch>) -> Refused {
+        let mut refused = Refused::default();
+        if !self.fits(scatter::moves_of(batch)) {
+            let live = scatter::live(self.clock.now());
+            scatter::keep_live(batch, live, self.chunks.max(), &mut refused);
+            self.counters.records_far_refused.add(refused.records.iter().sum::<usize>() as u64);
+        }
+        refused
+    }
+
+    /// Whether so many more chunks are within the limit.
+    fn fits(&self, more: usize) -> bool {
+        let stored: u64 = self.metadata.stored.read().iter().map(|stored| stored.chunks).sum();
+        let stored = usize::try_from(stored).unwrap_or(usize::MAX);
+        stored.saturating_add(self.chunks.used()).saturating_add(more) <= self.chunks.max()
+    }
+
+    /// Notes the chunks of a batch until it is in the memtable.
+    pub fn hold_chunks(&self, batch: &Batch) -> Reservation {
+        self.chunks.hold(scatter::moves_of(batch))
     }
 
     /// Reserves memory for a checked batch.

@@ -54,6 +54,7 @@ mod options;
 pub mod policy;
 mod read;
 mod recover;
+mod scatter;
 mod seal;
 mod sessions;
 mod shared;

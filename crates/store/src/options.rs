@@ -30,6 +30,9 @@ pub struct Options {
     /// Limit on the memory of the index of all series with their labels, bytes, estimated. A new series above it is refused
     /// as above `series_max`. Series in the driver are loaded even above it.
     pub index_bytes_max: usize,
+    /// Limit on chunks, whose keys a driver may keep in memory, about 200 bytes each: at the limit only records up to two days
+    /// from now are accepted. Without such records it is not reached by live data, which is merged into few chunks.
+    pub chunks_max: usize,
     /// Limit on distinct label names: more than any schema has, fewer than a client generates that puts values into
     /// names.
     pub label_names_max: usize,
@@ -92,6 +95,7 @@ impl Default for Options {
             retry_after: Duration::from_secs(1),
             series_max: 10_000_000,
             index_bytes_max: 4 << 30,
+            chunks_max: 20_000_000,
             label_names_max: 10_000,
             label_values_max: 500_000,
             session_age_max: Duration::from_secs(7 * 86_400),

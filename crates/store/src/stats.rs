@@ -33,6 +33,8 @@ pub struct Stats {
     /// Now: memory of the index of all series with their labels, bytes, estimated, and its limit.
     pub index_bytes: usize,
     pub index_bytes_max: usize,
+    /// Now: limit on the chunks in the driver.
+    pub chunks_max: usize,
     /// Now: memory of records that are not in the driver yet, bytes, and its limit.
     pub open_bytes: usize,
     pub open_bytes_max: usize,
@@ -62,6 +64,8 @@ pub struct Stats {
     pub clock_doubted: bool,
     /// New series refused by a limit; a series is counted each time it is sent.
     pub series_refused: u64,
+    /// Records far from now that were refused at the limit on chunks.
+    pub records_far_refused: u64,
     pub journal_syncs: u64,
     pub journal_failures: u64,
     pub seals_by_size: u64,
@@ -93,6 +97,7 @@ counters! {
         batches_full: Count,
         batches_disk_full: Count,
         series_refused: Count,
+        records_far_refused: Count,
         journal_syncs: Count,
         journal_failures: Count,
         seals_by_size: Count,

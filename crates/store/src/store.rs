@@ -141,8 +141,9 @@ impl Store {
         let held = batch.clone();
         let arrival = Arrival::check(batch, origin)?;
         let reservation = self.intake.reserve(&arrival)?;
+        let chunks = self.intake.hold_chunks(&held);
         let (reply, answer) = oneshot::channel();
-        let append = Append { arrival, reservation, reply };
+        let append = Append { arrival, reservation, chunks, reply };
         let commands = self.commands.as_ref().ok_or_else(closed)?;
         commands.send(Command::Append(append)).map_err(|_| closed())?;
         let appended = answer.await.map_err(|_| closed())?;
@@ -393,7 +394,7 @@ impl Store {
     }
 
     pub fn stats(&self) -> Stats {
-        let Intake { options, index, sessions, space, budget, counters } = &self.intake;
+        let Intake { options, index, sessions, space, budget, counters, .. } = &self.intake;
         let mut stats = counters.snapshot();
         {
             let generations = self.reader.generations.read();
@@ -413,6 +414,7 @@ impl Store {
         stats.series_total = index.len();
         stats.index_bytes = index.bytes();
         stats.index_bytes_max = options.index_bytes_max;
+        stats.chunks_max = options.chunks_max;
         stats
     }
 

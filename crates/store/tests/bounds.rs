@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Bench, batch, entries, origin, samples};
+use common::{Bench, batch, entries, origin, samples, values};
 use tacho_model::{Batch, Kind, Labels, Matcher, Sample, SampleSeries, TimeRange, Value};
 use tacho_store::{Appended, MemoryDriver, Options};
 
@@ -61,4 +61,62 @@ async fn new_series_above_a_limit_are_refused_and_known_ones_kept() {
     assert!(matches!(alone, Appended::Partly(_)), "{alone:?}");
     assert_eq!(store.session_acked(1), 1, "sent again it would be refused again");
     assert_eq!(store.stats().series_refused, 2);
+}
+
+const DAY: i64 = 86_400_000_000_000;
+
+#[tokio::test]
+async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_ones_kept() {
+    let options = Options { chunks_max: 1_000, merge_in_background: false, ..Options::default() };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    let far = |name: &str, count: i64| -> Batch {
+        let points: Vec<(i64, f64)> = (1..=count).map(|n| (n * 3 * DAY, 1.0)).collect();
+        samples(name, &points)
+    };
+    assert_eq!(store.append(far("m", 900), None).await.unwrap(), Appended::Stored);
+    // Neither what waits in memory nor what is stored leaves room for 200 more.
+    for flushed in [false, true] {
+        if flushed {
+            store.flush().await.unwrap();
+            assert!(store.stats().stored[0].chunks >= 900, "{:?}", store.stats().stored);
+        }
+        let mixed = batch([far("n", 200), samples("up", &[(2 * DAY, 1.0), (5, 1.0)])]);
+        let Appended::Partly(refused) = store.append(mixed, None).await.unwrap() else {
+            panic!("not partly")
+        };
+        assert_eq!((refused.series, refused.records), (1, [200, 0, 0]), "flushed: {flushed}");
+        let reason = &refused.named[0].reason;
+        assert!(
+            reason.ends_with(
+                "limit of 1000 chunks is reached, so 200 of 200 records are refused: they are more than two days from now"
+            ),
+            "{reason}"
+        );
+        assert_eq!(values(&store, "up", TimeRange::ALL).await.len(), 2);
+        assert_eq!(store.append(samples("m", &[(5, 2.0)]), None).await.unwrap(), Appended::Stored);
+    }
+    assert_eq!(store.stats().records_far_refused, 400);
+    // One record at a time makes as many chunks.
+    let mut kept = 0;
+    for n in 1..=1_000 {
+        kept += usize::from(
+            store.append(samples("m", &[(-n * 3 * DAY, 1.0)]), None).await.unwrap() == Appended::Stored,
+        );
+    }
+    assert!((80..=101).contains(&kept), "{kept}");
+}
+
+#[tokio::test]
+async fn scattered_records_seal_a_generation_before_it_makes_too_many_chunks() {
+    let bench =
+        Bench::with(Arc::new(MemoryDriver::new()), Options { seal_bytes: 1 << 20, ..Options::default() });
+    let store = bench.open().await;
+    for part in 0..10 {
+        let points: Vec<(i64, f64)> = (0..1_000).map(|n| ((part * 1_000 + n) * 3 * DAY, 1.0)).collect();
+        store.append(samples("m", &points), None).await.unwrap();
+    }
+    assert!(store.stats().seals_by_size >= 2, "{:?}", store.stats());
+    store.flush().await.unwrap();
+    assert_eq!(values(&store, "m", TimeRange::ALL).await.len(), 10_000);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use common::{Bench, batch, entries, executions, origin, samples, values};
+use common::{Bench, batch, entries, executions, id, origin, samples, values};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Batch, Kind, Matcher, TimeRange, TraceId, Value};
 use tacho_store::disk::{Disk, DiskFile, FaultyDisk};
@@ -301,7 +301,7 @@ async fn a_read_of_executions_stops_at_its_memory_limit() {
         }
     }
     let blocks = store.executions(common::id("svc"), TimeRange::ALL).await.unwrap();
-    let bytes: usize = blocks.iter().map(|block| block.bytes()).sum();
+    let bytes: usize = blocks.iter().map(|block| block.memory_bytes()).sum();
     let room = AtomicUsize::new(bytes);
     let read = store.executions_within(common::id("svc"), TimeRange::ALL, &room, |_| true).await.unwrap();
     assert_eq!((read.whole().unwrap().len(), room.into_inner()), (3, 0));
@@ -330,7 +330,7 @@ async fn refused_blocks_take_no_memory() {
     };
     let all = store.executions(common::id("svc"), TimeRange::ALL).await.unwrap();
     assert_eq!(all.len(), 4);
-    let bytes: usize = all.iter().filter(|block| wanted(block)).map(|block| block.bytes()).sum();
+    let bytes: usize = all.iter().filter(|block| wanted(block)).map(|block| block.memory_bytes()).sum();
     let (blocks, left) = read(bytes).await.unwrap();
     assert_eq!((blocks.len(), left), (2, 0));
     assert!(blocks.iter().all(|block| wanted(block)));
@@ -558,4 +558,23 @@ async fn readers_see_every_record_once_while_generations_move_to_the_driver() {
     writer.await.unwrap();
     assert_eq!(common::texts(&store, "log").await.len(), 300);
     assert!(store.stats().flushes > 5, "{}", store.stats().flushes);
+}
+
+#[tokio::test]
+async fn blocks_of_one_segment_count_with_their_tables() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    for n in 0..1_000u32 {
+        let start = i64::from(n) * 3 * 86_400_000_000_000;
+        store.append(executions("calls", u128::from(n) + 1, start), None).await.unwrap();
+    }
+    store.flush().await.unwrap();
+    let read = async |bytes| {
+        let room = AtomicUsize::new(bytes);
+        let read = store.executions_within(id("calls"), TimeRange::ALL, &room, |_| true).await;
+        read.map(|read| read.records.len())
+    };
+    // They take more than a kilobyte each.
+    assert_eq!(read(1_000_000).await.unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(read(3_000_000).await.unwrap(), 1_000);
 }

@@ -272,6 +272,17 @@ impl ExecutionBlock {
             + self.values.capacity() * size_of::<AttributeData>()
     }
 
+    /// Estimated memory of the whole block, bytes. Of a block of a few segments the tables are most of it.
+    pub fn memory_bytes(&self) -> usize {
+        let tables = self.operations.bytes()
+            + self.threads.bytes()
+            + self.keys.bytes()
+            + self.shapes.bytes()
+            + self.layouts.bytes();
+        let lookups = self.scratch.operations.capacity() * size_of::<(u64, OperationIndex)>();
+        size_of::<Self>() + tables + lookups + self.room_bytes()
+    }
+
     /// From the first time (including ages of carried calls) to the last. Empty if the block is empty.
     pub const fn range(&self) -> TimeRange {
         self.range

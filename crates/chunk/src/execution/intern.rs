@@ -37,6 +37,13 @@ impl<T> Interner<T> {
         self.items.get(usize::try_from(position).ok()?)
     }
 
+    /// Memory of the tables, without what the items refer to, bytes.
+    pub(super) fn bytes(&self) -> usize {
+        // An entry of the hash table and its control byte; at most seven of eight places are in use.
+        let place = size_of::<(u64, u32)>() + 1;
+        self.items.capacity() * size_of::<T>() + self.positions.capacity().div_ceil(7) * 8 * place
+    }
+
     /// Index of the item that equals `key`; `make` creates it if absent. `key` must have the hash of the item's key.
     pub(super) fn intern<K: Hash + ?Sized>(
         &mut self,

@@ -53,6 +53,7 @@ pub struct History {
     pub series_max: usize,
     pub index_bytes_max: usize,
     pub label_values_max: usize,
+    pub chunks_max: usize,
     pub merge_bytes_per_second: u64,
     pub merge_cpu_percent: u32,
     pub merge_rows: usize,
@@ -68,6 +69,7 @@ impl History {
             series_max: self.series_max,
             index_bytes_max: self.index_bytes_max,
             label_values_max: self.label_values_max,
+            chunks_max: self.chunks_max,
             merge_bytes_per_second: self.merge_bytes_per_second,
             merge_cpu_percent: self.merge_cpu_percent,
             merge_rows: self.merge_rows,
@@ -92,6 +94,9 @@ const DECODING_BYTES_MAX: usize = 1 << 30;
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const INDEX_SHARE: usize = 4;
+const CHUNK_SHARE: usize = 4;
+/// Memory of a chunk's key in the embedded driver, with the buffers of a start, bytes.
+const CHUNK_KEY_BYTES: usize = 200;
 /// Minimum interval between two sweeps, also used for 0 s, and the maximum: adding more seconds to a clock overflows.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
@@ -132,6 +137,10 @@ impl Settings {
                 "label-values-max",
                 self.label_values_max.unwrap_or(usual.label_values_max),
             )?,
+            chunks_max: match self.chunks_max {
+                Some(chunks) => at_least_one("chunks-max", chunks)?,
+                None => memory::share(CHUNK_SHARE, usual.chunks_max * CHUNK_KEY_BYTES) / CHUNK_KEY_BYTES,
+            },
             merge_bytes_per_second: merge_bytes,
             merge_cpu_percent: self.merge_cpu_percent.unwrap_or(usual.merge_cpu_percent).clamp(1, 100),
             merge_rows: at_least_one("merge-rows", self.merge_rows.unwrap_or(usual.merge_rows))?,

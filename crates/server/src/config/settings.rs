@@ -67,6 +67,7 @@ settings! {
     series_max: usize,
     index_bytes_max: usize,
     label_values_max: usize,
+    chunks_max: usize,
     merge_bytes_per_second: u64,
     merge_cpu_percent: u32,
     merge_rows: usize,

@@ -211,6 +211,15 @@ impl Presence<'_> {
         self.takes_rules.then(|| self.control.revision.subscribe())
     }
 
+    /// Approximate bytes of the list for this agent.
+    pub fn list_bytes(&self) -> usize {
+        let mut table = self.control.table();
+        let Table { rules, agents } = &mut *table;
+        let Some(agent) = agents.get(self.session, self.entry) else { return 0 };
+        let fitting = rules.iter().filter(|rule| rule.fits(&agent.identity));
+        fitting.map(|rule| size_of::<ProbeRule>() + rule.pattern.len()).sum()
+    }
+
     /// The list for this agent if it was not sent yet; marks it as sent.
     pub fn due(&self, now: Timestamp) -> Option<Probes> {
         let mut table = self.control.table();

@@ -28,6 +28,9 @@ const TYPE_AT: usize = 4;
 const NO_FRAMES: &str = "the body does not begin with a HELLO frame of the native protocol (docs/format/wire.md): \
      import files of JSON lines, CSV and OpenMetrics with `tacho import FILE`; /write accepts line protocol";
 
+/// Refused records of one body that are named; the others are only counted.
+const REASONS_MAX: usize = 256;
+
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/import", post(import))
 }
@@ -43,18 +46,16 @@ async fn import(
     let work = move || {
         let decoded = decode(&body);
         if let Ok(decoded) = &decoded {
-            hold.shrink(
-                decoded.frames.iter().map(|data| batch_bytes(&data.batch)).sum::<usize>() + decoded.bytes,
-            );
+            hold.shrink(decoded.memory_bytes());
         }
         (decoded, (turn, hold))
     };
     let (decoded, _turn) = tokio::task::spawn_blocking(work)
         .await
         .map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?;
-    let Decoded { session, frames, bytes } = decoded?;
+    let Decoded { session, frames, mut refused, bytes } = decoded?;
     app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
-    let (mut seq, mut repeated, mut refused, mut refused_records) = (0, 0u64, Vec::new(), 0);
+    let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);
     let mut sequence = Sequence::new(app.store.session_acked(session));
     for data in frames {
         // The store itself reports repeated frames.
@@ -62,7 +63,6 @@ async fn import(
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
         refused_records += data.rejects.count;
-        refused.extend(data.rejects.named.into_iter().map(|refused| refused.reason));
         match app.store.append(data.batch, Some(Origin::one(session, seq))).await? {
             Appended::Stored => {}
             Appended::Repeated => repeated += 1,
@@ -70,7 +70,8 @@ async fn import(
                 let records: usize = left_out.records.iter().sum();
                 app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
                 refused_records += records as u64;
-                refused.extend(left_out.named.into_iter().map(|series| series.reason));
+                let reasons = left_out.named.into_iter().map(|series| series.reason);
+                refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
             }
         }
     }
@@ -86,7 +87,18 @@ async fn import(
 struct Decoded {
     session: u128,
     frames: Vec<Data>,
+    /// Why records were refused, at most [`REASONS_MAX`].
+    refused: Vec<String>,
     bytes: usize,
+}
+
+impl Decoded {
+    /// Memory of the frames, with the body. A frame without records is 21 bytes of it.
+    fn memory_bytes(&self) -> usize {
+        let batches: usize = self.frames.iter().map(|data| batch_bytes(&data.batch)).sum();
+        let reasons: usize = self.refused.iter().map(String::capacity).sum();
+        batches + self.frames.capacity() * size_of::<Data>() + reasons + self.bytes
+    }
 }
 
 /// Whether the body may begin with a HELLO frame: a text has a character in the place of its type.
@@ -102,7 +114,7 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
     decoder.push(body);
     let mut budget = Budget::of_body(body.len());
     let mut session: Option<(u128, Session)> = None;
-    let mut frames = Vec::new();
+    let (mut frames, mut refused) = (Vec::new(), Vec::new());
     while let Some(frame) = decoder.pull()? {
         match (ClientFrame::decode(frame)?, &mut session) {
             (ClientFrame::Hello(hello), None) => {
@@ -111,7 +123,11 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
             }
             (ClientFrame::Dict(body), Some((_, session))) => session.define(body)?,
             (ClientFrame::Data(body), Some((_, session))) => {
-                frames.push(session.data_within(body, &mut budget)?)
+                let mut data = session.data_within(body, &mut budget)?;
+                let reasons =
+                    std::mem::take(&mut data.rejects.named).into_iter().map(|refused| refused.reason);
+                refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
+                frames.push(data);
             }
             _ => return Err(ApiError::bad("frames are not HELLO, then DICT and DATA (docs/format/wire.md)")),
         }
@@ -120,7 +136,7 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
         return Err(ApiError::bad(format!("{} bytes after the last whole frame", decoder.gathered())));
     }
     let Some((session, _)) = session else { return Err(ApiError::bad("body holds no frame")) };
-    Ok(Decoded { session, frames, bytes: body.len() })
+    Ok(Decoded { session, frames, refused, bytes: body.len() })
 }
 
 #[cfg(test)]

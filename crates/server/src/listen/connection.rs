@@ -113,7 +113,7 @@ async fn converse(
         tokio::select! {
             () = shutdown.wait() => Err(Farewell::shutting_down().into()),
             () = superseded.wait() => Err(Farewell::superseded().into()),
-            stop = telling::run(&presence, outgoing, &*native.clock) => stop,
+            stop = telling::run(&presence, outgoing, &*native.clock, &native.lists) => stop,
             stop = listener.run(incoming) => stop,
         }
     };

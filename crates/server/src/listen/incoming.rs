@@ -5,9 +5,9 @@ use std::time::Duration;
 use tacho_ingest::Error;
 use tacho_ingest::wire::{Frame, FrameDecoder};
 use tokio::io::{AsyncReadExt, ReadHalf};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
+use super::large::{LargeFrames, Turn};
 use super::patience::Patience;
 use crate::tls::Socket;
 
@@ -35,14 +35,14 @@ pub(super) struct Incoming<'a> {
     decoder: FrameDecoder,
     buffer: Vec<u8>,
     patience: Patience,
-    large_frames: &'a Semaphore,
-    large: Option<SemaphorePermit<'a>>,
+    large_frames: &'a LargeFrames,
+    large: Option<Turn<'a>>,
     /// Start time of the incomplete frame.
     frame_began: Option<Instant>,
 }
 
 impl<'a> Incoming<'a> {
-    pub(super) fn new(socket: ReadHalf<Socket>, patience: Patience, large_frames: &'a Semaphore) -> Self {
+    pub(super) fn new(socket: ReadHalf<Socket>, patience: Patience, large_frames: &'a LargeFrames) -> Self {
         let buffer = vec![0; READ_BYTES];
         Self {
             socket,
@@ -74,11 +74,21 @@ impl<'a> Incoming<'a> {
         if gathered == 0 {
             self.large = None;
         } else if gathered > SMALL_BYTES_MAX && self.large.is_none() {
-            self.large = self.large_frames.acquire().await.ok();
+            let since = Instant::now();
+            self.large = self.large_frames.turn().await;
+            // The server made the peer wait.
+            self.frame_began = self.frame_began.map(|began| began + since.elapsed());
         }
         let patience = self.next_patience()?;
         let read = tokio::time::timeout(patience, self.socket.read(&mut self.buffer));
-        match read.await {
+        let read = match &self.large {
+            None => read.await,
+            Some(turn) => tokio::select! {
+                read = read => read,
+                () = self.large_frames.lost(turn) => return Err(Ended::Silent),
+            },
+        };
+        match read {
             Err(_) => Err(Ended::Silent),
             Ok(Ok(0) | Err(_)) => Err(Ended::Closed),
             Ok(Ok(count)) => {

@@ -15,6 +15,7 @@ mod counts;
 mod farewell;
 mod http_request;
 mod incoming;
+mod large;
 pub mod native;
 mod outgoing;
 mod patience;

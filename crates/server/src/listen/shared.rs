@@ -8,8 +8,10 @@ use tacho_model::Clock;
 use tacho_store::Store;
 use tokio::sync::Semaphore;
 
+use super::large::LargeFrames;
 use super::patience::Patience;
 use super::sessions::Sessions;
+use super::telling::Lists;
 use crate::control::Control;
 use crate::decoding::Frames;
 use crate::metrics::Metrics;
@@ -33,7 +35,8 @@ pub struct Native {
     pub(super) record_types: Arc<RecordTypes>,
     pub(super) sessions: Sessions,
     pub(super) in_flight: Frames,
-    pub(super) large_frames: Semaphore,
+    pub(super) large_frames: LargeFrames,
+    pub(super) lists: Lists,
     /// One permit per byte.
     pub(super) dictionary_bytes: Arc<Semaphore>,
     pub(super) patience: Patience,
@@ -48,6 +51,7 @@ impl Native {
         clock: Arc<dyn Clock>,
         control: Arc<Control>,
     ) -> Self {
+        let slow = metrics.connections_refused.with(["native", "slow-frame"]);
         Self {
             store,
             metrics,
@@ -56,7 +60,8 @@ impl Native {
             record_types: Arc::default(),
             sessions: Sessions::default(),
             in_flight: Frames::new(IN_FLIGHT_BYTES_MAX),
-            large_frames: Semaphore::new(LARGE_FRAMES_MAX),
+            large_frames: LargeFrames::new(LARGE_FRAMES_MAX, slow),
+            lists: Lists::default(),
             dictionary_bytes: Arc::new(Semaphore::new(DICTIONARY_BYTES_MAX)),
             patience: Patience::default(),
             http_port: None,

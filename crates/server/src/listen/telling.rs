@@ -4,21 +4,72 @@
 
 use tacho_ingest::wire::ServerFrame;
 use tacho_model::Clock;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::farewell::Stop;
 use super::outgoing::Outgoing;
 use crate::control::Presence;
 
+/// Memory limit for the lists that are being sent, over all connections, bytes.
+const LISTS_BYTES_MAX: usize = 64 << 20;
+/// Bytes of one permit.
+const UNIT: usize = 1 << 10;
+/// A list exists as rules and as a frame, whose buffer may double.
+const COPIES: usize = 4;
+
+/// Memory of the lists that are being sent.
+pub(super) struct Lists(Semaphore);
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self(Semaphore::new(LISTS_BYTES_MAX / UNIT))
+    }
+}
+
+impl Lists {
+    /// Waits for the memory of a list; short lists need none.
+    async fn room(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        let units = (COPIES * bytes / UNIT).min(LISTS_BYTES_MAX / UNIT);
+        self.0.acquire_many(u32::try_from(units).ok()?).await.ok()
+    }
+}
+
 /// Runs until it is dropped, or the peer reads nothing more. At most one list waits for the peer, however often the rules
 /// change in between.
-pub(super) async fn run(presence: &Presence<'_>, outgoing: &Outgoing, clock: &dyn Clock) -> Result<(), Stop> {
+pub(super) async fn run(
+    presence: &Presence<'_>,
+    outgoing: &Outgoing,
+    clock: &dyn Clock,
+    lists: &Lists,
+) -> Result<(), Stop> {
     let Some(mut changes) = presence.changes() else { return std::future::pending().await };
     loop {
+        // Held until the list is written: a thousand agents that do not read must not hold a thousand lists.
+        let room = lists.room(presence.list_bytes()).await;
         if let Some(probes) = presence.due(clock.now()) {
             outgoing.deliver(ServerFrame::Probes(probes)).await?;
         }
+        drop(room);
         if changes.changed().await.is_err() {
             return std::future::pending().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[tokio::test]
+    async fn long_lists_of_many_agents_share_a_memory_budget() {
+        let lists = Lists::default();
+        let mut rooms: Vec<_> = (0..16).map(|_| lists.room(1 << 20).now_or_never().unwrap()).collect();
+        assert!(lists.room(1 << 20).now_or_never().is_none(), "64 MiB are in use");
+        assert!(lists.room(100).now_or_never().is_some(), "a short one is sent anyway");
+        rooms.pop();
+        assert!(lists.room(1 << 20).now_or_never().is_some());
+        drop(rooms);
+        assert!(lists.room(usize::MAX / 8).now_or_never().is_some(), "the longest one takes all of it");
     }
 }

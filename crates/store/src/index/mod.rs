@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use tacho_model::{Kind, Labels, SeriesId};
 
-pub use admission::{Admission, Bounds, Refusal};
+pub use admission::{Admission, Bounds};
 pub use cardinality::{Cardinality, LabelCost};
 pub use groups::{Group, GroupNumber, Place};
 pub use numbers::{Numbers, SeriesNumber};

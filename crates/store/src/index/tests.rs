@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tacho_model::{Kind, Labels, MatchOp, Matcher, SeriesId};
 
+use super::admission::Refusal;
 use super::*;
 use crate::journal::format::DEFINITIONS_BYTES_MAX;
 

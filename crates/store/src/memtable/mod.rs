@@ -12,6 +12,7 @@ use tacho_chunk::ExecutionBlock;
 use tacho_model::{Entry, Operation, Segment, TimeRange};
 
 use crate::keys::{CHUNK_SPAN_MAX_NS, Span};
+use crate::scatter::Walk;
 
 mod samples;
 
@@ -30,9 +31,12 @@ pub struct OpenEntries {
 }
 
 impl OpenEntries {
-    pub fn push(&mut self, entry: Entry) {
+    /// Whether the entry is in another window of time than the one before.
+    pub fn push(&mut self, entry: Entry) -> bool {
+        let moves = self.entries.last().is_some_and(|last| Walk::from(last.at).moves(entry.at));
         self.body_bytes += entry.body.as_bytes().len() + 16;
         self.entries.push(entry);
+        moves
     }
 
     /// Entries of a range in order of arrival.
@@ -93,6 +97,11 @@ impl OpenExecutions {
             self.spare = Some(Arc::new(ExecutionBlock::as_large_as(block)));
             self.full.extend(self.growing.remove(&bucket).map(|block| (bucket, block)));
         }
+    }
+
+    /// Number of growing blocks, one per day.
+    pub fn growing(&self) -> usize {
+        self.growing.len()
     }
 
     /// All blocks in the order of their numbers in a seal.

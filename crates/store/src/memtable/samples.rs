@@ -7,6 +7,8 @@ use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
 use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 
+use crate::scatter::Walk;
+
 /// Samples of one series in order of arrival.
 #[derive(Debug)]
 pub struct OpenSamples {
@@ -83,6 +85,17 @@ impl OpenSamples {
         match &self.form {
             Form::One { .. } => 1,
             Form::Many(packed) => packed.samples.len() + packed.mixed.len(),
+        }
+    }
+
+    /// Time of the last sample that arrived.
+    fn last(&self) -> Timestamp {
+        match &self.form {
+            Form::One { at, .. } => *at,
+            Form::Many(packed) => {
+                let packed_last = || packed.samples.last().map_or(0, |(at, _)| at);
+                packed.mixed.last().map_or_else(packed_last, |sample| sample.at)
+            }
         }
     }
 
@@ -213,6 +226,8 @@ pub struct OpenSeries {
     places: Vec<u32>,
     blocks: Vec<Vec<OpenSamples>>,
     values_max: usize,
+    /// How often a sample was in another window of time than the one before of its series.
+    moves: usize,
 }
 
 impl OpenSeries {
@@ -223,8 +238,11 @@ impl OpenSeries {
             let grown = self.make_place(number, *first);
             return grown + self.push(number, rest);
         };
+        let mut walk = Walk::from(open.last());
+        let moves = samples.iter().filter(|sample| walk.moves(sample.at)).count();
         let grown = open.push(samples);
         let values = open.len();
+        self.moves += moves;
         self.values_max = self.values_max.max(values);
         grown
     }
@@ -266,6 +284,10 @@ impl OpenSeries {
 
     pub fn len(&self) -> usize {
         self.blocks.iter().map(Vec::len).sum()
+    }
+
+    pub const fn moves(&self) -> usize {
+        self.moves
     }
 
     /// Samples of the longest series.

@@ -67,7 +67,7 @@ pub async fn executions(
     let admit = |(generation, block): (u64, Arc<ExecutionBlock>)| {
         let block = mask_block(block, &masks, generation).filter(|block| keep(block));
         if let Some(block) = &block {
-            take_room(room, block.bytes(), "bytes of a block")?;
+            take_room(room, block.memory_bytes(), "bytes of a block")?;
         }
         Ok(block)
     };

@@ -60,6 +60,10 @@ pub struct Flags {
     /// Limit on the number of values of one label; new series above it are refused by name [default: 500000]
     #[arg(long, value_name = "N")]
     label_values_max: Option<usize>,
+    /// Limit on the number of chunks; at the limit only records up to two days from now are accepted [default: a quarter of the
+    /// memory / 200 bytes, at most 20000000]
+    #[arg(long, value_name = "N")]
+    chunks_max: Option<usize>,
     /// I/O limit of background merges, bytes per second [default: 33554432]
     #[arg(long, value_name = "BYTES")]
     merge_bytes_per_second: Option<u64>,
@@ -97,6 +101,7 @@ impl From<Flags> for Settings {
             series_max: flags.series_max,
             index_bytes_max: flags.index_bytes_max,
             label_values_max: flags.label_values_max,
+            chunks_max: flags.chunks_max,
             merge_bytes_per_second: flags.merge_bytes_per_second,
             merge_cpu_percent: flags.merge_cpu_percent,
             merge_rows: flags.merge_rows,

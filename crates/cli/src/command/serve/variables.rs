@@ -3,12 +3,14 @@
 use tacho_query::promql;
 use tacho_server::config::Settings;
 
+use crate::client::tls;
 use crate::command::ask::SERVER_VARIABLE;
 use crate::command::attach;
 
 const PREFIX: &str = "TACHO_";
 /// Variables that are neither a setting of the server nor one of an agent.
-const OTHERS: [&str; 3] = ["TACHO_CONFIG", SERVER_VARIABLE, attach::JAR_VARIABLE];
+const OTHERS: [&str; 6] =
+    ["TACHO_CONFIG", SERVER_VARIABLE, attach::JAR_VARIABLE, tls::CA, tls::CERT, tls::KEY];
 /// Of the tests of Tachograph itself.
 const OF_TESTS: [&str; 4] = ["TACHO_TEST_", "TACHO_JDK", "TACHO_BIN", "TACHO_BOARD"];
 

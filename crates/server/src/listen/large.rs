@@ -1,0 +1,99 @@
+//! Frames that are larger than what every connection may buffer take turns. A frame that stalls does not keep its turn while
+//! others wait.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+
+use crate::metrics::registry::Counter;
+
+/// Time for the rest of a large frame while others wait for a turn: sixteen stalled ones must not keep all turns.
+const TURN_TIME: Duration = Duration::from_secs(2);
+
+/// The turns of one listener.
+pub(super) struct LargeFrames {
+    turns: Semaphore,
+    waiting: AtomicUsize,
+    /// Notified when another connection waits.
+    came: Notify,
+    /// Counts the connections that lost their turn.
+    slow: Counter,
+}
+
+/// The turn of one connection, until it is dropped.
+pub(super) struct Turn<'a> {
+    _permit: SemaphorePermit<'a>,
+    since: Instant,
+}
+
+/// Counts as waiting while it exists.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl LargeFrames {
+    pub(super) fn new(most: usize, slow: Counter) -> Self {
+        Self { turns: Semaphore::new(most), waiting: AtomicUsize::new(0), came: Notify::new(), slow }
+    }
+
+    /// Waits for a turn. Cancel-safe.
+    pub(super) async fn turn(&self) -> Option<Turn<'_>> {
+        let turn = |permit| Turn { _permit: permit, since: Instant::now() };
+        if let Ok(permit) = self.turns.try_acquire() {
+            return Some(turn(permit));
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let waiting = Waiting(&self.waiting);
+        self.came.notify_waiters();
+        let permit = self.turns.acquire().await;
+        drop(waiting);
+        permit.ok().map(turn)
+    }
+
+    /// Resolves when the turn has lasted for long enough, and another connection waits.
+    pub(super) async fn lost(&self, turn: &Turn<'_>) {
+        tokio::time::sleep_until(turn.since + TURN_TIME).await;
+        loop {
+            let came = self.came.notified();
+            if self.waiting.load(Ordering::Relaxed) > 0 {
+                self.slow.add(1);
+                return;
+            }
+            came.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_is_lost_when_it_is_long_and_another_connection_waits() {
+        let slow = Counter::default();
+        let frames = LargeFrames::new(1, slow.clone());
+        let first = frames.turn().await.unwrap();
+        tokio::time::sleep(10 * TURN_TIME).await;
+        let mut lost = Box::pin(frames.lost(&first));
+        assert!(lost.as_mut().now_or_never().is_none(), "no other waits");
+        let second = frames.turn();
+        tokio::pin!(second);
+        assert!(second.as_mut().now_or_never().is_none());
+        lost.as_mut().await;
+        drop(lost);
+        drop(first);
+        let second = second.await.unwrap();
+        assert_eq!((slow.get(), frames.waiting.load(Ordering::Relaxed)), (1, 0));
+        let third = frames.turn();
+        tokio::pin!(third);
+        assert!(third.as_mut().now_or_never().is_none());
+        assert!(frames.lost(&second).now_or_never().is_none(), "it has just begun");
+    }
+}

@@ -1,0 +1,117 @@
+//! How many chunks do the times of records take, and which records does the limit on chunks refuse?
+//!
+//! A chunk spans at most two days, so records that are further apart take a chunk each, and a driver may keep the key of
+//! every chunk in memory: a megabyte of samples can make 100,000 chunks. Times of live records move to another window of two
+//! days every two days, and count next to nothing here.
+//!
+//! Path of one record: before, `intake.rs` has its batch; after, `commit.rs` writes it to the journal.
+
+use std::sync::Arc;
+
+use tacho_model::{Batch, Kind, TimeRange, Timestamp};
+
+use crate::arrival::Refused;
+use crate::keys::CHUNK_SPAN_MAX_NS;
+
+/// Memory of a chunk while it is sealed: its row and its encoded records, bytes.
+pub const CHUNK_BYTES: usize = 256;
+
+const WINDOW_NS: i64 = CHUNK_SPAN_MAX_NS.cast_signed();
+
+/// Follows the times of a series through windows of two days.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk {
+    window: i64,
+}
+
+impl Walk {
+    pub const fn from(at: Timestamp) -> Self {
+        Self { window: at.div_euclid(WINDOW_NS) }
+    }
+
+    /// Whether this time is in another window than the one before.
+    #[inline]
+    pub const fn moves(&mut self, at: Timestamp) -> bool {
+        let window = at.div_euclid(WINDOW_NS);
+        let moves = window != self.window;
+        self.window = window;
+        moves
+    }
+}
+
+/// How often consecutive times are in different windows: the number of chunks is at most one more.
+pub fn moves(mut times: impl Iterator<Item = Timestamp>) -> usize {
+    let Some(first) = times.next() else { return 0 };
+    let mut walk = Walk::from(first);
+    times.filter(|at| walk.moves(*at)).count()
+}
+
+/// The sum over all series of a batch.
+pub fn moves_of(batch: &Batch) -> usize {
+    let samples = batch.samples.iter().map(|series| moves(series.samples.iter().map(|s| s.at)));
+    let entries = batch.entries.iter().map(|series| moves(series.entries.iter().map(|e| e.at)));
+    let segments = batch.executions.iter().map(|series| moves(series.segments.iter().map(|s| s.start)));
+    samples.chain(entries).chain(segments).sum()
+}
+
+/// The times that are accepted at the limit: those of live records.
+pub const fn live(now: Timestamp) -> TimeRange {
+    TimeRange::new(now.saturating_sub(WINDOW_NS), now.saturating_add(WINDOW_NS))
+}
+
+/// Removes the records outside of `live`, and notes them as refused by the limit of `max` chunks.
+pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, max: usize, refused: &mut Refused) {
+    let mut note = |kind, position, labels, all: usize, far: usize| {
+        if far > 0 {
+            let why = format!(
+                "limit of {max} chunks is reached, so {far} of {all} records are refused: they are more than two days from now"
+            );
+            refused.add(kind, position, (labels, far), &why);
+        }
+    };
+    for (position, series) in batch.samples.iter().enumerate() {
+        let far = series.samples.iter().filter(|s| !live.contains(s.at)).count();
+        note(Kind::Sample, position, &series.labels, series.samples.len(), far);
+    }
+    for (position, series) in batch.entries.iter().enumerate() {
+        let far = series.entries.iter().filter(|e| !live.contains(e.at)).count();
+        note(Kind::Entry, position, &series.labels, series.entries.len(), far);
+    }
+    for (position, series) in batch.executions.iter().enumerate() {
+        let far = series.segments.iter().filter(|s| !live.contains(s.start)).count();
+        note(Kind::Execution, position, &series.labels, series.segments.len(), far);
+    }
+    if refused.series > 0 {
+        let kept = Arc::make_mut(batch);
+        kept.samples.iter_mut().for_each(|series| series.samples.retain(|s| live.contains(s.at)));
+        kept.entries.iter_mut().for_each(|series| series.entries.retain(|e| live.contains(e.at)));
+        kept.executions.iter_mut().for_each(|series| series.segments.retain(|s| live.contains(s.start)));
+        // Series without records stay, so that the positions of the others do not change, except when none has any.
+        if kept.counts() == [0; 3] && kept.executions.iter().all(|series| series.segments.is_empty()) {
+            *kept = Batch::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_is_a_step_into_another_window_of_two_days() {
+        let day = WINDOW_NS / 2;
+        for (times, expect) in [
+            (&[][..], 0),
+            (&[5], 0),
+            (&[0, WINDOW_NS - 1], 0),
+            (&[0, WINDOW_NS], 1),
+            (&[-1, 0], 1),
+            (&[day, day + WINDOW_NS, day], 2),
+            (&[0, day, 2 * day, 3 * day, 4 * day], 2),
+            (&[i64::MIN, i64::MIN + 1, i64::MAX, i64::MAX - 1], 1),
+        ] {
+            assert_eq!(moves(times.iter().copied()), expect, "{times:?}");
+        }
+        assert_eq!(live(i64::MAX).end, i64::MAX);
+    }
+}
