@@ -42,6 +42,7 @@ mod tests {
     fn unknown_variables_are_named_with_the_nearest_one() {
         for (name, expect) in [
             ("TACHO_HTTPS", Some(Some("TACHO_HTTP"))),
+            ("TACHO_HTPT", Some(Some("TACHO_HTTP"))),
             ("TACHO_DATTA", Some(Some("TACHO_DATA"))),
             ("TACHO_data", Some(Some("TACHO_DATA"))),
             ("TACHO_SWEEP", Some(Some("TACHO_SWEEP_SECONDS"))),
