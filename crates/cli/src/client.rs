@@ -214,6 +214,9 @@ fn authority(server: &str) -> Result<(String, bool), Failure> {
     let (scheme, rest) = server.split_once("://").unwrap_or(("http", server));
     let wrong = |cause: &str| Failure::usage(format!("{}: {cause}", without_credentials(server)));
     let form = "give HOST:PORT, for example http://127.0.0.1:7070";
+    if server.is_empty() {
+        return Err(Failure::usage("the address of the server is empty").hint(form));
+    }
     if server.contains('@') {
         return Err(wrong("user name and password are not supported").hint(form));
     }
@@ -303,7 +306,7 @@ fn refused(authority: &str, status: StatusCode, body: &str) -> Failure {
     let is_text = !line.is_empty() && !line.starts_with(['<', '{', '[']);
     let line = if is_text { format!(": {line}") } else { String::new() };
     Failure::new(format!("{authority} answers {status}{line}"))
-        .hint(format!("{CHECK_ADDRESS}: this is not an answer of a Tachograph server"))
+        .hint(format!("{CHECK_ADDRESS}: no API of Tachograph answers there"))
 }
 
 /// All but the unreserved characters of RFC 3986.
@@ -353,6 +356,7 @@ mod tests {
             ("http://a:99999", "http://a:99999: port \"99999\" is not a number from 1 to 65535"),
             ("a:0", "a:0: port \"0\" is not a number from 1 to 65535"),
             ("a:", "a:: port \"\" is not a number from 1 to 65535"),
+            ("", "the address of the server is empty"),
             (":7070", ":7070: \"\" is not a host"),
             ("http://", "http://: \"\" is not a host"),
             ("a b:1", "a b:1: \"a b\" is not a host"),
@@ -380,7 +384,7 @@ mod tests {
         ] {
             let failure = refused("a:1", StatusCode::NOT_FOUND, body);
             assert_eq!(failure.message(), expect, "{body}");
-            assert!(failure.to_string().ends_with("this is not an answer of a Tachograph server"), "{body}");
+            assert!(failure.to_string().ends_with("no API of Tachograph answers there"), "{body}");
         }
         assert_eq!(
             refused("a:1", StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(),

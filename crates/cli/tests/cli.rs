@@ -54,15 +54,17 @@ fn a_process_limited_to_one_processor_logs_no_warning() {
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
 
+/// Runs a command that fails: its exit code, and the begins of its error and its hint.
+fn fails(args: &[&str], code: i32, line: &str, hint: &str) {
+    let (got, stdout, stderr) = run(args);
+    assert_eq!((got, stdout.as_str()), (Some(code), ""), "{args:?}: {stderr}");
+    let mut lines = stderr.lines();
+    assert!(lines.next().unwrap_or_default().starts_with(line), "{args:?}: {stderr}");
+    assert!(lines.next().unwrap_or_default().starts_with(hint), "{args:?}: {stderr}");
+}
+
 #[test]
 fn errors_are_one_line_and_a_hint() {
-    let fails = |args: &[&str], code: i32, line: &str, hint: &str| {
-        let (got, stdout, stderr) = run(args);
-        assert_eq!((got, stdout.as_str()), (Some(code), ""), "{args:?}: {stderr}");
-        let mut lines = stderr.lines();
-        assert!(lines.next().unwrap_or_default().starts_with(line), "{args:?}: {stderr}");
-        assert!(lines.next().unwrap_or_default().starts_with(hint), "{args:?}: {stderr}");
-    };
     let nobody = "http://127.0.0.1:1";
     for command in
         [&["query", "up"][..], &["traces"], &["trace", NO_TRACE], &["graph"], &["operations"], &["inspect"]]
@@ -112,6 +114,10 @@ fn errors_are_one_line_and_a_hint() {
         "error: invalid value 'x' for '--http <ADDR>': \"x\" is not an address",
         "hint: `tacho serve --help` lists the arguments",
     );
+}
+
+#[test]
+fn wrong_values_are_named_with_the_form_that_is_expected() {
     for (args, line, hint) in [
         (
             &["load", "127.0.0.1:1", "--path", "healthz"][..],

@@ -98,7 +98,7 @@ fn the_command_prints_lines_tables_and_plots() {
     ];
     assert_eq!(table, rows.join("\n") + "\n");
     let (plot, _) = entries(&["log", "--plot", "--limit", "0"]);
-    assert!(plot.starts_with("entries per 132 ms\n2 ┤") && plot.ends_with(" 22:13:39Z\n"), "{plot}");
+    assert!(plot.starts_with("entries per 132 ms\n2 ┤") && plot.ends_with(" 22:13:38Z\n"), "{plot}");
     let (json, _) = entries(&["lsof", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["data"]["matched"], 20);
     let (_, said) = entries(&["log", "--contains", "nowhere"]);

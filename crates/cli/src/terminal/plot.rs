@@ -58,9 +58,9 @@ fn spread(from: &str, mid: &str, to: &str) -> String {
     format!("{from}{}{mid}{}{to}", " ".repeat(before_mid), " ".repeat(before_to))
 }
 
-/// Unix seconds in UTC, for the axis of a plot over this many seconds: times of a day, with the date over more than a day.
+/// Unix seconds in UTC, for the axis of a plot over this many seconds: times of a day, with the date from a day on.
 pub fn clock(span_s: f64) -> impl Fn(f64) -> String {
-    let format = if span_s > 86_400.0 { "%Y-%m-%d %H:%MZ" } else { "%H:%M:%SZ" };
+    let format = if span_s >= 86_400.0 { "%Y-%m-%d %H:%MZ" } else { "%H:%M:%SZ" };
     move |seconds| {
         let at = jiff::Timestamp::from_millisecond((seconds * 1e3) as i64).unwrap_or_default();
         at.strftime(format).to_string()
@@ -137,7 +137,7 @@ mod tests {
         let times = rows[HEIGHT + 1];
         assert_eq!(times.split_whitespace().collect::<Vec<_>>(), ["00:00:00Z", "01:00:00Z", "02:00:00Z"]);
         assert_eq!(times.chars().count(), 3 + WIDTH, "{text}");
-        assert_eq!(clock(90_000.0)(86_400.0), "1970-01-02 00:00Z");
+        assert_eq!(clock(86_400.0)(86_400.0), "1970-01-02 00:00Z");
         let long = "x".repeat(30);
         assert_eq!(spread(&long, &long, &long).split_whitespace().count(), 2, "no space for the middle");
     }

@@ -38,18 +38,24 @@ pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clon
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Levenshtein distance of `a` and `b`.
+/// Number of letters to insert, delete, replace or swap with their neighbour to make `b` of `a` (optimal string alignment).
 fn changes(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in b.chars().enumerate() {
-            let changed = corner + usize::from(letter != other);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(corner + 1).min(row[j] + 1);
+    let [a, b]: [Vec<char>; 2] = [a, b].map(|word| word.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, other) in b.iter().enumerate() {
+            let replaced = above[j] + usize::from(letter != other);
+            let mut least = replaced.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *letter == b[j - 1] && a[i - 1] == *other {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
         }
+        before = std::mem::replace(&mut above, row);
     }
-    row.last().copied().unwrap_or(0)
+    above.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -67,6 +73,20 @@ mod tests {
             ("nothing", &[]),
         ] {
             assert_eq!(similar_among(word, names.into_iter()), expect, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_swap_of_neighbours_is_one_change() {
+        for (a, b, expect) in [
+            ("httpx", "http", 1),
+            ("htpt", "http", 1),
+            ("ab", "ba", 1),
+            ("", "abc", 3),
+            ("rate", "rate", 0),
+            ("ca", "abc", 3),
+        ] {
+            assert_eq!((changes(a, b), changes(b, a)), (expect, expect), "{a} {b}");
         }
     }
 

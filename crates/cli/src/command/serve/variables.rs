@@ -27,7 +27,7 @@ pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<S
     let mut unknown: Vec<String> = names.into_iter().filter(is_unknown).collect();
     unknown.sort_unstable();
     // The common prefix says nothing about the similarity.
-    let key = |name: &'_ str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
+    let key = |name: &str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
     let keys: Vec<String> = known.iter().map(|name| key(name)).collect();
     let similar = |name: &str| {
         let similar = promql::similar_among(&key(name), keys.iter().map(String::as_str));
@@ -44,6 +44,7 @@ mod tests {
     fn unknown_variables_are_named_with_the_nearest_one() {
         for (name, expect) in [
             ("TACHO_HTTPS", Some(Some("TACHO_HTTP"))),
+            ("TACHO_HTPT", Some(Some("TACHO_HTTP"))),
             ("TACHO_DATTA", Some(Some("TACHO_DATA"))),
             ("TACHO_data", Some(Some("TACHO_DATA"))),
             ("TACHO_SWEEP", Some(Some("TACHO_SWEEP_SECONDS"))),
