@@ -103,9 +103,9 @@ fn errors_are_one_line_and_a_hint() {
         );
     }
     fails(
-        &["query", "up", "--server", "https://there"],
+        &["query", "up", "--server", "ftp://there"],
         2,
-        "error: https://there: unsupported scheme https, only http is supported",
+        "error: ftp://there: unsupported scheme ftp, only http and https are supported",
         "hint: give HOST:PORT",
     );
     fails(
@@ -433,7 +433,7 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (2, &["graph", "--level", "house", "--server", &url]),
         (2, &["traces", "--outcome", "good", "--server", &url]),
         (2, &["operations", "--kind", "house", "--server", &url]),
-        (2, &["query", "up", "--server", "https://there"]),
+        (2, &["query", "up", "--server", "ftp://there"]),
         // The object does not exist.
         (1, &["trace", NO_TRACE, "--server", &url]),
         (1, &["traces", "--service", "nosuch", "--server", &url]),

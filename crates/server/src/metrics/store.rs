@@ -12,8 +12,7 @@ pub struct StoreFigures {
     series_refused: Family<Counter, 0>,
     index_bytes: Family<Gauge, 0>,
     index_bytes_max: Family<Gauge, 0>,
-    chunks_max: Family<Gauge, 0>,
-    records_far_refused: Family<Counter, 0>,
+    scatter: ScatterFigures,
     records: Family<Counter, 1>,
     samples_replaced: Family<Counter, 0>,
     stored_chunks: Family<Gauge, 1>,
@@ -75,6 +74,25 @@ impl Default for StorageFigures {
     }
 }
 
+/// The limit on chunks, which records far apart in time reach.
+struct ScatterFigures {
+    chunks_max: Family<Gauge, 0>,
+    refused: Family<Counter, 0>,
+}
+
+impl Default for ScatterFigures {
+    fn default() -> Self {
+        Self {
+            chunks_max: Family::new("tacho_stored_chunks_max", [], "Limit on chunks in the driver."),
+            refused: Family::new(
+                "tacho_records_far_refused_total",
+                [],
+                "Records more than two days from now, refused at the limit on chunks.",
+            ),
+        }
+    }
+}
+
 impl Default for StoreFigures {
     fn default() -> Self {
         Self {
@@ -86,12 +104,7 @@ impl Default for StoreFigures {
             ),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Limit of that memory."),
-            chunks_max: Family::new("tacho_stored_chunks_max", [], "Limit on chunks in the driver."),
-            records_far_refused: Family::new(
-                "tacho_records_far_refused_total",
-                [],
-                "Records more than two days from now, refused at the limit on chunks.",
-            ),
+            scatter: ScatterFigures::default(),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records stored."),
             samples_replaced: Family::new(
                 "tacho_samples_replaced_total",
@@ -108,11 +121,7 @@ impl Default for StoreFigures {
             ),
             open_bytes_max: Family::new("tacho_open_bytes_max", [], "Limit of that memory."),
             journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of all journal files."),
-            journal_syncs: Family::new(
-                "tacho_journal_syncs_total",
-                [],
-                "Times the journal was synced to disk.",
-            ),
+            journal_syncs: Family::new("tacho_journal_syncs_total", [], "Syncs of the journal to disk."),
             journal_failures: Family::new("tacho_journal_failures_total", [], "Journal writes that failed."),
             journal_damaged: Family::new("tacho_journal_damaged_total", [], "Damaged places skipped."),
             journals_quarantined: Family::new(
@@ -174,8 +183,8 @@ impl StoreFigures {
         self.series_refused.with([]).raise_to(stats.series_refused);
         self.index_bytes.with([]).set(signed(stats.index_bytes));
         self.index_bytes_max.with([]).set(signed(stats.index_bytes_max));
-        self.chunks_max.with([]).set(signed(stats.chunks_max));
-        self.records_far_refused.with([]).raise_to(stats.records_far_refused);
+        self.scatter.chunks_max.with([]).set(signed(stats.chunks_max));
+        self.scatter.refused.with([]).raise_to(stats.records_far_refused);
         self.samples_replaced.with([]).raise_to(stats.samples_replaced);
         self.open_bytes.with([]).set(signed(stats.open_bytes));
         self.open_bytes_max.with([]).set(signed(stats.open_bytes_max));
@@ -205,8 +214,8 @@ impl StoreFigures {
             &self.series_refused,
             &self.index_bytes,
             &self.index_bytes_max,
-            &self.chunks_max,
-            &self.records_far_refused,
+            &self.scatter.chunks_max,
+            &self.scatter.refused,
             &self.records,
             &self.samples_replaced,
             &self.stored_chunks,
