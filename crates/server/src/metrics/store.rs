@@ -12,8 +12,7 @@ pub struct StoreFigures {
     series_refused: Family<Counter, 0>,
     index_bytes: Family<Gauge, 0>,
     index_bytes_max: Family<Gauge, 0>,
-    chunks_max: Family<Gauge, 0>,
-    records_far_refused: Family<Counter, 0>,
+    chunk_limit: ChunkLimitFigures,
     records: Family<Counter, 1>,
     samples_replaced: Family<Counter, 0>,
     stored_chunks: Family<Gauge, 1>,
@@ -75,6 +74,25 @@ impl Default for StorageFigures {
     }
 }
 
+/// The limit on chunks.
+struct ChunkLimitFigures {
+    max: Family<Gauge, 0>,
+    refused: Family<Counter, 0>,
+}
+
+impl Default for ChunkLimitFigures {
+    fn default() -> Self {
+        Self {
+            max: Family::new("tacho_stored_chunks_max", [], "Limit on chunks in the driver."),
+            refused: Family::new(
+                "tacho_records_far_refused_total",
+                [],
+                "Records more than two days from now, refused at the limit on chunks.",
+            ),
+        }
+    }
+}
+
 impl Default for StoreFigures {
     fn default() -> Self {
         Self {
@@ -86,12 +104,7 @@ impl Default for StoreFigures {
             ),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Limit of that memory."),
-            chunks_max: Family::new("tacho_stored_chunks_max", [], "Limit on chunks in the driver."),
-            records_far_refused: Family::new(
-                "tacho_records_far_refused_total",
-                [],
-                "Records more than two days from now, refused at the limit on chunks.",
-            ),
+            chunk_limit: ChunkLimitFigures::default(),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records stored."),
             samples_replaced: Family::new(
                 "tacho_samples_replaced_total",
@@ -174,8 +187,8 @@ impl StoreFigures {
         self.series_refused.with([]).raise_to(stats.series_refused);
         self.index_bytes.with([]).set(signed(stats.index_bytes));
         self.index_bytes_max.with([]).set(signed(stats.index_bytes_max));
-        self.chunks_max.with([]).set(signed(stats.chunks_max));
-        self.records_far_refused.with([]).raise_to(stats.records_far_refused);
+        self.chunk_limit.max.with([]).set(signed(stats.chunks_max));
+        self.chunk_limit.refused.with([]).raise_to(stats.records_far_refused);
         self.samples_replaced.with([]).raise_to(stats.samples_replaced);
         self.open_bytes.with([]).set(signed(stats.open_bytes));
         self.open_bytes_max.with([]).set(signed(stats.open_bytes_max));
@@ -205,8 +218,8 @@ impl StoreFigures {
             &self.series_refused,
             &self.index_bytes,
             &self.index_bytes_max,
-            &self.chunks_max,
-            &self.records_far_refused,
+            &self.chunk_limit.max,
+            &self.chunk_limit.refused,
             &self.records,
             &self.samples_replaced,
             &self.stored_chunks,
