@@ -95,8 +95,8 @@ const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const INDEX_SHARE: usize = 4;
 const CHUNK_SHARE: usize = 4;
-/// Memory of a chunk's key in the embedded driver, with the buffers of a start, bytes.
-const CHUNK_KEY_BYTES: usize = 200;
+/// Memory of a chunk in the embedded driver, bytes: 200 for its key, as much while a segment file is sealed or opened.
+const CHUNK_KEY_BYTES: usize = 400;
 /// Minimum interval between two sweeps, also used for 0 s, and the maximum: adding more seconds to a clock overflows.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);

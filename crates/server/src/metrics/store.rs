@@ -12,7 +12,7 @@ pub struct StoreFigures {
     series_refused: Family<Counter, 0>,
     index_bytes: Family<Gauge, 0>,
     index_bytes_max: Family<Gauge, 0>,
-    scatter: ScatterFigures,
+    chunk_limit: ChunkLimitFigures,
     records: Family<Counter, 1>,
     samples_replaced: Family<Counter, 0>,
     stored_chunks: Family<Gauge, 1>,
@@ -74,16 +74,16 @@ impl Default for StorageFigures {
     }
 }
 
-/// The limit on chunks, which records far apart in time reach.
-struct ScatterFigures {
-    chunks_max: Family<Gauge, 0>,
+/// The limit on chunks.
+struct ChunkLimitFigures {
+    max: Family<Gauge, 0>,
     refused: Family<Counter, 0>,
 }
 
-impl Default for ScatterFigures {
+impl Default for ChunkLimitFigures {
     fn default() -> Self {
         Self {
-            chunks_max: Family::new("tacho_stored_chunks_max", [], "Limit on chunks in the driver."),
+            max: Family::new("tacho_stored_chunks_max", [], "Limit on chunks in the driver."),
             refused: Family::new(
                 "tacho_records_far_refused_total",
                 [],
@@ -104,7 +104,7 @@ impl Default for StoreFigures {
             ),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Limit of that memory."),
-            scatter: ScatterFigures::default(),
+            chunk_limit: ChunkLimitFigures::default(),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records stored."),
             samples_replaced: Family::new(
                 "tacho_samples_replaced_total",
@@ -121,7 +121,11 @@ impl Default for StoreFigures {
             ),
             open_bytes_max: Family::new("tacho_open_bytes_max", [], "Limit of that memory."),
             journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of all journal files."),
-            journal_syncs: Family::new("tacho_journal_syncs_total", [], "Syncs of the journal to disk."),
+            journal_syncs: Family::new(
+                "tacho_journal_syncs_total",
+                [],
+                "Times the journal was synced to disk.",
+            ),
             journal_failures: Family::new("tacho_journal_failures_total", [], "Journal writes that failed."),
             journal_damaged: Family::new("tacho_journal_damaged_total", [], "Damaged places skipped."),
             journals_quarantined: Family::new(
@@ -183,8 +187,8 @@ impl StoreFigures {
         self.series_refused.with([]).raise_to(stats.series_refused);
         self.index_bytes.with([]).set(signed(stats.index_bytes));
         self.index_bytes_max.with([]).set(signed(stats.index_bytes_max));
-        self.scatter.chunks_max.with([]).set(signed(stats.chunks_max));
-        self.scatter.refused.with([]).raise_to(stats.records_far_refused);
+        self.chunk_limit.max.with([]).set(signed(stats.chunks_max));
+        self.chunk_limit.refused.with([]).raise_to(stats.records_far_refused);
         self.samples_replaced.with([]).raise_to(stats.samples_replaced);
         self.open_bytes.with([]).set(signed(stats.open_bytes));
         self.open_bytes_max.with([]).set(signed(stats.open_bytes_max));
@@ -214,8 +218,8 @@ impl StoreFigures {
             &self.series_refused,
             &self.index_bytes,
             &self.index_bytes_max,
-            &self.scatter.chunks_max,
-            &self.scatter.refused,
+            &self.chunk_limit.max,
+            &self.chunk_limit.refused,
             &self.records,
             &self.samples_replaced,
             &self.stored_chunks,

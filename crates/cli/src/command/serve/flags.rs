@@ -61,7 +61,7 @@ pub struct Flags {
     #[arg(long, value_name = "N")]
     label_values_max: Option<usize>,
     /// Limit on the number of chunks; at the limit only records up to two days from now are accepted [default: a quarter of the
-    /// memory / 200 bytes, at most 20000000]
+    /// memory / 400 bytes, at most 20000000]
     #[arg(long, value_name = "N")]
     chunks_max: Option<usize>,
     /// I/O limit of background merges, bytes per second [default: 33554432]
