@@ -383,7 +383,10 @@ fn commands_switch_wait_and_warn() {
 fn mistakes_on_the_command_line_have_a_hint() {
     for (args, line) in [
         (&["probes", "off"][..], "error: the following required arguments were not provided: <PATTERN>"),
-        (&["probes", "clear"], "error: the following required arguments were not provided: <ID>..."),
+        (
+            &["probes", "clear"],
+            "error: no rule is named\nhint: give ids as `tacho probes` lists them, or --all",
+        ),
         (&["probes", "clear", "1", "--all"], "error: the argument '[ID]...' cannot be used with '--all'"),
         (&["probes", "clear", "x"], "error: invalid value 'x' for '[ID]...'"),
         (&["probes", "of", "a"], "error: unrecognized subcommand 'of'"),
