@@ -121,11 +121,7 @@ impl Default for StoreFigures {
             ),
             open_bytes_max: Family::new("tacho_open_bytes_max", [], "Limit of that memory."),
             journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of all journal files."),
-            journal_syncs: Family::new(
-                "tacho_journal_syncs_total",
-                [],
-                "Times the journal was synced to disk.",
-            ),
+            journal_syncs: Family::new("tacho_journal_syncs_total", [], "Syncs of the journal to disk."),
             journal_failures: Family::new("tacho_journal_failures_total", [], "Journal writes that failed."),
             journal_damaged: Family::new("tacho_journal_damaged_total", [], "Damaged places skipped."),
             journals_quarantined: Family::new(

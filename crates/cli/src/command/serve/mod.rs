@@ -34,9 +34,10 @@ pub struct Serve {
 impl Serve {
     pub fn run(self) -> Result<(), Failure> {
         init_log();
-        let config =
-            config::load(self.config, std::env::vars(), self.flags.into()).map_err(Failure::usage)?;
-        for (variable, similar) in variables::unknown(std::env::vars().map(|(name, _)| name)) {
+        let environment = variables::of_tacho(std::env::vars_os())?;
+        let names = environment.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let config = config::load(self.config, environment, self.flags.into()).map_err(Failure::usage)?;
+        for (variable, similar) in variables::unknown(names) {
             let similar = similar.map_or_else(String::new, |names| format!("; did you mean {names}?"));
             tracing::warn!(variable, "no such environment variable, it is ignored{similar}");
         }

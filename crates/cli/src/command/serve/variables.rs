@@ -1,4 +1,6 @@
-//! Which `TACHO_*` variables does no program know? A misspelt one would have no effect.
+//! Which variables are `TACHO_*`, and which of them does no program know? A misspelt one would have no effect.
+
+use std::ffi::OsString;
 
 use tacho_query::promql;
 use tacho_server::config::Settings;
@@ -6,6 +8,7 @@ use tacho_server::config::Settings;
 use crate::client::tls;
 use crate::command::ask::SERVER_VARIABLE;
 use crate::command::attach;
+use crate::failure::Failure;
 
 const PREFIX: &str = "TACHO_";
 /// Variables that are neither a setting of the server nor one of an agent.
@@ -13,6 +16,21 @@ const OTHERS: [&str; 6] =
     ["TACHO_CONFIG", SERVER_VARIABLE, attach::JAR_VARIABLE, tls::CA, tls::CERT, tls::KEY];
 /// Of the tests of Tachograph itself.
 const OF_TESTS: [&str; 4] = ["TACHO_TEST_", "TACHO_JDK", "TACHO_BIN", "TACHO_BOARD"];
+
+/// The variables whose names begin with `TACHO_`; those of other programs need not be UTF-8.
+pub fn of_tacho(
+    all: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Vec<(String, String)>, Failure> {
+    let ours = all.into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    ours.filter(|(name, _)| name.starts_with(PREFIX))
+        .map(|(name, value)| match value.into_string() {
+            Ok(value) => Ok((name, value)),
+            Err(value) => {
+                Err(Failure::usage(format!("environment variable {name}={}: is not UTF-8", value.display())))
+            }
+        })
+        .collect()
+}
 
 /// The unknown ones among `names`, each with the most similar known one.
 pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<String>)> {
@@ -39,6 +57,16 @@ pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    #[test]
+    fn only_own_variables_must_be_text() {
+        let broken = || OsString::from_vec(vec![b'a', 0xff]);
+        let others = [(broken(), "1".into()), ("LANG".into(), broken()), ("TACHO_DATA".into(), "d".into())];
+        assert_eq!(of_tacho(others).ok(), Some(vec![("TACHO_DATA".to_owned(), "d".to_owned())]));
+        let failure = of_tacho([("TACHO_DATA".into(), broken())]).err().unwrap();
+        assert!(failure.message().contains("TACHO_DATA=a"), "{}", failure.message());
+    }
 
     #[test]
     fn unknown_variables_are_named_with_the_nearest_one() {
