@@ -38,20 +38,22 @@ impl Intake {
         repeated(&self.counters, standing, origin)
     }
 
-    /// Removes new series above the limits from a batch, and at the limit on chunks records that are not live.
-    pub fn admit(&self, mut batch: Arc<Batch>) -> (Arc<Batch>, Refused) {
+    /// Removes new series above the limits from a batch, and at the limit on chunks records that are not live. The reservation
+    /// is for the chunks of the batch, until it is in the memtable.
+    pub fn admit(&self, mut batch: Arc<Batch>) -> (Arc<Batch>, Refused, Reservation) {
+        let chunks = self.chunks.hold(scatter::moves_of(&batch));
         let far = self.refuse_far(&mut batch);
         let (batch, mut refused) = arrival::admit(batch, &self.index.read(), self.options.bounds());
         if refused.series > 0 {
             self.counters.series_refused.add(refused.series as u64);
         }
         refused.extend(far);
-        (batch, refused)
+        (batch, refused, chunks)
     }
 
     fn refuse_far(&self, batch: &mut Arc<Batch>) -> Refused {
         let mut refused = Refused::default();
-        if !self.fits(scatter::moves_of(batch)) {
+        if self.is_over_chunks_max() {
             let live = scatter::live(self.clock.now());
             scatter::keep_live(batch, live, self.chunks.max(), &mut refused);
             self.counters.records_far_refused.add(refused.records.iter().sum::<usize>() as u64);
@@ -59,16 +61,11 @@ impl Intake {
         refused
     }
 
-    /// Whether so many more chunks are within the limit.
-    fn fits(&self, more: usize) -> bool {
+    /// Whether the stored chunks and those of records in memory are above the limit.
+    fn is_over_chunks_max(&self) -> bool {
         let stored: u64 = self.metadata.stored.read().iter().map(|stored| stored.chunks).sum();
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);
-        stored.saturating_add(self.chunks.used()).saturating_add(more) <= self.chunks.max()
-    }
-
-    /// Notes the chunks of a batch until it is in the memtable.
-    pub fn hold_chunks(&self, batch: &Batch) -> Reservation {
-        self.chunks.hold(scatter::moves_of(batch))
+        stored.saturating_add(self.chunks.used()) > self.chunks.max()
     }
 
     /// Reserves memory for a checked batch.

@@ -21,21 +21,23 @@ const WINDOW_NS: i64 = CHUNK_SPAN_MAX_NS.cast_signed();
 /// Follows the times of a series through windows of two days.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
-    window: i64,
+    /// Start of the window. The first one is cut off at the earliest time.
+    start: Timestamp,
 }
 
 impl Walk {
     pub const fn from(at: Timestamp) -> Self {
-        Self { window: at.div_euclid(WINDOW_NS) }
+        Self { start: at.div_euclid(WINDOW_NS).saturating_mul(WINDOW_NS) }
     }
 
-    /// Whether this time is in another window than the one before.
+    /// Whether this time is in another window than the one before. Divides only then: it runs for every sample.
     #[inline]
     pub const fn moves(&mut self, at: Timestamp) -> bool {
-        let window = at.div_euclid(WINDOW_NS);
-        let moves = window != self.window;
-        self.window = window;
-        moves
+        if at.wrapping_sub(self.start).cast_unsigned() < CHUNK_SPAN_MAX_NS {
+            return false;
+        }
+        *self = Self::from(at);
+        true
     }
 }
 

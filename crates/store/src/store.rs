@@ -16,6 +16,7 @@ use tokio::sync::{oneshot, watch};
 use crate::answer::SampleAnswer;
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::assemble::assemble;
+use crate::budget::Reservation;
 use crate::commit::{self, Append, Command, Committer, closed};
 use crate::damage::{Damages, Read};
 use crate::driver::{Driver, Health, Info};
@@ -126,22 +127,21 @@ impl Store {
         if let Some(answered) = origin.and_then(|origin| self.intake.repeated(origin)) {
             return answered;
         }
-        let (batch, refused) = self.intake.admit(batch);
+        let (batch, refused, chunks) = self.intake.admit(batch);
         if refused.series == 0 {
-            return self.keep(batch, origin).await;
+            return self.keep(batch, origin, chunks).await;
         }
         if !batch.is_empty() || origin.is_some() {
-            self.keep(batch, origin).await?;
+            self.keep(batch, origin, chunks).await?;
         }
         Ok(Appended::Partly(refused))
     }
 
-    async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>) -> Result<Appended> {
+    async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>, chunks: Reservation) -> Result<Appended> {
         // Held until the answer arrives, so that the batch is freed here and not on the one thread that writes.
         let held = batch.clone();
         let arrival = Arrival::check(batch, origin)?;
         let reservation = self.intake.reserve(&arrival)?;
-        let chunks = self.intake.hold_chunks(&held);
         let (reply, answer) = oneshot::channel();
         let append = Append { arrival, reservation, chunks, reply };
         let commands = self.commands.as_ref().ok_or_else(closed)?;
