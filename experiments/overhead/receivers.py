@@ -94,7 +94,7 @@ class Sink(Receiver):
 
 
 class Files(Receiver):
-    """A directory for the measured process. Counted when it is complete."""
+    """A directory into which the measured process writes. Its records are counted after the process has ended."""
 
     def __init__(self, setup: Setup, folder: Path) -> None:
         self._arguments = [*setup.sink, str(folder)]

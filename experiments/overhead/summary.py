@@ -38,7 +38,7 @@ class Row:
 
     @property
     def key(self) -> tuple:
-        """Equal for comparable cells of two runs, whatever the duration of each process."""
+        """Equal for comparable cells of two runs. Does not contain the duration of the processes, which may differ."""
         load = self.workload
         return (self.setup, *(load[name] for name in VARIED), load["pace"], load["load"])
 
@@ -52,7 +52,7 @@ class Row:
         return details.get(experiment, "")
 
     def values(self, name: str) -> list[float]:
-        """Values of each process that has the figure."""
+        """The figure of each process that has it."""
         return [fork[name] for fork in self.forks if fork.get(name) is not None]
 
     def mean(self, name: str) -> Interval:
@@ -65,7 +65,7 @@ class Row:
         return median(values) if values else nan
 
     def quantile_us(self, share: float) -> float:
-        """Over the calls of all processes together."""
+        """Quantile of the calls of all processes together, us."""
         return quantile(merge([fork["histogram"] for fork in self.forks]), share) / 1e3
 
     def per_second(self) -> list[float]:
@@ -73,7 +73,7 @@ class Row:
         return [count for fork in self.forks for count in fork["per_second"]]
 
     def faults(self) -> list[str]:
-        """Each kind once, with the number of affected processes unless it is all of them."""
+        """One text of each kind of fault, with the number of affected processes if some are not affected."""
         texts: dict[str, list[str]] = {}
         for fork in self.forks:
             for text in fork["faults"]:
@@ -104,7 +104,7 @@ def find(all_rows: Iterable[Row], setup: str, **workload: float) -> Row | None:
 
 
 def unwatched(row: Row, all_rows: Sequence[Row]) -> Row | None:
-    """The program alone, under the same workload."""
+    """The row of the program without a framework, under the same workload."""
     same = {name: row.workload[name] for name in (*VARIED, "pace", "load")}
     return find(all_rows, "none", **same)
 
@@ -121,7 +121,10 @@ def linearity(all_rows: Sequence[Row], setup: str) -> Line:
 
 
 def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, dict[str, float]]]:
-    """For each setup: the time that T, I, C and W add to a trace. Never below 0: noise is not drawn as a gain."""
+    """For each setup: the time of a trace without a framework (T), and what the stages I, C and W of `model.py` add to it.
+
+    What a stage adds is never below 0: noise is not drawn as a gain.
+    """
     none = find(all_rows, "none")
     found = []
     for row in all_rows:

@@ -1,4 +1,4 @@
-// Statements of `pg` are recorded with a real PostgreSQL, in all ways to execute them.
+// All ways to execute statements with `pg` are recorded. The statements run in a real PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

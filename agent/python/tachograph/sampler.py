@@ -1,7 +1,7 @@
 """Samples of the process: processor time, memory, garbage collection, threads; and counts of the agent.
 
-Names are those of the Java agent with `python_` for `jvm_`; they contain units. Before: sender, which calls it every few seconds.
-After: inbox.
+The names are those of the Java agent, with `python_` instead of `jvm_`, and contain the units. Step before: the sender calls this
+file every few seconds. Step after: `inbox.py`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Sampler:
         self._take(self._process, _memory, self._collections, _threads, self._agent)
 
     def sample_agent(self) -> None:
-        """Counts of the agent itself, taken again at the end."""
+        """Takes the counts of the agent itself once more, at the end of the process."""
         self._take(self._agent)
 
     def _take(self, *parts: Callable[[Add], None]) -> None:
@@ -140,7 +140,8 @@ def _memory(add: Add) -> None:
 
 
 def _threads(add: Add) -> None:
-    # As `threading.enumerate`, without its lock, which may be gevent's and must not be taken by the sender's thread.
+    # As `threading.enumerate`, but without its lock: gevent may have replaced the lock, and the sender's thread must not take
+    # that of gevent.
     threads = list(threading._active.values())  # type: ignore[attr-defined]
     add("python_threads_current", len(threads))
     add("python_threads_daemon", sum(thread.daemon for thread in threads))

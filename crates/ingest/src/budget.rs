@@ -1,21 +1,21 @@
 //! Memory budget for the records of one body.
 //!
-//! A body of a few kilobytes can expand to records of gigabytes: each field repeats all tags of its line, an id of a
-//! dictionary refers to a long text. So each decoder reserves memory before it allocates, and refuses records that
-//! exceed the budget:
+//! A body of a few kilobytes can expand to records of gigabytes, because each field repeats all tags of its line, or many
+//! ids refer to a long text of the dictionary. So each decoder reserves memory before it allocates, and refuses records
+//! that exceed the budget:
 //!
 //! ```text
 //!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the decompressed body
 //! ```
-//! in addition to the body itself; growing allocations count twice while they are moved. `tests/peak.rs` searches for
-//! bodies that exceed it. The step after is `server/src/decoding.rs`, which limits the sum over all bodies that are
-//! decoded concurrently.
+//! The body itself comes on top. An allocation that grows counts twice while it is moved. `tests/peak.rs` searches for
+//! bodies that exceed the budget. Step after: `server/src/decoding.rs` limits the sum over all bodies that are decoded
+//! concurrently.
 
 /// Budget of every body, bytes: enough for 30,000 new series.
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;
 /// Additional budget per byte of the body.
 pub const MEMORY_PER_BYTE: usize = 48;
-/// Part of it that covers the densest encoding of numbers; it is not reserved from the budget.
+/// The part of [`MEMORY_PER_BYTE`] that the densest encoding of numbers needs. It is always granted, not reserved.
 pub const PLAIN_PER_BYTE: usize = 20;
 
 /// The most memory that decoding a body takes, by its decompressed size.
@@ -54,7 +54,7 @@ impl Budget {
         }
     }
 
-    /// Takes the part of `bytes` that exceeds the share of this many bytes of the body.
+    /// Takes the part of `bytes` that exceeds [`PLAIN_PER_BYTE`] for each of `body_bytes`.
     pub const fn take_beyond(&mut self, bytes: usize, body_bytes: usize) -> Result<(), Full> {
         self.take(bytes.saturating_sub(body_bytes.saturating_mul(PLAIN_PER_BYTE)))
     }

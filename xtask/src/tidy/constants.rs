@@ -1,11 +1,10 @@
 //! Checks that Rust, Java and the format documents agree on every constant of a format.
 //!
-//! A row ``
-//! `NAME`
-//! 4,194,304
-//! ...
-//! `` of a table in `docs/format/` is authoritative. Rust must define `NAME` with that value; a Java constant of that
-//! name must have the same value.
+//! A table in `docs/format/` with a row such as
+//! ```text
+//! | `NAME` | 4,194,304 | ...
+//! ```
+//! is authoritative. Rust must define `NAME` with that value; a Java constant of that name must have the same value.
 
 use super::Finding;
 use super::tree::{File, Tree};

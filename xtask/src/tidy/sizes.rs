@@ -4,7 +4,7 @@ use super::Finding;
 use super::tree::{File, Tree};
 
 const CODE: [&str; 6] = ["rs", "java", "ts", "tsx", "js", "mjs"];
-/// Characters; rustfmt and the editors use 110, prose in comments may be slightly longer.
+/// Limit on the characters of a line. rustfmt and the editors use 110; comments may be slightly longer.
 const LINE_CHARS_MAX: usize = 130;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -38,8 +38,8 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Functions of Rust and Java as formatted by the formatters: the body ends at the first `}` with the indentation of
-/// the function's first line.
+/// Finds functions of Rust and Java, as the formatters write them: a function ends at the next line that has the indentation
+/// of its first line, and begins with `}` or ends with `;`.
 fn functions(file: &File) -> Vec<(usize, String, usize)> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();

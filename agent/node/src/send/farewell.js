@@ -1,8 +1,7 @@
-// Sends the remaining data at the end of the process. At `exit` no event is delivered any more, so the rest of the exchange runs
-// without the loop: the socket's descriptor is written and read directly, until a deadline. Without a connection nothing is
-// waited for.
+// Sends the remaining data at the end of the process. At `exit` Node.js delivers no more events, so this code does not use the
+// event loop: it writes and reads the socket's descriptor directly, until a deadline. Without a connection it returns at once.
 //
-// Before: `endings.js`, `signals.js`, `threads.js` by way of `../agent.js`. After: the server; then the process is gone.
+// Step before: `endings.js`, `signals.js` and `threads.js` call it through `../agent.js`. Step after: the process ends.
 
 import { readSync, writeSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
@@ -44,7 +43,7 @@ function talk(fd, link, outbox, deadline, isLast) {
   let out = link.unwritten();
   link.rest = out; // from now on the link itself sends nothing
   if (!link.isConnected && protocol.state === 'closed') {
-    protocol.connected(performance.now()); // still connecting: the write waits for it
+    protocol.connected(performance.now()); // still connecting: writes are repeated until the socket is connected
   }
   protocol.pingSoon();
   for (let now = performance.now(); now < deadline; now = performance.now()) {

@@ -47,7 +47,7 @@ pub struct Csv {
     base: Vec<(String, String)>,
     /// Wide: the series of each column.
     columns: Vec<Option<Arc<Labels>>>,
-    /// Wide: number of texts of a block in each column without numbers.
+    /// Wide: number of texts of the block in each column without numbers; `None` for the other columns.
     texts: Vec<Option<u64>>,
     /// Long: the series by the cells that name it.
     known: HashMap<String, Arc<Labels>>,
@@ -82,7 +82,7 @@ fn series(
     header.iter().enumerate().map(of).collect()
 }
 
-/// A given name applies to a column without a name of its own: the only one, called `value`.
+/// The name that `--name` gives: it applies to a file with one column of values that is called `value` or similar.
 pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a str, String> {
     match columns {
         [one] if is_one_of(one, &VALUE_NAMES) => Ok(given),
@@ -98,21 +98,22 @@ pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a st
     }
 }
 
-/// How a given name applies to a file that has names.
+/// What is reported when `--name` is given for a file with a column of names.
 pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
-/// The budget for a file's rows is larger than for a request by this factor: rows are decoded where the file is read.
+/// How many times larger the memory budget is than for a request of as many bytes: rows are decoded where the file is read,
+/// not in the server.
 const ROW_MEMORY: usize = 4;
-/// Memory of the series of a long file that are remembered from row to row, bytes; above it all are looked up again.
+/// Limit on the memory of the series of a long file that are kept from row to row, bytes: above it all are forgotten.
 const KNOWN_BYTES_MAX: usize = 64 << 20;
-/// Memory of one of them in addition to its names and values.
+/// Memory of one of these series in addition to its names and values, bytes.
 const KNOWN_BYTES: usize = 400;
 
 impl Csv {
-    /// `header` as [`Detected`] has it; `base` are labels of every series, including a name for long files without
-    /// one.
+    /// `header` is that of [`Detected`]. `base` has the labels of every series, for long files without a column of names
+    /// also the name.
     ///
     /// # Errors
     /// The part of the header that cannot be a series.
@@ -152,7 +153,7 @@ impl Csv {
         self.times.read(cell.trim()).map_err(|reason| (position, reason))
     }
 
-    /// The errors of the row: position of a column and reason.
+    /// Adds the samples of a row to `slots`, and its errors to `faults`: position of a column and reason.
     fn wide(&mut self, row: &[Cow<'_, str>], slots: &mut Slots, faults: &mut Vec<(usize, String)>) {
         let at = match self.time(row) {
             Ok(at) => at,

@@ -93,7 +93,7 @@ struct Decoded {
 }
 
 impl Decoded {
-    /// Memory of the frames, with the body. A frame without records is 21 bytes of it.
+    /// Memory of the frames and of the body, bytes. A frame without records is 21 bytes of the body, but a whole [`Data`] here.
     fn memory_bytes(&self) -> usize {
         let batches: usize = self.frames.iter().map(|data| batch_bytes(&data.batch)).sum();
         let reasons: usize = self.refused.iter().map(String::capacity).sum();

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
-/// Number of interleaved states, all of which a mark stores. Four steps need at most 44 bits: one read.
+/// Number of interleaved states; a mark stores all of them. Four steps need at most 44 bits, which one read yields.
 pub(super) const LANES: usize = 4;
 
 /// Tokens between marks; a multiple of [`LANES`].
@@ -27,7 +27,7 @@ pub(super) struct Mark {
     pub(super) more_bit: usize,
 }
 
-/// Number of marks without the implicit one at the front.
+/// Number of stored marks. The one at the front is implicit.
 pub(super) const fn count(tokens: usize) -> usize {
     tokens.saturating_sub(1) / STRIDE
 }
@@ -50,7 +50,7 @@ pub(super) fn put(out: &mut Vec<u8>, front: &Mark, marks: &[Mark], log: u32, mor
     put_bits(out, &states, log);
 }
 
-/// Reads the marks that [`put`] wrote for a column of `tokens` tokens; the front is the first mark.
+/// Reads the marks that [`put`] wrote for a column of `tokens` tokens. The first mark of the result is `front`.
 pub(super) fn take(
     reader: &mut Reader<'_>,
     front: Mark,

@@ -6,10 +6,11 @@ use std::ops::Range;
 const SLOTS_MAX: usize = 256;
 /// A word of at least this many digits and letters a-f is an id; a shorter one may be a number with its unit.
 const HEX_BYTES_MIN: usize = 7;
-/// Limit on runs of digits and letters for which a word is still split: `22T03`, `532ms`, `thread7`.
+/// Limit on the runs of digits and letters of a word that is split, such as `22T03`, `532ms`, `thread7`. A word with more
+/// runs is one slot.
 const RUNS_MAX: usize = 4;
 const UUID_BYTES: usize = 36;
-/// `03:17:29`.
+/// Bytes of the shortest time, `03:17:29`.
 const TIME_BYTES_MIN: usize = 8;
 
 /// Finds the slots of a text, in order; false if there are too many.
@@ -33,7 +34,7 @@ pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
 }
 
 /// Slots are all words between spaces, without surrounding punctuation. Only the first word without a digit is fixed,
-/// as it indicates the subject of the text. For texts with many different names, few of which share their words.
+/// as it indicates the subject of the text. For texts with many different names that have few words in common.
 pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let (mut at, mut fixed) = (0, false);
@@ -62,7 +63,7 @@ fn is_core(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"/_-$".contains(byte)
 }
 
-/// `2026-11-22`, `03:17:29,005`: with this many digits, each number gets a slot.
+/// Whether a word is a date or a time, such as `2026-11-22` and `03:17:29,005`: each of its numbers gets a slot.
 fn is_time(word: &[u8]) -> bool {
     word.len() >= TIME_BYTES_MIN && word.iter().all(|byte| byte.is_ascii_digit() || b":-.,".contains(byte))
 }

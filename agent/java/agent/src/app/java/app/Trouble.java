@@ -11,7 +11,8 @@ final class Trouble {
     private Trouble() {}
 
     /**
-     * Begins when a line arrives: by then the agent is connected, which the problems could prevent.
+     * Waits for a line on standard input. The test sends it when the agent is connected, because
+     * the problems could prevent that.
      */
     static void whenTold(String what, int count) throws Exception {
         Steady.waitUntilTold();

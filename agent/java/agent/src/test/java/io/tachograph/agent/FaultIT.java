@@ -18,16 +18,16 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * Whatever the server or the settings do: the program runs as before, one line is logged, and
- * sending resumes.
+ * Faults of the server and wrong settings do not change the program: the agent logs one line, and
+ * sends again as soon as it can.
  */
 class FaultIT {
     /** Calls of one request of the program. */
     private static final int CALLS = 10;
 
     /**
-     * Longest run of a program that the agent must not delay, ms: far more than it needs on two
-     * busy cores, but finite.
+     * Limit on the time of a program that the agent must not delay, ms: far more than the program
+     * needs on two busy cores.
      */
     private static final long MILLIS_MAX = 60_000;
 

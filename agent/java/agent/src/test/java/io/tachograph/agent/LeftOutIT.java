@@ -50,7 +50,7 @@ class LeftOutIT {
                 .with("TACHO_FLUSH_MAX", "60s");
     }
 
-    /** Last value of each series of a metric, by operation, or under the empty name. */
+    /** Last value of each series of a metric, by operation; empty for a series without one. */
     private static Map<String, Long> last(Decoder got, String name) {
         Map<String, Long> last = new TreeMap<>();
         for (Sample sample : got.samples) {
@@ -69,8 +69,8 @@ class LeftOutIT {
     }
 
     /**
-     * All recorded traces have arrived, and with the unrecorded ones they add up to those of the
-     * program.
+     * All recorded traces have arrived; recorded and unrecorded traces together are all traces of
+     * the program.
      */
     private static void assertCounts(Decoder got, Map<String, Long> made) {
         Map<String, Long> kept = last(got, KEPT);
@@ -128,8 +128,7 @@ class LeftOutIT {
             assertCounts(got, Map.of(HOT, hot, RARE, rare, HANDS, hands));
             assertWhole(got.roots);
 
-            // Below the limit: the spare traces of the first second, then the shares of each
-            // second.
+            // At most the limit in each second, and a few traces more in the first one.
             Map<String, Long> kept = last(got, KEPT);
             long all = kept.values().stream().mapToLong(Long::longValue).sum();
             assertTrue(all <= 100 * (program.millis() / 1_000 + 1) + 3, all + " kept");
@@ -244,7 +243,7 @@ class LeftOutIT {
         }
     }
 
-    /** The budget for the overhead is held in the same way with a limit of traces. */
+    /** With a limit on traces, the budget for the overhead holds as without one. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void theBudgetSwitchesMethodsOff(int jdk) throws Exception {

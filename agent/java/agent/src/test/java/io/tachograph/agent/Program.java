@@ -62,13 +62,13 @@ final class Program {
         return this;
     }
 
-    /** Sets the path of the configuration file, as written after the equals sign. */
+    /** Sets the path of the configuration file, the argument of {@code -javaagent}. */
     Program config(String path) {
         config = path;
         return this;
     }
 
-    /** Starts without the agent, which is attached later, see {@link #attach}. */
+    /** Starts the program without the agent; {@link #attach} loads it later. */
     Program bare() {
         bare = true;
         return this;
@@ -140,7 +140,7 @@ final class Program {
         long until = System.nanoTime() + seconds * 1_000_000_000L;
         while (!output().contains(text)) {
             if (System.nanoTime() > until) {
-                throw new AssertionError("no \"" + text + "\" came; " + describe());
+                throw new AssertionError("no \"" + text + "\" in the " + describe());
             }
             Thread.sleep(20);
         }
@@ -194,7 +194,7 @@ final class Program {
         return Files.readString(errors, StandardCharsets.UTF_8);
     }
 
-    /** The number after a word in the output: {@code count 12}. The last one counts. */
+    /** The number after the last occurrence of a word in the output, as in {@code count 12}. */
     long number(String name) throws IOException {
         String found = null;
         String[] words = output().split("\\s+");

@@ -143,7 +143,8 @@ class RecordsIT {
             Decoder got = server.decoder();
             assertSound(server);
             assertEquals(6_000, got.declared.size() + server.entriesDropped);
-            // As many as the lent rings hold between two passes of the sender.
+            // The rings lent to virtual threads hold at least this many between two passes of the
+            // sender.
             assertTrue(got.declared.size() > 500, "received " + got.declared.size());
         }
     }

@@ -1,5 +1,5 @@
 /**
- * Real JVMs with the real jar, against a server in this JVM, on each JDK. Run by {@code mvn
- * verify}.
+ * Tests of the built jar in JVMs of their own, on each JDK, with a test server in this JVM. {@code
+ * mvn verify} runs them.
  */
 package io.tachograph.agent;

@@ -1,6 +1,6 @@
 /**
- * Records of the program: a record type is one declaration, {@link io.tachograph.api.Record}. The
+ * Declared records: a program declares each record type with {@link io.tachograph.api.Record}. The
  * generated code writes into the agent's ring of the calling thread, and does nothing without an
- * agent. No dependencies.
+ * agent. This module has no dependencies.
  */
 package io.tachograph.api;

@@ -52,8 +52,8 @@ final class BootstrapClasses {
     }
 
     /**
-     * A class can only be defined after its supertypes: a class that fails because one is missing
-     * is tried again.
+     * A class can only be defined after its supertypes. If a supertype is missing, the class is
+     * tried again after the others.
      */
     private static void define(Instrumentation instrumentation, Map<String, byte[]> classes)
             throws ReflectiveOperationException {

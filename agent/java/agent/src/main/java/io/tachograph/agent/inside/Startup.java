@@ -8,7 +8,7 @@ import java.lang.instrument.Instrumentation;
 import java.util.jar.JarFile;
 
 /**
- * Called by {@code io.tachograph.agent.Premain} through its name, since it is in the other class
+ * {@code io.tachograph.agent.Premain} calls this class by reflection, since it is in another class
  * loader.
  */
 public final class Startup {

@@ -66,8 +66,8 @@ final class WriterSource {
     }
 
     /**
-     * Generates the entry point for the program. Without an agent it touches no other class of the
-     * agent.
+     * Generates the method that the program calls. Without an agent, this method uses no class of
+     * the agent but {@code Records}.
      */
     private void entrance(Declared record, String holder) {
         String parameters = parameters(record);
@@ -105,7 +105,7 @@ final class WriterSource {
         line(1, "}");
     }
 
-    /** Generates a separate class, so that it is linked only once there is an agent. */
+    /** Generates a separate class, so that the JVM links it only if there is an agent. */
     private void type(Declared record, String holder) {
         StringBuilder kinds = new StringBuilder();
         StringBuilder names = new StringBuilder();
@@ -144,8 +144,8 @@ final class WriterSource {
     }
 
     /**
-     * Generates the code that reads the values, which runs code of the program, before the record
-     * begins.
+     * Generates the code that reads the values. It runs before the record begins, because it calls
+     * code of the program.
      */
     private void values(Declared record) {
         for (int at = 0; at < record.fields.size(); at++) {
@@ -191,7 +191,8 @@ final class WriterSource {
             } else if (c >= ' ' && c < 127) {
                 quoted.append(c);
             } else {
-                // Not a Unicode escape for a line feed: it would be one before the text is read.
+                // Octal for control characters: the compiler replaces Unicode escapes before it
+                // reads literals, so an escaped line feed would end the line.
                 quoted.append(String.format(c < ' ' ? "\\%03o" : "\\u%04x", (int) c));
             }
         }

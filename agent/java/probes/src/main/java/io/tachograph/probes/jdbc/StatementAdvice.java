@@ -6,7 +6,8 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
 /**
- * Inlined into {@code Statement.execute...} with the text as first argument, or without arguments.
+ * Inlined into the methods {@code Statement.execute...} whose first argument is the text of the
+ * statement, and into those without arguments.
  */
 final class StatementAdvice {
     private StatementAdvice() {}
