@@ -17,12 +17,16 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use tls::Tls;
 
 /// Timeout of a request: longer than the server's own limit.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
+
+/// Timeout of a connection, with its TLS handshake.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// One server. Every request has its own connection, except those of a [`Connection`].
 pub struct Client {
@@ -35,6 +39,8 @@ pub struct Client {
 pub struct Connection {
     authority: String,
     sender: SendRequest<Full<Bytes>>,
+    /// Reads and writes the socket. Ends when the sender is dropped.
+    driver: JoinHandle<hyper::Result<()>>,
 }
 
 /// A temporary refusal: the server is busy or full.
@@ -94,27 +100,34 @@ impl Client {
 
     /// A connection for many requests.
     pub async fn connect(&self) -> Result<Connection, Failure> {
+        match tokio::time::timeout(CONNECT_TIME_MAX, self.connection()).await {
+            Ok(connected) => connected,
+            Err(_) => {
+                let message = format!("no connection to {} within {CONNECT_TIME_MAX:?}", self.authority);
+                Err(Failure::new(message).hint(format!("{CHECK_ADDRESS}, the network and firewalls")))
+            }
+        }
+    }
+
+    async fn connection(&self) -> Result<Connection, Failure> {
         let found = tokio::net::lookup_host(&self.authority).await.map_err(|e| {
             Failure::new(format!("cannot find the host of {}: {e}", self.authority)).hint(CHECK_ADDRESS)
         })?;
         let found: Vec<SocketAddr> = found.collect();
         let stream = TcpStream::connect(&*found).await.map_err(|e| self.unreachable(&e))?;
-        let sender = match &self.tls {
-            None => self.sender(stream).await?,
-            Some(tls) => self.sender(tls.connect(&self.authority, stream).await?).await?,
-        };
-        Ok(Connection { authority: self.authority.clone(), sender })
+        match &self.tls {
+            None => self.over(stream).await,
+            Some(tls) => self.over(tls.connect(&self.authority, stream).await?).await,
+        }
     }
 
-    async fn sender<S>(&self, stream: S) -> Result<SendRequest<Full<Bytes>>, Failure>
+    async fn over<S>(&self, stream: S) -> Result<Connection, Failure>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|e| interrupted(&self.authority, &e))?;
-        // Ends when the sender is dropped.
-        tokio::spawn(connection);
-        Ok(sender)
+        Ok(Connection { authority: self.authority.clone(), sender, driver: tokio::spawn(connection) })
     }
 
     fn unreachable(&self, error: &io::Error) -> Failure {
@@ -195,8 +208,23 @@ impl Connection {
             .header(HOST, &self.authority)
             .body(Full::new(body))
             .map_err(|e| Failure::usage(format!("{path:?} is not a path: {e}")))?;
-        self.sender.ready().await.map_err(|e| interrupted(&self.authority, &e))?;
-        self.sender.send_request(request).await.map_err(|e| interrupted(&self.authority, &e))
+        if let Err(error) = self.sender.ready().await {
+            return Err(self.ended(error).await);
+        }
+        match self.sender.send_request(request).await {
+            Ok(response) => Ok(response),
+            Err(error) => Err(self.ended(error).await),
+        }
+    }
+
+    /// Why a request failed. If the connection ended first, its own error says why.
+    async fn ended(&mut self, error: hyper::Error) -> Failure {
+        if (error.is_canceled() || error.is_closed())
+            && let Ok(Err(cause)) = (&mut self.driver).await
+        {
+            return interrupted(&self.authority, &cause);
+        }
+        interrupted(&self.authority, &error)
     }
 
     async fn text(&self, response: Response<Incoming>) -> Result<String, Failure> {

@@ -514,7 +514,7 @@ fn an_address_that_is_not_a_server_is_explained() {
         (
             &agents,
             1,
-            format!("{agents} answers 400 Bad Request: this is the port of the agents"),
+            format!("{agents} answers 400 Bad Request: this port takes records of agents"),
             "check the address",
         ),
         (&path, 2, format!("{path}: an address has no path"), "give HOST:PORT"),

@@ -112,7 +112,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Removes the new series that a limit refuses.
+/// Removes the new series that a limit refuses, and series without records.
 pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, Refused) {
     let mut refused = Refused::default();
     let mut out = HashSet::new();
@@ -121,20 +121,32 @@ pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, R
     let executions = batch.executions.iter().map(|s| &s.labels).enumerate();
     let all = samples.map(|s| (Kind::Sample, s)).chain(entries.map(|s| (Kind::Entry, s)));
     let mut admission = Admission::new(index, bounds);
+    let mut has_empty = false;
     for (kind, (position, labels)) in all.chain(executions.map(|s| (Kind::Execution, s))) {
-        if let Err(why) = admission.admit(labels) {
+        if is_empty(&batch, kind, position) {
+            has_empty = true;
+        } else if let Err(why) = admission.admit(labels) {
             refused.add(kind, position, (labels, records(&batch, kind, position)), &why);
             out.insert(labels.id());
         }
     }
-    if out.is_empty() {
+    if out.is_empty() && !has_empty {
         return (batch, refused);
     }
     let mut kept = Arc::unwrap_or_clone(batch);
-    kept.samples.retain(|s| !out.contains(&s.labels.id()));
-    kept.entries.retain(|s| !out.contains(&s.labels.id()));
-    kept.executions.retain(|s| !out.contains(&s.labels.id()));
+    kept.samples.retain(|s| !s.samples.is_empty() && !out.contains(&s.labels.id()));
+    kept.entries.retain(|s| !s.entries.is_empty() && !out.contains(&s.labels.id()));
+    kept.executions.retain(|s| !s.segments.is_empty() && !out.contains(&s.labels.id()));
     (Arc::new(kept), refused)
+}
+
+/// Whether a series of a batch has no records.
+fn is_empty(batch: &Batch, kind: Kind, position: usize) -> bool {
+    match kind {
+        Kind::Sample => batch.samples.get(position).is_none_or(|s| s.samples.is_empty()),
+        Kind::Entry => batch.entries.get(position).is_none_or(|s| s.entries.is_empty()),
+        Kind::Execution => batch.executions.get(position).is_none_or(|s| s.segments.is_empty()),
+    }
 }
 
 /// Records of one series of a batch. Counted only for refused series: for calls it walks over all events.

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Batch, Kind, TimeRange, Timestamp};
+use tacho_model::{Batch, Kind, Segment, TimeRange, Timestamp};
 
 use crate::arrival::Refused;
 use crate::keys::CHUNK_SPAN_MAX_NS;
@@ -63,35 +63,39 @@ pub const fn live(now: Timestamp) -> TimeRange {
 
 /// Removes the records outside of `live`, and notes them as refused by the limit of `max` chunks.
 pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, max: usize, refused: &mut Refused) {
-    let mut note = |kind, position, labels, all: usize, far: usize| {
-        if far > 0 {
-            let why = format!(
-                "limit of {max} chunks is reached, so {far} of {all} records are refused: they are more than two days from now"
-            );
-            refused.add(kind, position, (labels, far), &why);
-        }
+    let mut note = |kind, position, labels, (far, all): (usize, usize)| {
+        let why = format!(
+            "limit of {max} chunks is reached, so {far} of {all} records are refused: they are more than two days from now"
+        );
+        refused.add(kind, position, (labels, far), &why);
     };
     for (position, series) in batch.samples.iter().enumerate() {
         let far = series.samples.iter().filter(|s| !live.contains(s.at)).count();
-        note(Kind::Sample, position, &series.labels, series.samples.len(), far);
+        if far > 0 {
+            note(Kind::Sample, position, &series.labels, (far, series.samples.len()));
+        }
     }
     for (position, series) in batch.entries.iter().enumerate() {
         let far = series.entries.iter().filter(|e| !live.contains(e.at)).count();
-        note(Kind::Entry, position, &series.labels, series.entries.len(), far);
+        if far > 0 {
+            note(Kind::Entry, position, &series.labels, (far, series.entries.len()));
+        }
     }
     for (position, series) in batch.executions.iter().enumerate() {
-        let far = series.segments.iter().filter(|s| !live.contains(s.start)).count();
-        note(Kind::Execution, position, &series.labels, series.segments.len(), far);
+        let far: Vec<&Segment> = series.segments.iter().filter(|s| !live.contains(s.start)).collect();
+        if !far.is_empty() {
+            // Records are completed calls.
+            let calls = far.iter().map(|segment| segment.calls_completed()).sum();
+            let all = series.segments.iter().map(Segment::calls_completed).sum();
+            note(Kind::Execution, position, &series.labels, (calls, all));
+        }
     }
     if refused.series > 0 {
         let kept = Arc::make_mut(batch);
         kept.samples.iter_mut().for_each(|series| series.samples.retain(|s| live.contains(s.at)));
         kept.entries.iter_mut().for_each(|series| series.entries.retain(|e| live.contains(e.at)));
         kept.executions.iter_mut().for_each(|series| series.segments.retain(|s| live.contains(s.start)));
-        // Series without records stay, so that the positions of the others do not change, except when none has any.
-        if kept.counts() == [0; 3] && kept.executions.iter().all(|series| series.segments.is_empty()) {
-            *kept = Batch::default();
-        }
+        // Series without records stay here, so that the positions of the others do not change; `arrival::admit` removes them.
     }
 }
 

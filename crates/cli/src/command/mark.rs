@@ -28,7 +28,9 @@ pub fn selectors(texts: &[String]) -> Result<Vec<Vec<Matcher>>, Failure> {
 /// The error about the query or selector `text`, with its place marked, and with the quoted name if it is one that PromQL
 /// parses differently.
 pub fn in_promql(text: &str, failure: Failure) -> Failure {
-    let name = odd_name(text, failure.message());
+    // Other failures, such as those of the network, are not about the text.
+    let is_about_text = failure.exit_code() == Failure::usage("").exit_code();
+    let name = odd_name(text, failure.message()).filter(|_| is_about_text);
     let failure = in_text(text, failure);
     match name {
         Some(name) => failure.hint(format!(

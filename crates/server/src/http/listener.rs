@@ -13,7 +13,6 @@ use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::held::hold;
@@ -22,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::metrics::registry::Gauge;
 use crate::room::{Entered, Room, Seat};
 use crate::shutdown::Shutdown;
-use crate::tls::{self, Opened, Socket, Tls};
+use crate::tls::{self, Opened, Tls};
 
 /// Timeout for the head of a request, and for an idle connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
@@ -32,9 +31,6 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Timeout for the answer to a request without TLS.
-const PLAIN_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Connections beyond the limit, reserved for health checks when all others are busy.
 const RESERVE_MAX: usize = 32;
@@ -83,12 +79,12 @@ pub async fn serve(
         let service = seated(router.clone(), seat.clone());
         let open = Open::new(metrics.connections.with(["http"]));
         let (http, watcher) = (http.clone(), graceful.watcher());
-        let (tls, handshakes) = (tls.clone(), ended("handshake"));
+        let (tls, handshakes, mut shutdown) = (tls.clone(), ended("handshake"), shutdown.clone());
         let connection = async move {
-            match tls::open(tls.as_deref(), stream, paced, &handshakes).await {
+            match tls::open(tls.as_deref(), stream, paced, &handshakes, &mut shutdown).await {
                 None => Ok(()),
                 Some(Opened::Plain(stream)) => {
-                    needs_tls(stream).await;
+                    tls::refuse(stream, NEEDS_TLS.as_bytes()).await;
                     Ok(())
                 }
                 Some(Opened::Ready(stream)) => {
@@ -113,17 +109,9 @@ pub async fn serve(
     }
 }
 
-/// Answers a request without TLS on a port with TLS.
-async fn needs_tls(mut stream: Socket) {
-    const ANSWER: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n\
-         this port requires TLS: use https://\n";
-    // The peer may have left.
-    let _ = tokio::time::timeout(PLAIN_TIME_MAX, async {
-        stream.write_all(ANSWER.as_bytes()).await?;
-        stream.shutdown().await
-    })
-    .await;
-}
+/// The answer to a request without TLS on a port with TLS.
+const NEEDS_TLS: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n\
+     Connection: close\r\n\r\nthis port requires TLS: use https://\n";
 
 /// The router; marks the connection as busy from a request's head to the end of its response.
 fn seated(

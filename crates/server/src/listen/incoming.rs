@@ -66,6 +66,7 @@ impl<'a> Incoming<'a> {
     /// The frame after [`Self::wait`].
     pub(super) fn frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
         self.frame_began = None;
+        self.large = None;
         self.decoder.pull()
     }
 
@@ -93,6 +94,9 @@ impl<'a> Incoming<'a> {
             Ok(Ok(0) | Err(_)) => Err(Ended::Closed),
             Ok(Ok(count)) => {
                 self.decoder.push(self.buffer.get(..count).unwrap_or_default());
+                if let Some(turn) = &mut self.large {
+                    turn.progress(count);
+                }
                 self.frame_began.get_or_insert_with(Instant::now);
                 Ok(())
             }

@@ -9,8 +9,9 @@ use tokio::time::Instant;
 
 use crate::metrics::registry::Counter;
 
-/// Time for the rest of a large frame while others wait for a turn: sixteen stalled ones must not keep all turns.
+/// Time for each `PROGRESS_BYTES` of a large frame while others wait for a turn: sixteen stalled ones must not keep all turns.
 const TURN_TIME: Duration = Duration::from_secs(2);
+const PROGRESS_BYTES: usize = 256 << 10;
 
 /// The turns of one listener.
 pub(super) struct LargeFrames {
@@ -26,6 +27,18 @@ pub(super) struct LargeFrames {
 pub(super) struct Turn<'a> {
     _permit: SemaphorePermit<'a>,
     since: Instant,
+    /// Bytes that arrived since then.
+    bytes: usize,
+}
+
+impl Turn<'_> {
+    /// Notes bytes of the frame.
+    pub(super) fn progress(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes >= PROGRESS_BYTES {
+            (self.since, self.bytes) = (Instant::now(), 0);
+        }
+    }
 }
 
 /// Counts as waiting while it exists.
@@ -44,7 +57,7 @@ impl LargeFrames {
 
     /// Waits for a turn. Cancel-safe.
     pub(super) async fn turn(&self) -> Option<Turn<'_>> {
-        let turn = |permit| Turn { _permit: permit, since: Instant::now() };
+        let turn = |permit| Turn { _permit: permit, since: Instant::now(), bytes: 0 };
         if let Ok(permit) = self.turns.try_acquire() {
             return Some(turn(permit));
         }
@@ -56,7 +69,7 @@ impl LargeFrames {
         permit.ok().map(turn)
     }
 
-    /// Resolves when the turn has lasted for long enough, and another connection waits.
+    /// Resolves when the frame makes too little progress, and another connection waits.
     pub(super) async fn lost(&self, turn: &Turn<'_>) {
         tokio::time::sleep_until(turn.since + TURN_TIME).await;
         loop {

@@ -7,22 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
-use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::connection;
 pub use super::shared::Native;
 use crate::room::{Entered, Room};
 use crate::shutdown::Shutdown;
-use crate::tls::{self, Opened, Socket, Tls};
+use crate::tls::{self, Opened, Tls};
 
 /// Timeout for connections to acknowledge their frames at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Timeout for the answer to an agent without TLS.
-const PLAIN_TIME_MAX: Duration = Duration::from_secs(1);
-
 /// Serves until `shutdown`, then until every connection has acknowledged the frames on disk and sent its last frame.
 pub async fn serve(
     (listener, tls): (TcpListener, Option<Arc<Tls>>),
@@ -62,9 +58,9 @@ pub async fn serve(
             open.add(1);
             tokio::select! {
                 () = async {
-                    match tls::open(tls.as_deref(), stream, |stream| stream, &handshakes).await {
+                    match tls::open(tls.as_deref(), stream, |stream| stream, &handshakes, &mut shutdown.clone()).await {
                         None => {}
-                        Some(Opened::Plain(stream)) => needs_tls(stream).await,
+                        Some(Opened::Plain(stream)) => tls::refuse(stream, &needs_tls()).await,
                         Some(Opened::Ready(stream)) => connection::run(&native, stream, &seat, shutdown).await,
                     }
                 } => {}
@@ -80,16 +76,11 @@ pub async fn serve(
     }
 }
 
-/// Answers an agent without TLS on a port with TLS.
-async fn needs_tls(mut stream: Socket) {
+/// The answer to an agent without TLS on a port with TLS.
+fn needs_tls() -> Vec<u8> {
     let mut bytes = Vec::new();
-    ServerFrame::error(ErrorCode::Tls, "this port requires TLS: set tls_ca".to_owned()).encode(&mut bytes);
-    // The peer may have left.
-    let _ = tokio::time::timeout(PLAIN_TIME_MAX, async {
-        stream.write_all(&bytes).await?;
-        stream.shutdown().await
-    })
-    .await;
+    ServerFrame::error(ErrorCode::Tls, "this port requires TLS: set tls_ca").encode(&mut bytes);
+    bytes
 }
 
 /// Refuses a connection over the limit, without waiting for the peer.

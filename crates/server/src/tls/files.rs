@@ -38,14 +38,17 @@ pub enum TlsError {
     Pair { cert: PathBuf, key: PathBuf, cause: String },
 }
 
-/// What tells whether a file has changed: inode, size and time of modification.
-pub(super) type State = Vec<Option<(u64, u64, i64, i64)>>;
+/// What tells whether a file has changed: inode, size, and times of its content and of its permissions.
+pub(super) type State = Vec<Option<[i128; 4]>>;
 
 impl Files {
     pub(super) fn state(&self) -> State {
         let state = |path: &Path| {
             let about = fs::metadata(path).ok()?;
-            Some((about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
+            let time = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
+            let (content, about_it) =
+                (time(about.mtime(), about.mtime_nsec()), time(about.ctime(), about.ctime_nsec()));
+            Some([about.ino().into(), about.size().into(), content, about_it])
         };
         [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()]
             .into_iter()

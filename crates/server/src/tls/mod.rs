@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
@@ -23,6 +23,9 @@ use crate::shutdown::Shutdown;
 
 /// Timeout of a handshake.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time and bytes for which a peer that does not use TLS is still read.
+const REFUSAL_TIME_MAX: Duration = Duration::from_secs(1);
+const REFUSED_BYTES_MAX: u64 = 1 << 20;
 /// Interval at which the files are checked for changes.
 const RELOAD_EVERY: Duration = Duration::from_secs(5);
 
@@ -77,12 +80,13 @@ impl Tls {
     }
 }
 
-/// Does the handshake of a connection if the listener uses TLS. `wrap` gets the socket before. Counts failures.
+/// Does the handshake of a connection if the listener uses TLS, until `shutdown`. `wrap` gets the socket before. Counts failures.
 pub async fn open<S: Io + 'static>(
     tls: Option<&Tls>,
     socket: TcpStream,
     wrap: impl FnOnce(TcpStream) -> S,
     failures: &Counter,
+    shutdown: &mut Shutdown,
 ) -> Option<Opened> {
     let Some(tls) = tls else { return Some(Opened::Ready(Box::new(wrap(socket)))) };
     let opening = async {
@@ -92,13 +96,28 @@ pub async fn open<S: Io + 'static>(
             _ => tls.handshake(wrap(socket)).await.map(Opened::Ready),
         }
     };
-    let opened = tokio::time::timeout(HANDSHAKE_TIME_MAX, opening).await;
+    let opened = tokio::select! {
+        opened = tokio::time::timeout(HANDSHAKE_TIME_MAX, opening) => opened,
+        () = shutdown.wait() => return None,
+    };
     let opened =
         opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no handshake in time")));
     if !matches!(opened, Ok(Opened::Ready(_))) {
         failures.add(1);
     }
     opened.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok()
+}
+
+/// Sends the last bytes to a peer that does not use TLS. Reads what it still sends: closing a socket with unread bytes resets
+/// the connection, and the peer might not get the answer.
+pub async fn refuse(mut socket: Socket, answer: &[u8]) {
+    let refusal = async {
+        socket.write_all(answer).await?;
+        socket.shutdown().await?;
+        tokio::io::copy(&mut socket.take(REFUSED_BYTES_MAX), &mut tokio::io::sink()).await
+    };
+    // The peer may have left.
+    let _ = tokio::time::timeout(REFUSAL_TIME_MAX, refusal).await;
 }
 
 /// Reads changed files until `shutdown`.

@@ -14,8 +14,9 @@ const PREFIX: &str = "TACHO_";
 /// Variables that are neither a setting of the server nor one of an agent.
 const OTHERS: [&str; 6] =
     ["TACHO_CONFIG", SERVER_VARIABLE, attach::JAR_VARIABLE, tls::CA, tls::CERT, tls::KEY];
-/// Of the tests of Tachograph itself.
-const OF_TESTS: [&str; 4] = ["TACHO_TEST_", "TACHO_JDK", "TACHO_BIN", "TACHO_BOARD"];
+/// Prefixes of variables of others: Kubernetes, for a service called tacho, and the tests of Tachograph.
+const OF_OTHERS: [&str; 6] =
+    ["TACHO_PORT", "TACHO_SERVICE_", "TACHO_TEST_", "TACHO_JDK", "TACHO_BIN", "TACHO_BOARD"];
 
 /// The variables whose names begin with `TACHO_`; those of other programs need not be UTF-8.
 pub fn of_tacho(
@@ -40,7 +41,7 @@ pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<S
     let is_unknown = |name: &String| {
         name.starts_with(PREFIX)
             && !known.contains(name)
-            && !OF_TESTS.iter().any(|prefix| name.starts_with(prefix))
+            && !OF_OTHERS.iter().any(|prefix| name.starts_with(prefix))
     };
     let mut unknown: Vec<String> = names.into_iter().filter(is_unknown).collect();
     unknown.sort_unstable();
