@@ -4,6 +4,7 @@
 //! `read`, `inspect` and `cardinality` where a command opens a data directory itself.
 
 pub mod cardinality;
+pub mod check;
 pub mod clock;
 pub mod config;
 pub mod control;

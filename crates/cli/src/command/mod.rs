@@ -4,10 +4,12 @@ mod agents;
 mod ask;
 mod attach;
 mod cardinality;
+mod check;
 mod delete;
 mod demo;
 mod entries;
 mod export;
+mod findings;
 mod graph;
 mod import;
 mod inspect;
@@ -53,6 +55,7 @@ enum Command {
     Export(export::Export),
     Tune(tune::Tune),
     Inspect(inspect::Inspect),
+    Check(check::Check),
     Cardinality(cardinality::Cardinality),
     Merge(merge::Merge),
     Delete(delete::Delete),
@@ -85,6 +88,7 @@ impl Command {
             Self::Export(export) => export.run(),
             Self::Tune(tune) => tune.run(),
             Self::Inspect(inspect) => inspect.run(),
+            Self::Check(check) => check.run(),
             Self::Cardinality(cardinality) => cardinality.run(),
             Self::Merge(merge) => merge.run(),
             Self::Delete(delete) => delete.run(),

@@ -20,3 +20,5 @@ pub use finding::{
 };
 pub use journals::{JournalChecked, Journals};
 pub use known::Known;
+
+pub use crate::evidence::Gap;

@@ -1,0 +1,359 @@
+//! `tacho check`: a directory with every kind of file is clean, at rest and while it is written to; every changed bit, and
+//! every missing, short or foreign file, is reported.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use support::{Server, run};
+use tacho_chunk::semantic::Semantic;
+use tacho_chunk::Tolerance;
+use tacho_drivers::embedded::Embedded;
+use tacho_model::{
+    Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Kind, Labels, ManualClock, Matcher, NAME,
+    Operation, OperationKind, Sample, SampleSeries, Segment, TimeRange, TraceId, Value as Number,
+};
+use tacho_store::disk::RealDisk;
+use tacho_store::policy::{Policies, Rule};
+use tacho_store::{Options, Origin, Store};
+
+const SECOND: i64 = 1_000_000_000;
+const START: i64 = 1_700_000_000 * SECOND;
+/// So that a few hundred rows are several files.
+const SEGMENT_BYTES: u64 = 48 << 10;
+/// Single bits flipped by the test; `TACHO_CHECK_FLIPS` sets another number.
+const FLIPS: usize = 200;
+
+fn labels(name: &str, host: usize) -> Arc<Labels> {
+    Arc::new(Labels::new([(NAME, name), ("host", &format!("h{host}"))]).unwrap())
+}
+
+/// Records of all kinds of one round.
+fn batch(round: usize) -> Batch {
+    let from = START + round as i64 * 600 * SECOND;
+    let noise = |n: usize| (n * 7_919 + round * 104_729) % 1_009;
+    let series = |name: &str, host: usize, value: &dyn Fn(usize) -> Number| SampleSeries {
+        labels: labels(name, host),
+        samples: (0..300)
+            .map(|n| Sample { at: from + n as i64 * 2 * SECOND + (n * n % 97) as i64, value: value(n) })
+            .collect(),
+    };
+    let mut samples = Vec::new();
+    for host in 0..4 {
+        samples.push(series("exact", host, &|n| Number::F64(noise(n + host) as f64 / 3.0)));
+        samples.push(series("whole", host, &|n| Number::I64((n + host) as i64 - 100)));
+        samples.push(series("swings", host, &|n| Number::F64(20.0 + (n as f64 / 9.0).sin() + noise(n) as f64 * 1e-4)));
+    }
+    let entry = |n: usize| Entry {
+        at: from + n as i64 * SECOND,
+        body: Body::Text(format!("request {n} of round {round} took {} ms", noise(n)).into()),
+    };
+    let segment = |n: usize| Segment {
+        trace: TraceId(1 + n as u128 + ((round as u128) << 64)),
+        base: (n * 100) as u64,
+        part: 0,
+        parent: None,
+        thread: "main".into(),
+        start: from + n as i64 * SECOND,
+        carried: Vec::new(),
+        first_call: 0,
+        events: vec![
+            Event { delta: 0, kind: EventKind::Enter(0) },
+            Event { delta: 1_000 + noise(n) as u64, kind: EventKind::Exit },
+        ],
+        attributes: Vec::new(),
+    };
+    Batch {
+        samples,
+        entries: vec![EntrySeries { labels: labels("log", 0), entries: (0..100).map(entry).collect() }],
+        executions: vec![ExecutionSeries {
+            labels: labels("executions", 0),
+            operations: vec![Operation { kind: OperationKind::Method, name: "Shop.buy".into() }],
+            segments: (0..100).map(segment).collect(),
+        }],
+    }
+}
+
+fn options() -> Options {
+    let semantic = Semantic { value: Some(Tolerance::Absolute(0.01)), ..Semantic::default() };
+    let matchers = vec![Matcher::equal(NAME, "swings")];
+    let policies = Policies { semantic: vec![Rule { matchers, then: semantic }], ..Policies::default() };
+    Options {
+        chunk_values: 600,
+        merge_in_background: false,
+        policies: Arc::new(policies),
+        ..Options::default()
+    }
+}
+
+async fn open(data: &Path) -> Arc<Store> {
+    let chunks = data.join("chunks");
+    let driver = Embedded::open_with(&chunks, Arc::new(RealDisk), SEGMENT_BYTES).await.unwrap();
+    let clock = Arc::new(ManualClock::new(START + 40 * 86_400 * SECOND));
+    Store::open(Arc::new(driver), &data.join("journal"), options(), clock).await.unwrap()
+}
+
+async fn fill(data: &Path, rounds: std::ops::Range<usize>, merged: bool) {
+    let store = open(data).await;
+    for round in rounds {
+        let origin = Origin::one(77, 1 + round as u64);
+        store.append(batch(round), Some(origin)).await.unwrap();
+        store.flush().await.unwrap();
+    }
+    if merged {
+        store.merge_all().await.unwrap();
+        let gone = [Matcher::equal(NAME, "whole"), Matcher::equal("host", "h1")];
+        store.delete(&gone, TimeRange::new(START, START + 100 * SECOND)).await.unwrap();
+    }
+}
+
+/// A directory with segment files, merged rows, lossy columns, a deletion, later rows, and a journal that was not flushed.
+fn directory(data: &Path) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        fill(data, 0..6, true).await;
+        fill(data, 6..9, false).await;
+        let store = open(data).await;
+        for round in 9..11 {
+            let origin = Origin::one(77, 1 + round as u64);
+            store.append(batch(round), Some(origin)).await.unwrap();
+        }
+    });
+    std::fs::write(data.join("probes.json"), "{\n  \"version\": 1,\n  \"rules\": []\n}\n").unwrap();
+    std::fs::write(data.join("record_types.json"), "{\n  \"version\": 1,\n  \"types\": []\n}\n").unwrap();
+}
+
+/// Exit code, findings and summary.
+fn check(data: &Path, flags: &[&str]) -> (i32, Vec<Value>, Value) {
+    let (code, stdout, stderr) = run(&[&["check", data.to_str().unwrap(), "--json"], flags].concat());
+    let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = lines.pop().map_or(Value::Null, |mut last| last["summary"].take());
+    assert!(code == Some(2) || summary.is_object(), "{stdout}{stderr}");
+    (code.unwrap(), lines, summary)
+}
+
+fn of(findings: &[Value], severity: &str) -> Vec<String> {
+    let shown = |finding: &Value| format!("{} {} {}", finding["kind"], finding["file"], finding["reason"]);
+    findings.iter().filter(|finding| finding["severity"] == severity).map(shown).collect()
+}
+
+fn files(data: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for below in ["", "chunks", "journal"] {
+        let entries = std::fs::read_dir(data.join(below)).unwrap().map(|entry| entry.unwrap().path());
+        all.extend(entries.filter(|path| path.is_file()));
+    }
+    all.sort();
+    all
+}
+
+fn contents(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    files(data).into_iter().map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    for path in files(from) {
+        let to = to.join(path.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(&path, &to).unwrap();
+    }
+}
+
+#[test]
+fn a_directory_at_rest_is_clean_and_unchanged() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    directory(&data);
+    let before = contents(&data);
+    assert!(before.keys().filter(|path| path.extension().is_some_and(|e| e == "segment")).count() > 2);
+    let (code, findings, summary) = check(&data, &[]);
+    assert_eq!((of(&findings, "damage"), of(&findings, "warning")), (vec![], vec![]), "{findings:?}");
+    assert_eq!(code, 0);
+    assert_eq!(summary["journal"]["records"]["samples"], 2 * 12 * 300);
+    assert!(summary["records"]["entries"].as_u64() >= Some(900), "{summary}");
+    let (code, _, quick) = check(&data, &["--quick"]);
+    assert_eq!((code, &quick["rows"]), (0, &summary["rows"]));
+    assert_eq!(contents(&data), before);
+    let (code, stdout, stderr) = run(&["check", data.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains(" in the journal; "), "{stdout}");
+}
+
+#[test]
+fn a_directory_is_clean_while_a_server_writes_and_merges() {
+    let place = tempfile::tempdir().unwrap();
+    let config = place.path().join("tacho.toml");
+    let merging = "merge_rows = 2\nmerge_cpu_percent = 100\nmerge_bytes_per_second = 1000000000\n";
+    std::fs::write(&config, merging).unwrap();
+    let data = place.path().join("data");
+    let flags = ["--selfwatch-seconds", "0", "--config", config.to_str().unwrap()];
+    let server = Server::start_with(&data, &flags);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0i64.. {
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                let lines: String =
+                    (0..50).map(|host| format!("m,host=h{host} value={n} {}\n", START + n * SECOND)).collect();
+                assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+                if n % 20 == 19 {
+                    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+                }
+                if n % 100 == 99 {
+                    assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+                }
+            }
+        });
+        let mut rows = 0;
+        for round in 0.. {
+            let (code, findings, summary) = check(&data, &[]);
+            assert_eq!((code, of(&findings, "damage")), (0, vec![]), "round {round}");
+            assert_eq!(of(&findings, "warning"), Vec::<String>::new(), "round {round}");
+            rows = summary["rows"].as_u64().unwrap().max(rows);
+            if round >= 10 && rows > 200 {
+                break;
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    server.kill();
+    let (code, findings, _) = check(&data, &[]);
+    assert_eq!((code, of(&findings, "damage")), (0, vec![]));
+}
+
+/// Numbers from a seed.
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Files without a checksum: the process id, space that is kept free, and two JSON files for people.
+const WITHOUT_CHECKSUM: [&str; 4] = ["LOCK", "RESERVE", "probes.json", "record_types.json"];
+
+#[test]
+fn every_flipped_bit_is_reported() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged) = (place.path().join("data"), place.path().join("damaged"));
+    directory(&data);
+    let (_, findings, _) = check(&data, &[]);
+    let clean = findings.len();
+    copy(&data, &damaged);
+    let is_checked = |path: &PathBuf| !WITHOUT_CHECKSUM.contains(&path.file_name().unwrap().to_str().unwrap());
+    let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
+    let flips = std::env::var("TACHO_CHECK_FLIPS").map_or(FLIPS, |flips| flips.parse().unwrap());
+    let (mut state, mut missed, mut kinds) = (20_261_124, Vec::new(), BTreeMap::new());
+    for n in 0..flips {
+        let path = &files[n % files.len()];
+        let whole = std::fs::read(path).unwrap();
+        let bit = draw(&mut state) as usize % (whole.len() * 8);
+        let mut changed = whole.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(path, changed).unwrap();
+        let (code, findings, _) = check(&damaged, &[]);
+        std::fs::write(path, whole).unwrap();
+        let name = path.strip_prefix(&damaged).unwrap().display().to_string();
+        if findings.len() <= clean {
+            missed.push(format!("{name}, byte {}, bit {}: exit {code}", bit / 8, bit % 8));
+        }
+        let first = findings.iter().find(|finding| finding["severity"] != "note");
+        *kinds.entry(first.map_or("note", |f| f["kind"].as_str().unwrap()).to_owned()).or_insert(0) += 1;
+    }
+    println!("{flips} flips: {kinds:?}");
+    assert_eq!(missed, Vec::<String>::new(), "of {flips} flips");
+}
+
+#[test]
+fn wrong_files_are_reported() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged) = (place.path().join("data"), place.path().join("damaged"));
+    directory(&data);
+    let segments: Vec<PathBuf> = files(&data)
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "segment"))
+        .map(|path| path.strip_prefix(&data).unwrap().to_owned())
+        .collect();
+    let journal = files(&data).into_iter().find(|path| path.extension().is_some_and(|e| e == "journal")).unwrap();
+    let journal = journal.strip_prefix(&data).unwrap().to_owned();
+    let (first, second) = (segments[0].clone(), segments[1].clone());
+    let case = |change: &dyn Fn(&Path), kind: &str, file: &Path| {
+        copy(&data, &damaged);
+        change(&damaged);
+        let (code, findings, _) = check(&damaged, &[]);
+        let is = |finding: &&Value| finding["kind"] == kind && finding["file"] == file.to_str().unwrap();
+        let found = findings.iter().find(is).unwrap_or_else(|| panic!("{kind} of {file:?}: {findings:?}"));
+        assert_eq!(code, i32::from(found["severity"] == "damage"), "{kind}: {findings:?}");
+    };
+    let edit = |path: PathBuf, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = std::fs::read(&path).unwrap();
+        change(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+    };
+    case(&|at| edit(at.join(&first), &|bytes| bytes.truncate(bytes.len() / 2)), "file-short", &first);
+    case(&|at| edit(at.join(&first), &|bytes| bytes[..24].fill(0)), "header-damaged", &first);
+    case(&|at| edit(at.join(&first), &|bytes| bytes.fill(0)), "file-unreadable", &first);
+    case(&|at| edit(at.join(&first), &|bytes| bytes.extend([7; 100])), "file-changed", &first);
+    case(&|at| std::fs::remove_file(at.join(&first)).unwrap(), "file-missing", &first);
+    case(&|at| drop(std::fs::copy(at.join(&second), at.join(&first)).unwrap()), "file-foreign", &first);
+    let unnamed = Path::new("chunks/00000999.segment");
+    case(&|at| drop(std::fs::copy(at.join(&first), at.join(unnamed)).unwrap()), "file-foreign", unnamed);
+    let swap = |at: &Path| {
+        let aside = at.join("aside");
+        std::fs::rename(at.join(&first), &aside).unwrap();
+        std::fs::rename(at.join(&second), at.join(&first)).unwrap();
+        std::fs::rename(&aside, at.join(&second)).unwrap();
+    };
+    case(&swap, "file-foreign", &second);
+    case(&|at| std::fs::remove_file(at.join(&journal)).unwrap(), "file-missing", &journal);
+    case(&|at| edit(at.join(&journal), &|bytes| bytes[..40].fill(0)), "header-damaged", &journal);
+    let manifest = Path::new("chunks/MANIFEST");
+    case(&|at| std::fs::remove_file(at.join(manifest)).unwrap(), "manifest-damaged", manifest);
+    let notes = Path::new("journal/notes.txt");
+    case(&|at| std::fs::write(at.join(notes), "mine").unwrap(), "unknown-file", notes);
+    let lost = Path::new("chunks/MANIFEST.lost");
+    case(&|at| std::fs::write(at.join(lost), "").unwrap(), "permission", lost);
+    let probes = Path::new("probes.json");
+    case(&|at| std::fs::write(at.join(probes), "{}").unwrap(), "side-file-damaged", probes);
+}
+
+#[test]
+fn directories_that_cannot_be_read_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let refused = |data: &Path, says: &str| {
+        let (code, _, stderr) = run(&["check", data.to_str().unwrap()]);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(says), "{stderr}");
+    };
+    refused(place.path(), "is not a data directory: it has no chunks/");
+    refused(&place.path().join("absent"), "is not a data directory");
+    let data = place.path().join("data");
+    tokio::runtime::Runtime::new().unwrap().block_on(fill(&data, 0..1, false));
+    for name in ["MANIFEST", "MANIFEST.backup"] {
+        let path = data.join("chunks").join(name);
+        let text = std::fs::read_to_string(&path).unwrap().replace("manifest 1", "manifest 9");
+        let body = &text[..text.trim_end().rfind('\n').unwrap() + 1];
+        std::fs::write(&path, format!("{body}crc32c {:08x}\n", crc32c(body.as_bytes()))).unwrap();
+    }
+    refused(&data, "manifest has version 9, this program reads up to 1");
+    std::fs::write(data.join("INCOMPLETE"), "").unwrap();
+    refused(&data, "unfinished result of tacho repair");
+    let (code, _, stderr) = run(&["inspect", data.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("unfinished result of tacho repair"), "{stderr}");
+}
+
+/// The checksum of manifests, bit by bit: polynomial 0x1EDC6F41, reflected.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 & 0u32.wrapping_sub(crc & 1)))
+    };
+    !bytes.iter().fold(u32::MAX, step)
+}
