@@ -13,7 +13,7 @@ use tacho_chunk::semantic::Semantic;
 use tacho_chunk::Tolerance;
 use tacho_drivers::embedded::Embedded;
 use tacho_model::{
-    Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Kind, Labels, ManualClock, Matcher, NAME,
+    Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Labels, ManualClock, Matcher, NAME,
     Operation, OperationKind, Sample, SampleSeries, Segment, TimeRange, TraceId, Value as Number,
 };
 use tacho_store::disk::RealDisk;
@@ -23,7 +23,7 @@ use tacho_store::{Options, Origin, Store};
 const SECOND: i64 = 1_000_000_000;
 const START: i64 = 1_700_000_000 * SECOND;
 /// So that a few hundred rows are several files.
-const SEGMENT_BYTES: u64 = 48 << 10;
+const SEGMENT_BYTES: u64 = 20 << 10;
 /// Single bits flipped by the test; `TACHO_CHECK_FLIPS` sets another number.
 const FLIPS: usize = 200;
 
@@ -96,6 +96,11 @@ async fn open(data: &Path) -> Arc<Store> {
     Store::open(Arc::new(driver), &data.join("journal"), options(), clock).await.unwrap()
 }
 
+/// In a runtime of its own: when it ends, the directory is unlocked.
+fn in_runtime(work: impl Future<Output = ()>) {
+    tokio::runtime::Runtime::new().unwrap().block_on(work);
+}
+
 async fn fill(data: &Path, rounds: std::ops::Range<usize>, merged: bool) {
     let store = open(data).await;
     for round in rounds {
@@ -112,10 +117,9 @@ async fn fill(data: &Path, rounds: std::ops::Range<usize>, merged: bool) {
 
 /// A directory with segment files, merged rows, lossy columns, a deletion, later rows, and a journal that was not flushed.
 fn directory(data: &Path) {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        fill(data, 0..6, true).await;
-        fill(data, 6..9, false).await;
+    in_runtime(fill(data, 0..6, true));
+    in_runtime(fill(data, 6..9, false));
+    in_runtime(async {
         let store = open(data).await;
         for round in 9..11 {
             let origin = Origin::one(77, 1 + round as u64);
@@ -302,9 +306,10 @@ fn wrong_files_are_reported() {
     case(&|at| edit(at.join(&first), &|bytes| bytes.fill(0)), "file-unreadable", &first);
     case(&|at| edit(at.join(&first), &|bytes| bytes.extend([7; 100])), "file-changed", &first);
     case(&|at| std::fs::remove_file(at.join(&first)).unwrap(), "file-missing", &first);
-    case(&|at| drop(std::fs::copy(at.join(&second), at.join(&first)).unwrap()), "file-foreign", &first);
+    let put = |from: PathBuf, to: PathBuf| assert!(std::fs::copy(from, to).unwrap() > 0);
+    case(&|at| put(at.join(&second), at.join(&first)), "file-foreign", &first);
     let unnamed = Path::new("chunks/00000999.segment");
-    case(&|at| drop(std::fs::copy(at.join(&first), at.join(unnamed)).unwrap()), "file-foreign", unnamed);
+    case(&|at| put(at.join(&first), at.join(unnamed)), "file-foreign", unnamed);
     let swap = |at: &Path| {
         let aside = at.join("aside");
         std::fs::rename(at.join(&first), &aside).unwrap();
@@ -335,7 +340,7 @@ fn directories_that_cannot_be_read_are_refused() {
     refused(place.path(), "is not a data directory: it has no chunks/");
     refused(&place.path().join("absent"), "is not a data directory");
     let data = place.path().join("data");
-    tokio::runtime::Runtime::new().unwrap().block_on(fill(&data, 0..1, false));
+    in_runtime(fill(&data, 0..1, false));
     for name in ["MANIFEST", "MANIFEST.backup"] {
         let path = data.join("chunks").join(name);
         let text = std::fs::read_to_string(&path).unwrap().replace("manifest 1", "manifest 9");
