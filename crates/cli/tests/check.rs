@@ -1,9 +1,9 @@
-//! `tacho check`: a directory with every kind of file is clean, at rest and while it is written to; every changed bit, and
-//! every missing, short or foreign file, is reported.
+//! `tacho check` and `tacho repair`: a directory with every kind of file is clean, at rest and while it is written to; every
+//! changed bit, and every missing, short or foreign file, is reported; a repair loses only what is damaged.
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tacho_chunk::semantic::Semantic;
 use tacho_chunk::Tolerance;
 use tacho_drivers::embedded::Embedded;
 use tacho_model::{
-    Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Labels, ManualClock, Matcher, NAME,
+    Batch, Body, Entry, EntrySeries, Event, EventKind, ExecutionSeries, Kind, Labels, ManualClock, Matcher, NAME,
     Operation, OperationKind, Sample, SampleSeries, Segment, TimeRange, TraceId, Value as Number,
 };
 use tacho_store::disk::RealDisk;
@@ -26,6 +26,8 @@ const START: i64 = 1_700_000_000 * SECOND;
 const SEGMENT_BYTES: u64 = 20 << 10;
 /// Single bits flipped by the test; `TACHO_CHECK_FLIPS` sets another number.
 const FLIPS: usize = 200;
+/// Repairs after one flipped bit; `TACHO_REPAIR_FLIPS` sets another number.
+const REPAIRS: usize = 30;
 
 fn labels(name: &str, host: usize) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), ("host", &format!("h{host}"))]).unwrap())
@@ -110,6 +112,11 @@ async fn fill(data: &Path, rounds: std::ops::Range<usize>, merged: bool) {
     }
     if merged {
         store.merge_all().await.unwrap();
+        let swings = store.chunks(Kind::Sample, labels("swings", 0).id()).await.unwrap();
+        let is_lossy = |info: &tacho_store::ChunkInfo| {
+            info.header.member(info.member).is_some_and(|member| member.loss.is_some())
+        };
+        assert!(swings.iter().any(is_lossy), "a lossy column");
         let gone = [Matcher::equal(NAME, "whole"), Matcher::equal("host", "h1")];
         store.delete(&gone, TimeRange::new(START, START + 100 * SECOND)).await.unwrap();
     }
@@ -273,6 +280,110 @@ fn every_flipped_bit_is_reported() {
     }
     println!("{flips} flips: {kinds:?}");
     assert_eq!(missed, Vec::<String>::new(), "of {flips} flips");
+}
+
+/// All records of a directory, as text.
+fn records(data: &Path) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    in_runtime(async {
+        let driver = Embedded::open_read_only(&data.join("chunks")).await.unwrap();
+        let options = Options { read_only: true, ..Options::default() };
+        let clock = Arc::new(ManualClock::new(0));
+        let store = Store::open(Arc::new(driver), &data.join("journal"), options, clock).await.unwrap();
+        for (id, labels) in store.find(Kind::Sample, &[]) {
+            let samples = store.samples(id, TimeRange::ALL).await.unwrap();
+            all.extend(samples.iter().map(|s| format!("sample {labels} {} {:?}", s.at, s.value)));
+        }
+        for (id, labels) in store.find(Kind::Entry, &[]) {
+            let entries = store.entries(id, TimeRange::ALL).await.unwrap();
+            all.extend(entries.iter().map(|e| format!("entry {labels} {} {:?}", e.at, e.body)));
+        }
+        for (id, labels) in store.find(Kind::Execution, &[]) {
+            for block in store.executions(id, TimeRange::ALL).await.unwrap() {
+                let rows = block.rows().map(|row| row.to_segment());
+                all.extend(rows.map(|s| format!("call {labels} {} {:?} {:?}", s.start, s.trace, s.events)));
+            }
+        }
+    });
+    all
+}
+
+/// Exit code, losses and summary.
+fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
+    let _ = std::fs::remove_dir_all(into);
+    let (data, into) = (data.to_str().unwrap(), into.to_str().unwrap());
+    let (code, stdout, stderr) = run(&["repair", data, "--into", into, "--json"]);
+    let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = lines.pop().map_or(Value::Null, |mut last| last["summary"].take());
+    assert!(summary.is_object(), "{stdout}{stderr}");
+    (code.unwrap(), lines, summary)
+}
+
+/// Records of one batch of the journal: the number of records of a damaged journal record is unknown.
+const BATCH_RECORDS: usize = 12 * 300 + 100 + 100;
+
+#[test]
+fn a_repair_of_an_undamaged_directory_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, into) = (place.path().join("data"), place.path().join("new"));
+    directory(&data);
+    let before = contents(&data);
+    let (code, losses, summary) = repair(&data, &into);
+    assert_eq!((code, losses), (0, vec![]));
+    assert_eq!(contents(&data), before);
+    assert_eq!(records(&into), records(&data));
+    let (code, findings, _) = check(&into, &[]);
+    assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
+    assert_eq!(summary["saved"]["series"], serde_json::json!({"samples": 12, "entries": 1, "calls": 1}));
+    let (code, _, stderr) = run(&["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("is not an empty directory"), "{stderr}");
+    // A server continues with it, and knows the sessions.
+    let server = Server::start_with(&into, &["--selfwatch-seconds", "0"]);
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    drop(server);
+    assert_eq!(records(&into), records(&data));
+}
+
+#[test]
+fn a_repair_loses_only_what_is_damaged() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged, into) =
+        (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
+    directory(&data);
+    copy(&data, &damaged);
+    let whole = records(&data);
+    let is_checked = |path: &PathBuf| path.extension().is_some_and(|e| e == "segment" || e == "journal");
+    let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
+    let flips = std::env::var("TACHO_REPAIR_FLIPS").map_or(REPAIRS, |flips| flips.parse().unwrap());
+    let (mut state, mut lost_all, mut partly) = (4_711, 0, 0);
+    for n in 0..flips {
+        let path = &files[n % files.len()];
+        let bytes = std::fs::read(path).unwrap();
+        let bit = draw(&mut state) as usize % (bytes.len() * 8);
+        let mut changed = bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(path, changed).unwrap();
+        let (code, losses, summary) = repair(&damaged, &into);
+        std::fs::write(path, bytes).unwrap();
+        let at = format!("{}, bit {bit}: {losses:?}", path.display());
+        let saved = records(&into);
+        let lost = whole.difference(&saved).count();
+        let stated = &summary["findings"]["lost"];
+        let number = |name: &str| stated[name].as_u64().unwrap() as usize;
+        let stated = number("samples") + number("entries") + number("calls") + number("unknown") * BATCH_RECORDS;
+        assert!(lost <= stated, "{lost} records are lost of {stated}: {at}");
+        assert!(lost <= 12 * 600 * 4, "{lost} records are lost by one bit: {at}");
+        let reappear = losses.iter().any(|loss| loss["effect"].as_str().unwrap().contains("reappear"));
+        assert!(reappear || saved.is_subset(&whole), "new records: {at}");
+        assert_eq!(code, i32::from(!losses.is_empty()), "{at}");
+        let (code, findings, _) = check(&into, &[]);
+        assert_eq!((code, of(&findings, "damage")), (0, vec![]), "{at}");
+        assert_eq!(of(&findings, "warning"), Vec::<String>::new(), "{at}");
+        lost_all += lost;
+        partly += usize::from(lost > 0 && losses.iter().any(|loss| loss["lost"]["records"].as_u64() == Some(lost as u64)));
+    }
+    println!("{flips} repairs: {lost_all} of {} records lost, {partly} with their exact number", flips * whole.len());
 }
 
 #[test]

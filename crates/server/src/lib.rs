@@ -17,6 +17,7 @@ pub mod metrics;
 mod notices;
 pub mod read;
 pub mod record_types;
+pub mod repair;
 mod room;
 pub mod selfwatch;
 pub mod serve;

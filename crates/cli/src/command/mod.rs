@@ -19,6 +19,7 @@ mod mistake;
 mod operations;
 mod probes;
 mod query;
+mod repair;
 mod serve;
 mod trace;
 mod traces;
@@ -56,6 +57,7 @@ enum Command {
     Tune(tune::Tune),
     Inspect(inspect::Inspect),
     Check(check::Check),
+    Repair(repair::Repair),
     Cardinality(cardinality::Cardinality),
     Merge(merge::Merge),
     Delete(delete::Delete),
@@ -89,6 +91,7 @@ impl Command {
             Self::Tune(tune) => tune.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Check(check) => check.run(),
+            Self::Repair(repair) => repair.run(),
             Self::Cardinality(cardinality) => cardinality.run(),
             Self::Merge(merge) => merge.run(),
             Self::Delete(delete) => delete.run(),

@@ -107,6 +107,16 @@ impl Journals {
         self.headers().next().map(|header| header.store)
     }
 
+    /// When a generation began, if its header can be read.
+    pub(super) fn created(&self, generation: u64) -> Option<tacho_model::Timestamp> {
+        Some(self.held.get(&generation)?.front.as_ref()?.header()?.created)
+    }
+
+    /// Generations whose file has begun to take records.
+    pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
+        self.held.iter().filter(|(_, held)| held.front != Some(Front::Unborn)).map(|(generation, _)| *generation)
+    }
+
     /// Generation and length of each journal.
     pub fn files(&self) -> impl Iterator<Item = (u64, u64)> {
         self.held.iter().map(|(generation, held)| (*generation, held.length))

@@ -5,13 +5,15 @@
 //!                  -> Checker::row  each row with its place      -> Verdict: findings, and what can be kept
 //!   Journals::hold -> Journals::check each record                -> findings, and the batches
 //! ```
-//! Nothing here writes, locks, or keeps more than the series and one row in memory.
+//! Only `salvage.rs`, for `tacho repair`, writes, and to another directory. Nothing locks, or keeps more than the series and
+//! one row or one journal in memory.
 
 mod checker;
 mod chunks;
 mod finding;
 mod journals;
 mod known;
+mod salvage;
 
 pub use checker::{Checker, Depth, Verdict};
 pub use finding::{
@@ -20,5 +22,6 @@ pub use finding::{
 };
 pub use journals::{JournalChecked, Journals};
 pub use known::Known;
+pub use salvage::{Salvage, is_derived};
 
 pub use crate::evidence::Gap;
