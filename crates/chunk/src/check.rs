@@ -97,12 +97,7 @@ fn equal<T: PartialEq + ToString>(what: &'static str, stated: T, found: T) -> Re
 }
 
 /// Compares the statistics of a column with its values. `is_plain`: the sum was added up without compensation.
-fn check_column(
-    info: &MemberInfo,
-    values: Values<'_>,
-    count: usize,
-    is_plain: bool,
-) -> Result<(), Error> {
+fn check_column(info: &MemberInfo, values: Values<'_>, count: usize, is_plain: bool) -> Result<(), Error> {
     equal("number of values", count, values.len())?;
     if let Some(loss) = info.loss
         && loss.achieved > loss.bound.amount()

@@ -51,7 +51,8 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     let mut derived = source.checker.derive_series(&source.journals)?;
     copy.driver.put(std::mem::take(&mut derived)).await?;
     let handle = Handle::current();
-    let report = tokio::task::block_in_place(|| source.run_with(progress, &|verdict| copy.take(verdict, &handle)))?;
+    let report =
+        tokio::task::block_in_place(|| source.run_with(progress, &|verdict| copy.take(verdict, &handle)))?;
     let rest = std::mem::take(&mut *copy.lock());
     copy.driver.put(rest.rows).await?;
 

@@ -50,7 +50,11 @@ impl Check {
         bar.finish_and_clear();
         let report = report.map_err(unreadable)?;
         let seconds = begun.elapsed().as_secs_f64();
-        if self.json { print_json(&report, seconds) } else { print(&report, seconds) }
+        if self.json {
+            print_json(&report, seconds)
+        } else {
+            print(&report, seconds)
+        }
         let damage = report.findings.count(Severity::Damage);
         if damage == 0 {
             return Ok(());
@@ -61,7 +65,9 @@ impl Check {
             units::counted(damage, "finding", "findings"),
             units::counted(files, "file", "files")
         );
-        Err(Failure::new(message).hint("docs/guide/operating.md says what each finding means; tacho repair saves what is readable"))
+        Err(Failure::new(message).hint(
+            "docs/guide/operating.md says what each finding means; tacho repair saves what is readable",
+        ))
     }
 }
 
@@ -78,7 +84,11 @@ fn print(report: &Report, seconds: f64) {
         findings::counted(&report.findings),
         units::bytes(bytes),
         units::counted(files, "file", "files"),
-        format_args!("{}, {}", units::counted(rows, "row", "rows"), units::counted(chunks, "chunk", "chunks")),
+        format_args!(
+            "{}, {}",
+            units::counted(rows, "row", "rows"),
+            units::counted(chunks, "chunk", "chunks")
+        ),
         units::counted(samples, "sample", "samples"),
         units::counted(entries, "entry", "entries"),
         units::counted(calls, "call", "calls"),
@@ -95,7 +105,8 @@ fn print_json(report: &Report, seconds: f64) {
         println!("{}", findings::json(finding));
     }
     let Amounts { files, bytes, rows, chunks, records, batches, journal_records } = report.amounts;
-    let kinds = |[samples, entries, calls]: [u64; 3]| json!({"samples": samples, "entries": entries, "calls": calls});
+    let kinds =
+        |[samples, entries, calls]: [u64; 3]| json!({"samples": samples, "entries": entries, "calls": calls});
     let summary = json!({
         "findings": findings::counts(&report.findings),
         "files": files,

@@ -147,7 +147,11 @@ pub fn lost(findings: &Findings) -> Option<String> {
         units::counted(calls, "call", "calls")
     );
     if unknown > 0 {
-        let _ = write!(text, ", and the records of {} of unknown content", units::counted(unknown, "place", "places"));
+        let _ = write!(
+            text,
+            ", and the records of {} of unknown content",
+            units::counted(unknown, "place", "places")
+        );
     }
     Some(text)
 }

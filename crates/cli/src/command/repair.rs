@@ -49,17 +49,24 @@ impl Repair {
         let repaired = runtime.block_on(repair(&self.dir, &self.into, &mut tell));
         bar.finish_and_clear();
         let repaired = repaired.map_err(|e| match e.kind() {
-            tacho_store::ErrorKind::Locked => Failure::new(format!("cannot repair {}: {e}", self.dir.display()))
-                .hint("stop the server first"),
+            tacho_store::ErrorKind::Locked => {
+                Failure::new(format!("cannot repair {}: {e}", self.dir.display()))
+                    .hint("stop the server first")
+            }
             _ => Failure::new(format!("cannot repair {}: {e}", self.dir.display())),
         })?;
-        if self.json { print_json(&repaired) } else { print(&repaired) }
+        if self.json {
+            print_json(&repaired)
+        } else {
+            print(&repaired)
+        }
         let losses = repaired.findings.kept.iter().filter(|finding| finding.is_loss()).count() as u64;
         if losses == 0 {
             return Ok(());
         }
         let message = format!("not everything could be saved: {}", units::counted(losses, "loss", "losses"));
-        Err(Failure::new(message).hint("the old directory is unchanged: keep it until the new one has what you need"))
+        Err(Failure::new(message)
+            .hint("the old directory is unchanged: keep it until the new one has what you need"))
     }
 }
 
@@ -90,7 +97,8 @@ fn print_json(repaired: &Repaired) {
     for finding in of_losses(findings).kept {
         println!("{}", findings::json(&finding));
     }
-    let kinds = |[samples, entries, calls]: [u64; 3]| json!({"samples": samples, "entries": entries, "calls": calls});
+    let kinds =
+        |[samples, entries, calls]: [u64; 3]| json!({"samples": samples, "entries": entries, "calls": calls});
     let summary = json!({
         "saved": {"records": kinds(*records), "series": kinds(series.map(|n| n as u64)), "rows": rows},
         "findings": findings::counts(findings),

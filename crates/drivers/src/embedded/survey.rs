@@ -211,8 +211,7 @@ fn check_whole(
         (name, Mismatch::Short(bytes, of)) => format!("{name} has {bytes} of {of} bytes"),
         (name, Mismatch::Unnamed) => format!("{name} is not in the manifest"),
     };
-    let mut wrong: Vec<String> =
-        mismatches(manifest, present, set_aside).into_iter().map(describe).collect();
+    let mut wrong: Vec<String> = mismatches(manifest, present, set_aside).into_iter().map(describe).collect();
     if wrong.is_empty() {
         return Ok(());
     }
@@ -242,7 +241,7 @@ fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u3
 }
 
 /// Whether it is of a version without a manifest. Segments that start with a mark always have one.
-fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
+pub fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
     for (number, _) in present.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
         let path = file_path(directory, *number);
         let mut found = mark();

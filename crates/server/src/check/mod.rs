@@ -16,9 +16,9 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_drivers::embedded::check::Image;
 use tacho_store::check::{
-    Checker, Depth, Finding, Findings, Gap, Journals, Known, PlacedRow, Severity, Verdict,
+    Checker, Depth, Finding, FindingKind, Findings, Gap, Journals, Known, Place, PlacedRow, Severity, Verdict,
 };
-use tacho_store::{Error, Result};
+use tacho_store::{Error, ErrorKind, Result};
 
 pub use side::{INCOMPLETE, refuse_incomplete};
 
@@ -93,7 +93,8 @@ impl Source {
             }
             last = Some(seen);
         }
-        Err(Error::corrupt("directory changes too fast to be read at one moment").with("path", data.display()))
+        Err(Error::corrupt("directory changes too fast to be read at one moment")
+            .with("path", data.display()))
     }
 
     fn new(
@@ -199,14 +200,22 @@ impl Source {
         for (number, length) in files {
             let mut told = 0;
             let checked = self.image.check_file(number, &mut |row| {
-                let bytes = row.place.bytes.unwrap_or(0);
-                if sender.push(row) {
-                    let at = bytes.saturating_add(told).min(length);
-                    advance(at - told);
-                    told = at;
+                let end = row.place.offset.unwrap_or(0) + row.place.bytes.unwrap_or(0);
+                if sender.push(row) && end > told {
+                    advance(end - told);
+                    told = end;
                 }
-            })?;
-            advance(length - told);
+            });
+            let checked = match checked {
+                Ok(checked) => checked,
+                Err(error) if error.kind() == ErrorKind::Version => return Err(error),
+                Err(error) => {
+                    let place = Place::file(format!("chunks/{number:08}.segment"));
+                    report.findings.add(Finding::new(FindingKind::FileUnreadable, place, error));
+                    continue;
+                }
+            };
+            advance(length.saturating_sub(told));
             report.amounts.files += 1;
             report.amounts.rows += checked.rows;
             report.amounts.bytes += checked.bytes;
@@ -221,9 +230,7 @@ impl Source {
 
     /// Files named in findings of damage: their number.
     pub fn damaged_files(report: &Report) -> usize {
-        let damaged = report.findings.kept.iter().filter(|finding| {
-            finding.severity() == Severity::Damage
-        });
+        let damaged = report.findings.kept.iter().filter(|finding| finding.severity() == Severity::Damage);
         damaged.map(|finding| &finding.place.file).collect::<HashSet<_>>().len()
     }
 }

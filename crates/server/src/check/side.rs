@@ -39,7 +39,11 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
                 "a new version of a file that was not finished",
             ));
         } else if !KNOWN.contains(&name.as_str()) {
-            findings.push(Finding::new(FindingKind::UnknownFile, Place::file(name), "not a file of this store"));
+            findings.push(Finding::new(
+                FindingKind::UnknownFile,
+                Place::file(name),
+                "not a file of this store",
+            ));
         }
     }
     let side = |name: &str, why: String, effect| {

@@ -120,7 +120,10 @@ impl Checker {
                 if generation <= self.highest {
                     return Ok(());
                 }
-                Err(Error::corrupt(format!("generation {generation} is above the last one, {}", self.highest)))
+                Err(Error::corrupt(format!(
+                    "generation {generation} is above the last one, {}",
+                    self.highest
+                )))
             }),
             TOMBSTONES => Tombstone::decode(&row).map(drop),
             LIVES => decode_life(&row).map(drop),
@@ -142,7 +145,9 @@ impl Checker {
         let Damaged { table, partition, clustering, reason, .. } = damaged;
         let effect = match (&**partition, &**clustering) {
             _ if *table == Table::Series => "the labels of its series are lost, unless another row has them",
-            (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => "nothing is lost: other rows have the same facts",
+            (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => {
+                "nothing is lost: other rows have the same facts"
+            }
             (STORE, STORED) => "the statistics of the stored records restart at 0",
             (STORE, CLOCK) => "the clock of the next start is trusted",
             (SESSIONS, _) => "a frame that this session sends again may be stored twice",
@@ -203,8 +208,10 @@ impl Checker {
         let nameless = std::mem::take(&mut *self.nameless.lock().unwrap_or_else(PoisonError::into_inner));
         let unknown = |((kind, group), nameless): ((Kind, SeriesId), Nameless)| {
             let Nameless { place, chunks, records, range } = nameless;
-            let why = format!("no row has the labels of this {}: {chunks} chunks",
-                if kind == Kind::Sample { "group" } else { "series" });
+            let why = format!(
+                "no row has the labels of this {}: {chunks} chunks",
+                if kind == Kind::Sample { "group" } else { "series" }
+            );
             let lost = Lost { kind, series: Vec::new(), series_more: 0, range: Some(range), records };
             Finding::new(FindingKind::SeriesUnknown, place, why)
                 .key(self.group_words(kind, group))

@@ -85,9 +85,7 @@ impl Checker {
             return Ok(Verdict { kept: Some(row), records, ..Verdict::default() });
         }
         match chunk.check() {
-            Ok(wrong) if wrong.is_empty() => {
-                Ok(Verdict { kept: Some(row), records, ..Verdict::default() })
-            }
+            Ok(wrong) if wrong.is_empty() => Ok(Verdict { kept: Some(row), records, ..Verdict::default() }),
             found => {
                 let mut verdict = self.wrong_columns(place, words, named, &chunk, found);
                 verdict.kept = verdict.kept.map(|left| with_prefix(&row, &split.chunk, left));
@@ -178,9 +176,9 @@ impl Checker {
             clustering: Vec::new(),
             value: left.into(),
         });
-        let records = kept.is_some().then(|| {
-            (named.kind, records(header, &[]).saturating_sub(records(header, &wrong)))
-        });
+        let records = kept
+            .is_some()
+            .then(|| (named.kind, records(header, &[]).saturating_sub(records(header, &wrong))));
         Verdict { findings: vec![finding], kept, records }
     }
 
@@ -228,8 +226,7 @@ impl Checker {
         });
         known.chunks += 1;
         known.records = known.records.zip(count).map(|(sum, count)| sum + count);
-        known.range =
-            TimeRange::new(known.range.start.min(range.start), known.range.end.max(range.end));
+        known.range = TimeRange::new(known.range.start.min(range.start), known.range.end.max(range.end));
         known.place = known.place.clone().min(place);
     }
 
@@ -277,9 +274,9 @@ fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -
         return Some(format!("it spans {span} ns, its key permits {}", key.span.span_max_ns()));
     }
     let beyond = header.members.iter().find(|info| usize::from(info.member) >= members);
-    beyond.filter(|_| *kind == Kind::Sample).map(|info| {
-        format!("it has samples of member {}, the group has {members} members", info.member)
-    })
+    beyond
+        .filter(|_| *kind == Kind::Sample)
+        .map(|info| format!("it has samples of member {}, the group has {members} members", info.member))
 }
 
 /// The row with another chunk behind its prefix.

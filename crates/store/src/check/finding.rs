@@ -111,8 +111,6 @@ kinds! {
         "nothing: the next start removes it"
     Unused "unused" Note
         "nothing: the series has no chunks yet, or no longer"
-    Statistics "statistics" Note
-        "nothing: only the totals of the status page are affected"
 }
 
 /// Where the bytes are.
@@ -284,13 +282,8 @@ mod tests {
     #[test]
     fn findings_above_the_limit_are_counted() {
         let finding = |kind| {
-            let lost = Lost {
-                kind: Kind::Entry,
-                series: Vec::new(),
-                series_more: 0,
-                range: None,
-                records: Some(2),
-            };
+            let lost =
+                Lost { kind: Kind::Entry, series: Vec::new(), series_more: 0, range: None, records: Some(2) };
             Finding::new(kind, Place::file("chunks/MANIFEST"), "why").lost(Some(lost))
         };
         let mut all = Findings::default();

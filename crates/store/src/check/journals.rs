@@ -114,7 +114,10 @@ impl Journals {
 
     /// Generations whose file has begun to take records.
     pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
-        self.held.iter().filter(|(_, held)| held.front != Some(Front::Unborn)).map(|(generation, _)| *generation)
+        self.held
+            .iter()
+            .filter(|(_, held)| held.front != Some(Front::Unborn))
+            .map(|(generation, _)| *generation)
     }
 
     /// Generation and length of each journal.
@@ -151,11 +154,12 @@ impl Journals {
         let mut findings = Vec::new();
         for name in names_in(&self.directory)? {
             let place = Place::file(format!("{}{name}", self.prefix));
-            let is_known = ["LOCK", journal::QUARANTINE].contains(&name.as_str());
+            let is_journal = name.ends_with(".journal") && named_generation(&name).is_some();
+            let is_known = is_journal || ["LOCK", journal::QUARANTINE].contains(&name.as_str());
             if name.ends_with(".lost") {
                 let why = "the server may open this directory without the missing part";
                 findings.push(Finding::new(FindingKind::Permission, place, why));
-            } else if !is_known && !(name.ends_with(".journal") && named_generation(&name).is_some()) {
+            } else if !is_known {
                 findings.push(Finding::new(FindingKind::UnknownFile, place, "not a file of this store"));
             }
         }
@@ -178,7 +182,12 @@ impl Journals {
     ///
     /// # Errors
     /// `Version` when a newer version wrote it.
-    pub fn check(&self, generation: u64, known: &Known, mut each: impl FnMut(Arrival)) -> Result<JournalChecked> {
+    pub fn check(
+        &self,
+        generation: u64,
+        known: &Known,
+        mut each: impl FnMut(Arrival),
+    ) -> Result<JournalChecked> {
         let Some(held) = self.held.get(&generation) else { return Ok(JournalChecked::default()) };
         let mut checked = JournalChecked { bytes: held.length, ..JournalChecked::default() };
         let name = self.name(generation);
@@ -209,13 +218,7 @@ impl Journals {
         }
     }
 
-    fn contents(
-        &self,
-        generation: u64,
-        known: &Known,
-        contents: &Contents,
-        name: &Arc<str>,
-    ) -> Vec<Finding> {
+    fn contents(&self, generation: u64, known: &Known, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
         let at = |offset: u64| Place { offset: Some(offset), ..Place::file(name.clone()) };
         let mut findings = Vec::new();
         if contents.never_begun {
@@ -241,7 +244,8 @@ impl Journals {
         }
         let live = known.facts.journals.iter().flat_map(|journals| &journals.live);
         let older = self.headers().flat_map(|header| &header.older).chain(live);
-        let acknowledged = older.filter(|older| older.generation == generation).map(|older| older.length).max();
+        let acknowledged =
+            older.filter(|older| older.generation == generation).map(|older| older.length).max();
         let missing = acknowledged.unwrap_or(0).saturating_sub(contents.length).min(contents.torn);
         if contents.torn > 0 {
             let place = Place::range(name, contents.length, contents.torn);
@@ -258,12 +262,16 @@ impl Journals {
         if let Some(header) = &contents.header {
             if header.generation != generation {
                 let why = format!("its header says that it is generation {}", header.generation);
-                findings.push(Finding::new(FindingKind::FileForeign, at(0), why).effect("the server does not start"));
+                findings.push(
+                    Finding::new(FindingKind::FileForeign, at(0), why).effect("the server does not start"),
+                );
             }
             let store = known.facts.id.or(known.facts.journals.as_ref().map(|journals| journals.store));
             if store.is_some_and(|store| store != header.store) {
                 let why = format!("it belongs to another store, {:032x}", header.store);
-                findings.push(Finding::new(FindingKind::FileForeign, at(0), why).effect("the server does not start"));
+                findings.push(
+                    Finding::new(FindingKind::FileForeign, at(0), why).effect("the server does not start"),
+                );
             }
         }
         findings
@@ -292,7 +300,11 @@ fn quarantined(path: &Path, place: Place, generation: u64) -> Finding {
         None => journal::read(path, |_| {}).map(|contents| contents.lack()),
     };
     match lack.map(|lack| lack.reason(generation)) {
-        Ok(None) => Finding::new(FindingKind::EndDoubtful, place, "kept because of its end; no record of it is missing"),
+        Ok(None) => Finding::new(
+            FindingKind::EndDoubtful,
+            place,
+            "kept because of its end; no record of it is missing",
+        ),
         Ok(Some(why)) => Finding::new(FindingKind::Quarantined, place, why)
             .effect("every answer warns that records may be missing"),
         Err(error) => Finding::new(FindingKind::Quarantined, place, error)

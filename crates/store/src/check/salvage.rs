@@ -69,7 +69,8 @@ impl Salvage {
 
     /// Rows that say what the copy is. `counted`: contents of the copied rows; without a loss the counts of the source hold.
     pub fn rows(&self, known: &Known, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
-        let (flushed, sequence) = (known.flushed(), known.facts.last_sequence().max(known.keys.last_sequence));
+        let (flushed, sequence) =
+            (known.flushed(), known.facts.last_sequence().max(known.keys.last_sequence));
         let stored = known.facts.stored.filter(|_| is_whole).unwrap_or(counted);
         let live = self.live.iter().filter(|older| older.generation > flushed).copied().collect();
         let journals = JournalList { store: self.store, flushed, sequence, live };
@@ -108,15 +109,16 @@ impl<'a> Copy<'a> {
             return;
         }
         let encoded = self.encoder.encode(arrival, self.writer.length(), &mut self.records);
-        let done = encoded.and_then(|()| {
-            if self.records.len() >= COMMIT_BYTES { self.commit() } else { Ok(()) }
-        });
+        let done =
+            encoded.and_then(|()| if self.records.len() >= COMMIT_BYTES { self.commit() } else { Ok(()) });
         self.error = done.err();
     }
 
     fn commit(&mut self) -> Result<()> {
         self.encoder.end_group(self.writer.length(), &mut self.records);
-        self.writer.commit(self.disk, &self.records).map_err(|(Failure::Undone(e) | Failure::Broken(e))| e)?;
+        self.writer
+            .commit(self.disk, &self.records)
+            .map_err(|(Failure::Undone(e) | Failure::Broken(e))| e)?;
         self.encoder.committed();
         self.records.clear();
         Ok(())
@@ -181,15 +183,26 @@ impl Finding {
     /// Whether something that was stored is not in a copy of the rest.
     pub fn is_loss(&self) -> bool {
         use FindingKind::{
-            FactWrong, FileForeign, FileMissing, FileShort, FileUnreadable, GenerationUnknown, JournalDamaged,
-            KeyWrong, PlaceDamaged, Quarantined, RowDamaged, SeriesUnknown, SeriesWrong, SideFileDamaged,
+            FactWrong, FileForeign, FileMissing, FileShort, FileUnreadable, GenerationUnknown,
+            JournalDamaged, KeyWrong, PlaceDamaged, Quarantined, RowDamaged, SeriesUnknown, SeriesWrong,
+            SideFileDamaged,
         };
-        let is_fact = self.kind == RowDamaged
-            && !self.effect.is_empty()
-            && !self.effect.starts_with("nothing is lost");
+        let is_fact =
+            self.kind == RowDamaged && !self.effect.is_empty() && !self.effect.starts_with("nothing is lost");
         let kinds = [
-            FactWrong, FileForeign, FileMissing, FileShort, FileUnreadable, GenerationUnknown, JournalDamaged,
-            KeyWrong, PlaceDamaged, Quarantined, SeriesUnknown, SeriesWrong, SideFileDamaged,
+            FactWrong,
+            FileForeign,
+            FileMissing,
+            FileShort,
+            FileUnreadable,
+            GenerationUnknown,
+            JournalDamaged,
+            KeyWrong,
+            PlaceDamaged,
+            Quarantined,
+            SeriesUnknown,
+            SeriesWrong,
+            SideFileDamaged,
         ];
         self.lost.is_some() || is_fact || kinds.contains(&self.kind)
     }

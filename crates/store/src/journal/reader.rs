@@ -196,7 +196,10 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             // is there.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {
-                steps.push(Step::Harmless(at, "a record whose length has one wrong bit, which its checksum corrects"));
+                steps.push(Step::Harmless(
+                    at,
+                    "a record whose length has one wrong bit, which its checksum corrects",
+                ));
                 at = payload.end;
                 steps.push(Step::Record(payload));
             } else {

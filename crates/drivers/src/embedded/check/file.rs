@@ -83,7 +83,10 @@ impl Opened {
                 self.extent.rows_end = self.extent.end;
                 if *torn > 0 {
                     let (kind, why) = if *doubtful {
-                        (FindingKind::EndDoubtful, "the end cannot be read, and nothing shows that it was acknowledged")
+                        (
+                            FindingKind::EndDoubtful,
+                            "the end cannot be read, and nothing shows that it was acknowledged",
+                        )
                     } else {
                         (FindingKind::Unacknowledged, "bytes of an append that has not ended")
                     };
@@ -156,7 +159,8 @@ impl Image {
             Err(error) if is_damage(&error) => error.to_string(),
             Err(error) => return Err(failed(error)),
         };
-        let mut checked = self.search(opened, through, each).map_err(|error| error.with("because", stopped))?;
+        let mut checked =
+            self.search(opened, through, each).map_err(|error| error.with("because", stopped))?;
         checked.rows += rows;
         checked.bytes = opened.length();
         Ok(checked)
@@ -211,7 +215,8 @@ impl Image {
                 places
             }
             Loaded::Sealed(_) => {
-                let end = indexed.iter().map(|entry| entry.offset + entry.bytes).max().unwrap_or(HEADER_BYTES);
+                let end =
+                    indexed.iter().map(|entry| entry.offset + entry.bytes).max().unwrap_or(HEADER_BYTES);
                 let rows_end = trailer(opened).ok().flatten().map_or(end, |trailer| trailer.offset as usize);
                 let rows = &bytes[..rows_end.min(bytes.len())];
                 let mut each = |entry: Entry<'_>| sound_at(entry.offset as usize);
@@ -229,14 +234,13 @@ impl Image {
             if !is_told {
                 match self.place(opened, &bytes, (from, to), is_indexed) {
                     Ok(row) => each(row),
-                    Err(finding) => checked.findings.push(finding),
+                    Err(finding) => checked.findings.push(*finding),
                 }
             }
         }
         for Wrong { offset, bytes, row } in wrong {
             let place = Place::range(&opened.name, offset as u64, bytes as u64);
-            let needed =
-                self.is_needed(opened, (row.table, &row.partition, &row.clustering), offset as u64);
+            let needed = self.is_needed(opened, (row.table, &row.partition, &row.clustering), offset as u64);
             each(PlacedRow { place, needed, is_key_certain: true, row: Err(row) });
         }
         Ok(checked)
@@ -249,23 +253,23 @@ impl Image {
         bytes: &[u8],
         (from, to): (Offset, Offset),
         is_indexed: bool,
-    ) -> Result<PlacedRow, Finding> {
+    ) -> Result<PlacedRow, Box<Finding>> {
         let place = Place::range(&opened.name, from as u64, (to - from) as u64);
         // No row is that short.
         if to - from <= BATCH_HEAD_BYTES {
             let why = "the head of a batch or a mark does not match its checksum";
-            return Err(Finding::new(FindingKind::FrameDamaged, place, why));
+            return Err(Box::new(Finding::new(FindingKind::FrameDamaged, place, why)));
         }
         let row = bytes.get(from..to).and_then(take_unproven).filter(|row| row.bytes() == to - from);
         let Some(row) = row else {
             let why = format!("{} bytes match no checksum, and their keys are unknown", to - from);
-            return Err(Finding::new(FindingKind::PlaceDamaged, place, why)
-                .effect("every answer warns that records may be missing"));
+            let finding = Finding::new(FindingKind::PlaceDamaged, place, why);
+            return Err(Box::new(finding.effect("every answer warns that records may be missing")));
         };
         if row.action == Action::Delete {
             let why = "checksum mismatch in the deletion of a row";
             let effect = if is_indexed { "" } else { "the row may reappear" };
-            return Err(Finding::new(FindingKind::RowDamaged, place, why).effect(effect));
+            return Err(Box::new(Finding::new(FindingKind::RowDamaged, place, why).effect(effect)));
         }
         let damaged = Damaged {
             table: row.table,
@@ -289,7 +293,10 @@ fn changed(opened: &Opened, crc: u32) -> Option<Finding> {
         "checksum mismatch: the manifest states 0x{expect:08x}, the file has 0x{crc:08x}, and all its rows are sound"
     );
     let place = Place::range(&opened.name, 0, opened.extent.end);
-    Some(Finding::new(FindingKind::FileChanged, place, why).effect("it is a file of another time or directory"))
+    Some(
+        Finding::new(FindingKind::FileChanged, place, why)
+            .effect("it is a file of another time or directory"),
+    )
 }
 
 fn trailer(opened: &Opened) -> io::Result<Option<Trailer>> {
@@ -349,8 +356,7 @@ impl OwnedEntry {
             value: &[],
         };
         let value = take_head(found, (row, self.bytes - before)).unwrap_or_default();
-        let reason =
-            if value.is_empty() { "its place holds other bytes" } else { "checksum mismatch" };
+        let reason = if value.is_empty() { "its place holds other bytes" } else { "checksum mismatch" };
         let row = Damaged {
             table,
             partition: self.partition.to_vec(),

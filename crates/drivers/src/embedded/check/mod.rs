@@ -15,18 +15,18 @@ mod stream;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use tacho_store::check::{Finding, FindingKind};
 use tacho_store::driver::Health;
-use tacho_store::{Error, Result};
+use tacho_store::{Error, ErrorKind, Result};
 
 use super::format::{WITH_ROW_BYTES_MIN, file_path};
 use super::load::{Expected, Loaded, load};
 use super::manifest::{BACKUP, FILE, Found, Manifest, State};
-use super::survey::{Mismatch, list, mismatches};
+use super::survey::{Mismatch, check_older, list, mismatches};
 use super::{Directory, Embedded, Inner, quarantine};
 use file::Opened;
 
@@ -61,7 +61,9 @@ impl Image {
         findings.extend(wrong.iter().map(|(number, mismatch)| names.mismatch(*number, *mismatch)));
         let mut state = Directory::default();
         let (mut files, newest) = (Vec::new(), newest(&held));
-        for (number, (file, length)) in held {
+        // A file that the manifest does not name is none of the store's: its rows must not replace others.
+        let is_named = |number: &u32| !wrong.contains(&(*number, Mismatch::Unnamed));
+        for (number, (file, length)) in held.into_iter().filter(|(number, _)| is_named(number)) {
             let known = manifest.files.get(&number).copied();
             if known.is_some_and(|known| !known.state.is_live()) {
                 findings.push(Finding::new(FindingKind::Leftover, names.of(number), "segment is not needed"));
@@ -70,7 +72,14 @@ impl Image {
             let ended = newest != Some(number) || known.is_some_and(|known| known.state != State::Growing);
             let expected = Expected { number, known, length, ended };
             let path = file_path(directory, number);
-            let loaded = load(&path, &file, expected, |entry| state.index.apply(number, &entry))?;
+            let loaded = match load(&path, &file, expected, |entry| state.index.apply(number, &entry)) {
+                Ok(loaded) => loaded,
+                Err(error) if error.kind() == ErrorKind::Version => return Err(error),
+                Err(error) => {
+                    findings.push(Finding::new(FindingKind::FileUnreadable, names.of(number), error));
+                    continue;
+                }
+            };
             let mut opened = Opened::new(names.of(number).file, path, expected, file.clone());
             findings.extend(opened.loaded(&loaded));
             if let Loaded::Sealed(_) | Loaded::Scanned(_) = loaded {
@@ -126,7 +135,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
         });
         match opened {
             Ok(opened) => drop(files.insert(number, opened)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::io("open segment", &path, error)),
         }
     }
@@ -155,7 +164,10 @@ fn manifest_findings(
     let mut findings: Vec<Finding> =
         found.damaged.iter().map(|(name, why)| Finding::new(kind, names.file(name), why)).collect();
     let has_rows = held.values().any(|(_, bytes)| *bytes >= WITH_ROW_BYTES_MIN);
-    if !has_rows {
+    let present = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
+    let is_older = || found.damaged.is_empty() && check_older(names.directory, &present).is_ok();
+    // Versions before the manifest wrote none.
+    if !has_rows || (found.manifest.is_none() && is_older()) {
         return findings;
     }
     for name in [FILE, BACKUP] {

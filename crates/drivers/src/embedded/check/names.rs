@@ -46,10 +46,15 @@ impl Names<'_> {
                 let why = "the server may open this directory without missing segment files";
                 findings.push(Finding::new(FindingKind::Permission, self.file(&name), why));
             } else if file_number(&name).is_none() && !KNOWN.contains(&name.as_str()) {
-                findings.push(Finding::new(FindingKind::UnknownFile, self.file(&name), "not a file of this store"));
+                findings.push(Finding::new(
+                    FindingKind::UnknownFile,
+                    self.file(&name),
+                    "not a file of this store",
+                ));
             }
         }
-        findings.extend(quarantine::list(self.directory)?.iter().map(|name| self.quarantined(name, manifest)));
+        findings
+            .extend(quarantine::list(self.directory)?.iter().map(|name| self.quarantined(name, manifest)));
         Ok(findings)
     }
 

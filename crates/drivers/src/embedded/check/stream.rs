@@ -40,7 +40,7 @@ pub fn walk(
 ) -> io::Result<Walked> {
     let mut stream = Stream { file, end, held: Vec::new(), at: 0, offset: 0, crc: 0 };
     let stopped = |stream: &Stream<'_>| Ok(Walked::Stopped { at: stream.offset });
-    if !stream.peek(HEADER_BYTES)?.is_some_and(|header| header == encode_header(number)) {
+    if stream.peek(HEADER_BYTES)?.is_none_or(|header| header != encode_header(number)) {
         return stopped(&stream);
     }
     stream.pass(HEADER_BYTES);
@@ -69,7 +69,7 @@ pub fn walk(
     }
     if end > rows_end {
         let expected = index.finish(rows_end as u32);
-        if !stream.peek(expected.len())?.is_some_and(|found| found == expected) {
+        if stream.peek(expected.len())?.is_none_or(|found| found != expected) {
             return stopped(&stream);
         }
         stream.pass(expected.len());
