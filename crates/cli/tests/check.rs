@@ -8,6 +8,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use filled::{SECOND, START, directory, fill, in_runtime};
 use serde_json::Value;
@@ -45,6 +46,10 @@ fn files(data: &Path) -> Vec<PathBuf> {
     all
 }
 
+fn is_segment(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "segment")
+}
+
 fn contents(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files(data).into_iter().map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
 }
@@ -64,7 +69,7 @@ fn a_directory_at_rest_is_clean_and_unchanged() {
     let data = place.path().join("data");
     directory(&data);
     let before = contents(&data);
-    assert!(before.keys().filter(|path| path.extension().is_some_and(|e| e == "segment")).count() > 2);
+    assert!(before.keys().filter(|path| is_segment(path)).count() > 2);
     let (code, findings, summary) = check(&data, &[]);
     assert_eq!((of(&findings, "damage"), of(&findings, "warning")), (vec![], vec![]), "{findings:?}");
     assert_eq!(code, 0);
@@ -78,6 +83,15 @@ fn a_directory_at_rest_is_clean_and_unchanged() {
     assert!(stdout.contains(" in the journal; "), "{stdout}");
 }
 
+/// Ends the writer, also when an assertion fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_directory_is_clean_while_a_server_writes_and_merges() {
     let place = tempfile::tempdir().unwrap();
@@ -87,11 +101,12 @@ fn a_directory_is_clean_while_a_server_writes_and_merges() {
     let data = place.path().join("data");
     let flags = ["--selfwatch-seconds", "0", "--config", config.to_str().unwrap()];
     let server = Server::start_with(&data, &flags);
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
         scope.spawn(|| {
             for n in 0i64.. {
-                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) {
                     break;
                 }
                 let lines: String = (0..50)
@@ -116,11 +131,40 @@ fn a_directory_is_clean_while_a_server_writes_and_merges() {
                 break;
             }
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     server.kill();
     let (code, findings, _) = check(&data, &[]);
     assert_eq!((code, of(&findings, "damage")), (0, vec![]));
+}
+
+/// With segment files so small that they are sealed, rewritten and removed all the time.
+#[test]
+fn a_directory_is_clean_while_files_are_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    in_runtime(fill(&data, 0..2, false));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        scope.spawn(|| {
+            for n in 1.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                in_runtime(fill(&data, 2 * n..2 * n + 2, true));
+            }
+        });
+        let newest = || files(&data).into_iter().filter(|path| is_segment(path)).max();
+        let first = newest();
+        for round in 0.. {
+            let (code, findings, _) = check(&data, &[]);
+            assert_eq!((code, of(&findings, "damage")), (0, vec![]), "round {round}");
+            assert_eq!(of(&findings, "warning"), Vec::<String>::new(), "round {round}");
+            if round >= 20 && newest() > first && !data.join("chunks/00000001.segment").exists() {
+                break;
+            }
+        }
+    });
 }
 
 /// Numbers from a seed.
@@ -286,7 +330,7 @@ fn wrong_files_are_reported() {
     directory(&data);
     let segments: Vec<PathBuf> = files(&data)
         .into_iter()
-        .filter(|path| path.extension().is_some_and(|e| e == "segment"))
+        .filter(|path| is_segment(path))
         .map(|path| path.strip_prefix(&data).unwrap().to_owned())
         .collect();
     let journal =
