@@ -12,7 +12,7 @@ use tacho_model::{
 };
 use tacho_store::disk::RealDisk;
 use tacho_store::policy::{Policies, Rule};
-use tacho_store::{Options, Origin, Store};
+use tacho_store::{ErrorKind, Options, Origin, Store};
 
 pub const SECOND: i64 = 1_000_000_000;
 pub const START: i64 = 1_700_000_000 * SECOND;
@@ -84,9 +84,21 @@ fn options() -> Options {
 
 async fn open(data: &Path) -> Arc<Store> {
     let chunks = data.join("chunks");
-    let driver = Embedded::open_with(&chunks, Arc::new(RealDisk), FILE_BYTES).await.unwrap();
+    let driver = loop {
+        match Embedded::open_with(&chunks, Arc::new(RealDisk), FILE_BYTES).await {
+            // A process that another thread starts has the lock of a closed directory until it executes its program.
+            Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
+            opened => break opened.unwrap(),
+        }
+    };
     let clock = Arc::new(ManualClock::new(START + 40 * 86_400 * SECOND));
-    Store::open(Arc::new(driver), &data.join("journal"), options(), clock).await.unwrap()
+    let driver = Arc::new(driver);
+    loop {
+        match Store::open(driver.clone(), &data.join("journal"), options(), clock.clone()).await {
+            Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
+            opened => break opened.unwrap(),
+        }
+    }
 }
 
 /// In a runtime of its own: when it ends, the directory is unlocked.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -156,8 +157,12 @@ pub fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
     let mut present = BTreeMap::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        if let Some(number) = entry.file_name().to_str().and_then(file_number) {
-            present.insert(number, entry.metadata().map_err(failed)?.len());
+        let Some(number) = entry.file_name().to_str().and_then(file_number) else { continue };
+        match entry.metadata() {
+            Ok(about) => drop(present.insert(number, about.len())),
+            // A server removed it in the meantime.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
         }
     }
     Ok(present)
