@@ -92,6 +92,10 @@ impl<'a> Chunk<'a> {
         Ok(Self { header: Cow::Borrowed(header), body: reader.rest(), body_checksum })
     }
 
+    pub(crate) const fn is_of_version_1(&self) -> bool {
+        self.body_checksum.is_some()
+    }
+
     pub fn into_header(self) -> Header {
         self.header.into_owned()
     }

@@ -24,6 +24,8 @@ pub enum Error {
     Limit { what: &'static str, value: u64, max: u64 },
     #[error("{what} is {value}, which is invalid")]
     Value { what: &'static str, value: u64 },
+    #[error("{what} is {found}, the header states {stated}")]
+    Stated { what: &'static str, stated: String, found: String },
     #[error("{what} is not UTF-8")]
     Utf8 { what: &'static str },
     #[error("{codec} data is damaged: {reason}")]

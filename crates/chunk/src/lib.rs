@@ -20,6 +20,7 @@
 mod bits;
 mod builder;
 mod bytes;
+mod check;
 mod chunk;
 mod codec;
 mod columns;

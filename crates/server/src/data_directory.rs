@@ -7,6 +7,8 @@ use tacho_model::Clock;
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Options, Store, disk};
 
+use crate::check::refuse_incomplete;
+
 /// Opens a data directory; creates it when it does not exist.
 pub async fn open(
     data: &Path,
@@ -20,6 +22,7 @@ pub async fn open_read_only(
     data: &Path,
     clock: Arc<dyn Clock>,
 ) -> Result<(Arc<Store>, Option<DirectoryLock>), tacho_store::Error> {
+    refuse_incomplete(data)?;
     let lock = DirectoryLock::share(data)?;
     let driver =
         tacho_drivers::open_read_only(&format!("embedded:{}", data.join("chunks").display())).await?;
@@ -34,6 +37,7 @@ pub async fn open_with(
     options: Options,
     clock: Arc<dyn Clock>,
 ) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
+    refuse_incomplete(data)?;
     let lock = DirectoryLock::acquire(data)?;
     disk::warn_if_shared(data);
     let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;

@@ -4,6 +4,7 @@
 //! `read`, `inspect` and `cardinality` where a command opens a data directory itself.
 
 pub mod cardinality;
+pub mod check;
 pub mod clock;
 pub mod config;
 pub mod control;
@@ -16,6 +17,7 @@ pub mod metrics;
 mod notices;
 pub mod read;
 pub mod record_types;
+pub mod repair;
 mod room;
 pub mod selfwatch;
 pub mod serve;

@@ -18,16 +18,21 @@ struct Version {
     version: u32,
 }
 
-/// `None` when there is no file; else an error in one sentence.
+/// `None` when there is no file; else an error in one sentence. Takes the rights of other users to read it.
 pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
+    if path.is_file() {
+        disk::restrict(path, disk::FILE_MODE);
+    }
+    look(path, version)
+}
+
+/// As [`read`], without changing anything.
+pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
     let bytes = match std::fs::metadata(path) {
         Ok(file) if file.len() > FILE_BYTES_MAX => {
             return Err(format!("it has {} bytes, at most {FILE_BYTES_MAX} are read", file.len()));
         }
-        Ok(_) => {
-            disk::restrict(path, disk::FILE_MODE);
-            std::fs::read(path).map_err(|error| error.to_string())?
-        }
+        Ok(_) => std::fs::read(path).map_err(|error| error.to_string())?,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };

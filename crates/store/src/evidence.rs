@@ -7,6 +7,7 @@
 //! Path after a crash: `recover.rs` calls this first, then reads the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::driver::{Driver, Table};
@@ -52,6 +53,60 @@ pub struct Files {
     /// Bytes of each journal.
     lengths: BTreeMap<u64, u64>,
     headers: Vec<Header>,
+}
+
+/// A required journal that is not there, or not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// Another file, or the Meta table, names it.
+    Missing { generation: u64 },
+    /// Bytes found, and bytes that were acknowledged.
+    Short { generation: u64, found: u64, length: u64 },
+    /// The generation has chunks, and the last complete generation is an earlier one.
+    Unfinished { generation: u64, flushed: u64 },
+}
+
+impl Gap {
+    pub const fn generation(self) -> u64 {
+        let (Self::Missing { generation }
+        | Self::Short { generation, .. }
+        | Self::Unfinished { generation, .. }) = self;
+        generation
+    }
+
+    /// In words; `path` is that of the journal.
+    pub fn what(self, path: &dyn fmt::Display) -> String {
+        match self {
+            Self::Missing { .. } => format!("journal {path} is missing"),
+            Self::Short { found, length, .. } => format!("journal {path} has {found} bytes of {length}"),
+            Self::Unfinished { generation, flushed } => format!(
+                "chunks of generation {generation} exist, but its journal is missing and it is not marked as complete \
+                 (last complete generation: {flushed})"
+            ),
+        }
+    }
+}
+
+/// The gaps among the journals after `flushed`, of the given lengths.
+pub fn gaps<'a>(
+    flushed: u64,
+    named: impl Iterator<Item = &'a Older>,
+    chunks: &BTreeSet<u64>,
+    lengths: &BTreeMap<u64, u64>,
+) -> Vec<Gap> {
+    let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
+    for older in named.filter(|older| older.generation > flushed) {
+        let length = wanted.entry(older.generation).or_default();
+        *length = older.length.max(*length);
+    }
+    let gap = |(generation, length): (u64, u64)| match lengths.get(&generation) {
+        None => Some(Gap::Missing { generation }),
+        Some(found) if *found < length => Some(Gap::Short { generation, found: *found, length }),
+        Some(_) => None,
+    };
+    let unfinished = chunks.range(flushed.saturating_add(1)..).filter(|g| !lengths.contains_key(g));
+    let unfinished = unfinished.map(|generation| Gap::Unfinished { generation: *generation, flushed });
+    wanted.into_iter().filter_map(gap).chain(unfinished).collect()
 }
 
 impl Files {
@@ -116,31 +171,11 @@ impl Files {
     /// `Corrupt`; nothing was changed.
     pub fn check(&self, flushed: u64, known: &[Older], chunks: &BTreeSet<u64>) -> Result<()> {
         let named = known.iter().chain(self.headers.iter().flat_map(|header| &header.older));
-        let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
-        for older in named.filter(|older| older.generation > flushed) {
-            let length = wanted.entry(older.generation).or_default();
-            *length = older.length.max(*length);
-        }
-        for (generation, length) in wanted {
-            let path = file_path(&self.directory, generation);
-            let what = match self.lengths.get(&generation) {
-                None => format!("journal {} is missing", path.display()),
-                Some(found) if *found < length => {
-                    format!("journal {} has {found} bytes of {length}", path.display())
-                }
-                Some(_) => continue,
-            };
+        for gap in gaps(flushed, named, chunks, &self.lengths) {
+            let generation = gap.generation();
             if !self.is_accepted(&lost_name(generation)) {
-                return Err(self.missing(&what, &lost_name(generation)));
-            }
-        }
-        for generation in chunks.range(flushed.saturating_add(1)..) {
-            if !self.lengths.contains_key(generation) && !self.is_accepted(&lost_name(*generation)) {
-                let what = format!(
-                    "chunks of generation {generation} exist, but its journal is missing and it is not marked as complete \
-                     (last complete generation: {flushed})"
-                );
-                return Err(self.missing(&what, &lost_name(*generation)));
+                let path = file_path(&self.directory, generation);
+                return Err(self.missing(&gap.what(&path.display()), &lost_name(generation)));
             }
         }
         Ok(())

@@ -135,14 +135,14 @@ pub const fn spans(kind: Kind) -> &'static [Span] {
     }
 }
 
-const STORE: &[u8] = b"store";
-const SESSIONS: &[u8] = b"sessions";
-const IDENTITY: &[u8] = b"identity";
-const FLUSHED: &[u8] = b"flushed";
-const STORED: &[u8] = b"stored";
-const SEQUENCE: &[u8] = b"named";
-const JOURNALS: &[u8] = b"journals";
-const CLOCK: &[u8] = b"clock";
+pub const STORE: &[u8] = b"store";
+pub const SESSIONS: &[u8] = b"sessions";
+pub const IDENTITY: &[u8] = b"identity";
+pub const FLUSHED: &[u8] = b"flushed";
+pub const STORED: &[u8] = b"stored";
+pub const SEQUENCE: &[u8] = b"named";
+pub const JOURNALS: &[u8] = b"journals";
+pub const CLOCK: &[u8] = b"clock";
 
 pub fn store_scan() -> Scan {
     Scan::all(Table::Meta, STORE)

@@ -22,6 +22,7 @@ mod answer;
 mod arrival;
 mod assemble;
 mod budget;
+pub mod check;
 mod coding;
 mod commit;
 pub mod conformance;

@@ -121,27 +121,39 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
 }
 
 /// Facts that the store has written about itself.
-#[derive(Default)]
-struct Facts {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
     /// None in a new store.
-    id: Option<u128>,
+    pub id: Option<u128>,
     /// Written by an older version.
     old: bool,
     flushed: u64,
-    stored: Option<[Stored; 3]>,
+    pub stored: Option<[Stored; 3]>,
     last_sequence: u64,
-    journals: Option<Journals>,
+    pub journals: Option<Journals>,
     /// When the clock was trusted last.
-    clock: Option<Timestamp>,
+    pub clock: Option<Timestamp>,
 }
 
 impl Facts {
+    pub fn add(&mut self, fact: StoreFact) {
+        match fact {
+            StoreFact::Identity { id, old } => (self.id, self.old) = (Some(id), old),
+            StoreFact::Flushed(generation) => self.flushed = generation,
+            StoreFact::Stored(stored) => self.stored = Some(stored),
+            StoreFact::Sequence(last) => self.last_sequence = last,
+            StoreFact::Journals(journals) => self.journals = Some(journals),
+            StoreFact::Clock(at) => self.clock = Some(at),
+            StoreFact::Unknown => {}
+        }
+    }
+
     /// Written twice: the higher one is true.
-    fn flushed(&self) -> u64 {
+    pub fn flushed(&self) -> u64 {
         self.journals.as_ref().map_or(0, |journals| journals.flushed).max(self.flushed)
     }
 
-    fn last_sequence(&self) -> u64 {
+    pub fn last_sequence(&self) -> u64 {
         self.journals.as_ref().map_or(0, |journals| journals.sequence).max(self.last_sequence)
     }
 }
@@ -152,15 +164,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     each_row(driver, store_scan(), |row| {
         // A missing fact is taken from elsewhere, or the store refuses to open.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
-        match decode_store_fact(&row).map_err(|e| e.with("store", &location))? {
-            StoreFact::Identity { id, old } => (facts.id, facts.old) = (Some(id), old),
-            StoreFact::Flushed(generation) => facts.flushed = generation,
-            StoreFact::Stored(stored) => facts.stored = Some(stored),
-            StoreFact::Sequence(last) => facts.last_sequence = last,
-            StoreFact::Journals(journals) => facts.journals = Some(journals),
-            StoreFact::Clock(at) => facts.clock = Some(at),
-            StoreFact::Unknown => {}
-        }
+        facts.add(decode_store_fact(&row).map_err(|e| e.with("store", &location))?);
         Ok(())
     })
     .await?;
@@ -230,7 +234,7 @@ fn tell(damaged: &Damaged) {
     tracing::error!(error = %Error::from(damaged.clone()), "row of the store's metadata skipped");
 }
 
-async fn each_row(
+pub async fn each_row(
     driver: &dyn Driver,
     scan: Scan,
     mut each: impl FnMut(Scanned) -> Result<()>,
@@ -243,7 +247,7 @@ async fn each_row(
 }
 
 /// 128 bits from the hasher keys that the standard library draws from the operating system.
-fn draw_id() -> u128 {
+pub fn draw_id() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let draw = || u128::from(RandomState::new().hash_one(std::process::id()));
     draw() << 64 | draw()

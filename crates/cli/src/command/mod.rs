@@ -4,10 +4,12 @@ mod agents;
 mod ask;
 mod attach;
 mod cardinality;
+mod check;
 mod delete;
 mod demo;
 mod entries;
 mod export;
+mod findings;
 mod graph;
 mod import;
 mod inspect;
@@ -18,6 +20,7 @@ mod mistake;
 mod operations;
 mod probes;
 mod query;
+mod repair;
 mod serve;
 mod trace;
 mod traces;
@@ -54,6 +57,8 @@ enum Command {
     Export(export::Export),
     Tune(tune::Tune),
     Inspect(inspect::Inspect),
+    Check(check::Check),
+    Repair(repair::Repair),
     Cardinality(cardinality::Cardinality),
     Merge(merge::Merge),
     Delete(delete::Delete),
@@ -86,6 +91,8 @@ impl Command {
             Self::Export(export) => export.run(),
             Self::Tune(tune) => tune.run(),
             Self::Inspect(inspect) => inspect.run(),
+            Self::Check(check) => check.run(),
+            Self::Repair(repair) => repair.run(),
             Self::Cardinality(cardinality) => cardinality.run(),
             Self::Merge(merge) => merge.run(),
             Self::Delete(delete) => delete.run(),

@@ -170,19 +170,18 @@ impl Inner {
         let Candidate { segment, file, keep_deletes } = candidate;
         let path = file_path(&self.path, *segment);
         let mut rest: Vec<Rest> = Vec::new();
-        let expected = Expected { number: *segment, known: None, ended: true };
+        let length = file.metadata().map_err(|e| Error::io("read segment", &path, e))?.len();
+        let expected = Expected { number: *segment, known: None, length, ended: true };
         let loaded = load(&path, file, expected, |entry| {
             let same = rest.last().filter(|last| *last.partition == *entry.partition);
             let partition = same.map_or_else(|| entry.partition.into(), |last| last.partition.clone());
             let Entry { action, table, clustering, offset, value_bytes, .. } = entry;
             rest.push(Rest { action, table, partition, clustering: clustering.into(), offset, value_bytes });
         })?;
-        let length = || file.metadata().map(|about| about.len());
         let damage = match loaded {
             Loaded::Sealed(damage) | Loaded::Scanned(Scanned { damage, .. }) => damage,
             Loaded::Unfinished | Loaded::Unknown => {
-                let bytes = length().map_err(|e| Error::io("read segment", &path, e))?;
-                Damage { header: true, places: 1, bytes, ..Damage::default() }
+                Damage { header: true, places: 1, bytes: length, ..Damage::default() }
             }
         };
         if damage.places > 0 && files.segments.note_damage(*segment, damage) {

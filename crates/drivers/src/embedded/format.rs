@@ -107,6 +107,19 @@ pub enum Taken<'a> {
     Nothing,
 }
 
+/// Bytes of the row at the start of `bytes`, sound or not, by its head.
+pub fn row_bytes(bytes: &[u8]) -> Option<usize> {
+    RowHead::decode(bytes).map(|head| head.bytes())
+}
+
+/// Key and value of the row at the start of `bytes`, by the lengths in its head; its checksum is not compared.
+pub fn take_unproven(bytes: &[u8]) -> Option<RowRef<'_>> {
+    let head = RowHead::decode(bytes)?;
+    let (partition, rest) = bytes.get(ROW_HEAD_BYTES..head.bytes())?.split_at(head.partition);
+    let (clustering, value) = rest.split_at(head.clustering);
+    Some(RowRef { action: head.action, table: head.table, partition, clustering, value })
+}
+
 /// The row at the start of `bytes`.
 pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     let Some(head) = RowHead::decode(bytes) else { return Taken::Nothing };

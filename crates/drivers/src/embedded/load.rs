@@ -27,15 +27,16 @@ pub enum Loaded {
 pub struct Expected {
     pub number: u32,
     pub known: Option<Known>,
+    /// Bytes to read: a file that grows may have more by now.
+    pub length: u64,
     /// Whether the file no longer grows: everything in it was acknowledged.
     pub ended: bool,
 }
 
 /// Reads a segment; hands out its rows in order.
 pub fn load(path: &Path, file: &File, expected: Expected, mut each: impl FnMut(Entry<'_>)) -> Result<Loaded> {
-    let Expected { number, known, ended } = expected;
+    let Expected { number, known, length, ended } = expected;
     let failed = |e| Error::io("read segment", path, e);
-    let length = file.metadata().map_err(failed)?.len();
     let mut header = vec![0; HEADER_BYTES.min(length as usize)];
     file.read_exact_at(&mut header, 0).map_err(failed)?;
     let mut damage = Damage { header: !is_header(&header, number, path)?, ..Damage::default() };

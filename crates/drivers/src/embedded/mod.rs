@@ -6,6 +6,7 @@
 //!
 //! Path of one record: before, `tacho_store`'s flush put its chunk; after, its scan reads it.
 
+pub mod check;
 mod compact;
 mod format;
 mod health;

@@ -149,7 +149,7 @@ impl Segments {
     /// Continues writing to the newest file, behind its good part. A damaged one takes no more rows.
     fn resume(&mut self, number: u32, scanned: Scanned) -> Result<()> {
         let path = file_path(&self.directory, number);
-        let Scanned { index, length, torn, doubtful, marked, crc, damage } = scanned;
+        let Scanned { index, length, torn, doubtful, marked, crc, damage, .. } = scanned;
         if let Some(known) = self.manifest.files.get_mut(&number).filter(|known| known.bytes > length) {
             // A later reader must not miss anything after the cut: a damaged mark is not a row.
             known.bytes = length;

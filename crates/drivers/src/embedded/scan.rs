@@ -30,6 +30,8 @@ pub struct Scanned {
     /// CRC-32C of the good part.
     pub crc: u32,
     pub damage: Damage,
+    /// Start and end of each damaged place among the rows.
+    pub places: Vec<(Offset, Offset)>,
 }
 
 /// Damage of a file.
@@ -86,7 +88,8 @@ fn scan_within(
     damage: Damage,
     each: &mut impl FnMut(Entry<'_>),
 ) -> Scanned {
-    let mut walk = Walk { bytes, tried: 0, tried_max, damage, last: (0, 0), index: IndexBuilder::default() };
+    let mut walk =
+        Walk { bytes, tried: 0, tried_max, damage, places: Vec::new(), index: IndexBuilder::default() };
     let (mut at, mut marked) = (HEADER_BYTES.min(bytes.len()), false);
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
@@ -109,7 +112,7 @@ fn scan_within(
         (at, marked) = (end, rows == end);
     }
     walk.count_as_index(at);
-    let Walk { damage, index, .. } = walk;
+    let Walk { damage, index, places, .. } = walk;
     Scanned {
         doubtful: is_doubtful(&bytes[at..], &index, at),
         index,
@@ -118,6 +121,7 @@ fn scan_within(
         marked,
         crc: crc32c::crc32c(&bytes[..at]),
         damage,
+        places,
     }
 }
 
@@ -140,12 +144,11 @@ struct Walk<'a> {
     tried: u64,
     tried_max: u64,
     damage: Damage,
-    /// The last damaged place.
-    last: (Offset, Offset),
+    places: Vec<(Offset, Offset)>,
     index: IndexBuilder,
 }
 
-type Offset = usize;
+pub type Offset = usize;
 /// Sound rows of a batch and their offsets, and the places of damaged ones.
 type Split<'a> = (Vec<(Offset, RowRef<'a>)>, Vec<(Offset, Offset)>);
 
@@ -177,14 +180,15 @@ impl<'a> Walk<'a> {
 
     fn note(&mut self, from: Offset, to: Offset) {
         self.damage.note(from, to);
-        self.last = (from, to);
+        self.places.push((from, to));
     }
 
     /// Counts the last damaged place as a damaged index, not as damaged rows, if it has the length of the index of these
     /// rows.
     fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
-        if self.damage.places > 0 && self.last == (end.saturating_sub(index_bytes), end) {
+        if self.places.last() == Some(&(end.saturating_sub(index_bytes), end)) {
+            self.places.pop();
             self.damage.index = true;
             self.damage.places -= 1;
             self.damage.bytes -= index_bytes as u64;

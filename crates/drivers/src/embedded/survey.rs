@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -122,7 +123,8 @@ impl Survey {
         let path = file_path(directory, number);
         let file = File::open(&path).map_err(|e| Error::io("open segment", &path, e))?;
         let ended = !is_newest || known.is_some_and(|known| known.state != State::Growing);
-        let expected = Expected { number, known, ended };
+        let length = file.metadata().map_err(|e| Error::io("read segment", &path, e))?.len();
+        let expected = Expected { number, known, length, ended };
         let mut loaded = load(&path, &file, expected, |entry| index.apply(number, &entry))?;
         if ended && let Loaded::Scanned(scanned) = &mut loaded {
             // Only the growing segment needs it; there may be many of the others.
@@ -150,16 +152,55 @@ impl Loaded {
 }
 
 /// Segments by number, and their lengths.
-fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
+pub fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
     let failed = |e| Error::io("list segments", directory, e);
     let mut present = BTreeMap::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        if let Some(number) = entry.file_name().to_str().and_then(file_number) {
-            present.insert(number, entry.metadata().map_err(failed)?.len());
+        let Some(number) = entry.file_name().to_str().and_then(file_number) else { continue };
+        match entry.metadata() {
+            Ok(about) => drop(present.insert(number, about.len())),
+            // A server removed it in the meantime.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
         }
     }
     Ok(present)
+}
+
+/// Difference between a file and the manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    Missing,
+    /// Bytes of the file, and those that the manifest states.
+    Short(u64, u64),
+    /// It has rows, and the manifest does not name it.
+    Unnamed,
+}
+
+/// Files that do not match the manifest: `present` has the lengths of the existing ones.
+pub fn mismatches(
+    manifest: &Manifest,
+    present: &BTreeMap<u32, u64>,
+    set_aside: &[String],
+) -> Vec<(u32, Mismatch)> {
+    let set_aside: BTreeSet<u32> = set_aside.iter().filter_map(|name| quarantine::number(name)).collect();
+    let mut wrong = Vec::new();
+    for (number, known) in manifest.files.iter().filter(|(_, known)| known.state.is_live()) {
+        match present.get(number) {
+            None if set_aside.contains(number) => {}
+            None => wrong.push((*number, Mismatch::Missing)),
+            Some(bytes) if *bytes < known.bytes => {
+                wrong.push((*number, Mismatch::Short(*bytes, known.bytes)));
+            }
+            Some(_) => {}
+        }
+    }
+    let unnamed = present
+        .iter()
+        .filter(|(number, bytes)| !manifest.files.contains_key(number) && **bytes >= WITH_ROW_BYTES_MIN);
+    wrong.extend(unnamed.map(|(number, _)| (*number, Mismatch::Unnamed)));
+    wrong
 }
 
 /// A directory that is copied while it is written has files of different moments. A crash never leaves that: files are made
@@ -170,22 +211,12 @@ fn check_whole(
     present: &BTreeMap<u32, u64>,
     set_aside: &[String],
 ) -> Result<()> {
-    let set_aside: BTreeSet<u32> = set_aside.iter().filter_map(|name| quarantine::number(name)).collect();
-    let mut wrong = Vec::new();
-    for (number, known) in manifest.files.iter().filter(|(_, known)| known.state.is_live()) {
-        match present.get(number) {
-            None if set_aside.contains(number) => {}
-            None => wrong.push(format!("{} is missing", file_name(*number))),
-            Some(bytes) if *bytes < known.bytes => {
-                wrong.push(format!("{} has {bytes} of {} bytes", file_name(*number), known.bytes));
-            }
-            Some(_) => {}
-        }
-    }
-    let unnamed = present
-        .iter()
-        .filter(|(number, bytes)| !manifest.files.contains_key(number) && **bytes >= WITH_ROW_BYTES_MIN);
-    wrong.extend(unnamed.map(|(number, _)| format!("{} is not in the manifest", file_name(*number))));
+    let describe = |(number, mismatch): (u32, Mismatch)| match (file_name(number), mismatch) {
+        (name, Mismatch::Missing) => format!("{name} is missing"),
+        (name, Mismatch::Short(bytes, of)) => format!("{name} has {bytes} of {of} bytes"),
+        (name, Mismatch::Unnamed) => format!("{name} is not in the manifest"),
+    };
+    let mut wrong: Vec<String> = mismatches(manifest, present, set_aside).into_iter().map(describe).collect();
     if wrong.is_empty() {
         return Ok(());
     }
@@ -215,7 +246,7 @@ fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u3
 }
 
 /// Whether it is of a version without a manifest. Segments that start with a mark always have one.
-fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
+pub fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
     for (number, _) in present.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
         let path = file_path(directory, *number);
         let mut found = mark();

@@ -125,7 +125,8 @@ impl Inner {
         let path = file_path(&self.path, number);
         let is_new = self.note_wrong(number);
         let mut needed = Vec::new();
-        let expected = Expected { number, known: None, ended: true };
+        let length = file.metadata().map_err(|e| Error::io("read segment", &path, e))?.len();
+        let expected = Expected { number, known: None, length, ended: true };
         load(&path, file, expected, |entry| {
             needed.extend(self.place(number, &entry).map(|p| (p, key(&entry))))
         })?;

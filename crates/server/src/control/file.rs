@@ -44,6 +44,12 @@ impl File {
         rules.map_err(|cause| Unusable { path: self.0.clone(), cause })
     }
 
+    /// Whether it could be read. Changes nothing.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let content = versioned::look::<Content>(&self.0, VERSION)?;
+        content.map_or(Ok(()), |content| check(content).map(drop))
+    }
+
     /// On disk when it returns; before that, the file is the old one as a whole.
     pub(super) fn write(&self, rules: &[Rule]) -> io::Result<()> {
         versioned::write(&self.0, &Content { version: VERSION, rules: rules.to_vec() })

@@ -69,6 +69,11 @@ pub enum ChangeError {
     Ended(#[from] tokio::task::JoinError),
 }
 
+/// Whether the rules of a data directory could be read. Changes nothing.
+pub fn check(data: &Path) -> Result<(), String> {
+    file::File::of(data).check()
+}
+
 impl Control {
     /// Without rules, and without a file for them.
     pub fn new(metrics: Arc<Metrics>) -> Self {

@@ -54,6 +54,11 @@ impl File {
         versioned::read(&self.0, VERSION)?.map_or(Ok(Vec::new()), forms)
     }
 
+    /// Whether it could be read. Changes nothing.
+    pub(super) fn check(&self) -> Result<(), String> {
+        versioned::look(&self.0, VERSION)?.map_or(Ok(()), |content| forms(content).map(drop))
+    }
+
     /// When it returns, the new file is on disk. Until then the old file is unchanged.
     pub(super) fn write(&self, forms: &[Form]) -> io::Result<()> {
         versioned::write(

@@ -64,6 +64,11 @@ struct Times {
     kept: Timestamp,
 }
 
+/// Whether the types of a data directory could be read. Changes nothing.
+pub fn check(data: &Path) -> Result<(), String> {
+    file::File::of(data).check()
+}
+
 impl RecordTypes {
     /// Loads the types of a data directory. A file that cannot be used is logged, and the list starts empty: the types are
     /// defined again when the programs connect.

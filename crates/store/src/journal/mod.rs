@@ -21,9 +21,7 @@ mod writer;
 
 pub use encode::Encoder;
 pub use front::Front;
-pub use lack::Lack;
-#[cfg(fuzzing)]
-pub use reader::read_bytes;
-pub use reader::{Contents, Found, list, read, read_front};
+pub use lack::{Lack, is_lack};
+pub use reader::{Contents, Found, list, read, read_bytes, read_front};
 pub use set_aside::{QUARANTINE, lost_in, quarantined, set_aside};
 pub use writer::{Failure, Writer};

@@ -33,6 +33,8 @@ pub struct Contents {
     pub records: u64,
     /// Offsets and reasons of damaged places that were synced once.
     pub damaged: Vec<(u64, String)>,
+    /// Offsets and descriptions of damage that costs nothing.
+    pub harmless: Vec<(u64, &'static str)>,
     /// Damaged places that may have held batches.
     pub lost: Lost,
     /// Length of the good part, bytes.
@@ -102,6 +104,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
         never_begun: false,
         records: 0,
         damaged: Vec::new(),
+        harmless: Vec::new(),
         lost: Lost::default(),
         length: 0,
         torn: bytes.len() as u64,
@@ -149,6 +152,7 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
                 contents.damaged.push((place.start as u64, why));
                 contents.lost.add(place.len());
             }
+            Step::Harmless(at, why) => contents.harmless.push((at as u64, why)),
         }
     }
     if search.has_given_up() {
@@ -167,6 +171,8 @@ enum Step {
     Record(Range<usize>),
     /// Was synced once.
     Damaged(Range<usize>),
+    /// Damage here costs nothing.
+    Harmless(usize, &'static str),
 }
 
 /// The ranges from `from` on, in order, and the end of the last.
@@ -180,13 +186,20 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             let start = at + RECORD_HEAD_BYTES;
             at = start + payload.len();
             steps.push(Step::Record(start..at));
-        } else if take_mark(rest).is_some() || is_nearly_mark(rest, at) {
+        } else if take_mark(rest).is_some() {
+            at += MARK_BYTES;
+        } else if is_nearly_mark(rest, at) {
+            steps.push(Step::Harmless(at, "a mark with damaged bytes"));
             at += MARK_BYTES;
         } else if search.is_cut_short(at) && version > VERSION_SINGLE {
             // Torn in the middle, so that nothing in it counts; or only its length is damaged, and everything written with it
             // is there.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {
+                steps.push(Step::Harmless(
+                    at,
+                    "a record whose length has one wrong bit, which its checksum corrects",
+                ));
                 at = payload.end;
                 steps.push(Step::Record(payload));
             } else {
@@ -245,6 +258,7 @@ fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
             Step::Damaged(place) => decoder.lost(place.len()),
             // Errors are reported when its records are read.
             Step::Record(place) => drop(decoder.learn(&bytes[place.clone()])),
+            Step::Harmless(..) => {}
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::driver::{Damaged, Delete, Driver, Row, Scan, Table};
 use crate::keys::newer;
 use crate::{Error, Result};
 
-const LIVES: &[u8] = b"lives";
+pub const LIVES: &[u8] = b"lives";
 const VERSION: u8 = 1;
 
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ fn row(id: SeriesId, life: Movement) -> Row {
     Row { table: Table::Meta, partition, clustering, value: Bytes::from(value) }
 }
 
-fn decode(row: &Row) -> Result<(SeriesId, Movement)> {
+pub fn decode(row: &Row) -> Result<(SeriesId, Movement)> {
     let malformed =
         || Error::corrupt("row of a series' life is malformed").with("value_bytes", row.value.len());
     let id = row.clustering.as_slice().try_into().map_err(|_| malformed())?;

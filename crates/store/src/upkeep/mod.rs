@@ -64,12 +64,13 @@ pub use clock::{ClockBounds, Jump, TrustedClock};
 pub use counts::UpkeepStats;
 pub use delete::{Deleted, delete};
 pub use keeper::run;
+pub use lives::{LIVES, decode as decode_life};
 pub use masks::Masks;
 pub use orders::Order;
 pub use report::MergeReport;
 pub use sequence::{Sequence, row_sequence};
 pub use snapshots::{Snapshot, Snapshots};
-pub use tombstones::{Mask, Tombstone, Tombstones, tombstones_scan};
+pub use tombstones::{Mask, TOMBSTONES, Tombstone, Tombstones, tombstones_scan};
 pub use verify::verify;
 
 /// The parts of the store that upkeep works on.

@@ -14,7 +14,7 @@ use crate::driver::{Delete, Row, Scan, Table};
 use crate::keys::newer;
 use crate::{Error, ErrorKind, Result};
 
-const TOMBSTONES: &[u8] = b"tombstones";
+pub const TOMBSTONES: &[u8] = b"tombstones";
 
 /// Limit on pending deletions: each read checks all of them.
 const TOMBSTONES_MAX: usize = 1_000;

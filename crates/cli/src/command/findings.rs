@@ -1,0 +1,157 @@
+//! Prints the findings of `tacho check` and `tacho repair`: for people grouped by file, for programs one JSON object a line.
+
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tacho_api::printable::printable;
+use tacho_api::units;
+use tacho_model::{Kind, TimeRange};
+use tacho_store::check::{Finding, Findings, Lost, Severity};
+
+/// Findings of one file that are shown; `--json` has all.
+const PER_FILE_MAX: usize = 20;
+
+/// For people, grouped by file.
+pub fn text(findings: &Findings) -> String {
+    let mut out = String::new();
+    for of_file in findings.kept.chunk_by(|a, b| a.place.file == b.place.file) {
+        let Some(first) = of_file.first() else { continue };
+        let _ = writeln!(out, "{}", printable(&first.place.file));
+        for finding in of_file.iter().take(PER_FILE_MAX) {
+            put(&mut out, finding);
+        }
+        if let Some(more) = of_file.len().checked_sub(PER_FILE_MAX).filter(|more| *more > 0) {
+            let _ = writeln!(out, "  and {more} more: --json lists all");
+        }
+    }
+    if findings.omitted() > 0 {
+        let _ = writeln!(out, "and {} findings that were counted but not kept", findings.omitted());
+    }
+    out
+}
+
+fn put(out: &mut String, finding: &Finding) {
+    let place = match (finding.place.offset, finding.place.bytes) {
+        (Some(offset), Some(bytes)) => format!(" at byte {offset}, {bytes} bytes"),
+        (Some(offset), None) => format!(" at byte {offset}"),
+        (None, _) => String::new(),
+    };
+    let severity = finding.severity().name();
+    let _ = writeln!(out, "  {severity}: {}{place}: {}", finding.kind.name(), printable(&finding.reason));
+    if let Some(key) = &finding.key {
+        let _ = writeln!(out, "    row: {}", printable(key));
+    }
+    if let Some(lost) = &finding.lost {
+        let _ = writeln!(out, "    cost: {}", printable(&cost(lost)));
+    }
+    if !finding.effect.is_empty() {
+        let _ = writeln!(out, "    effect: {}", finding.effect);
+    }
+    if finding.severity() != Severity::Note {
+        let _ = writeln!(out, "    remedy: {}", finding.kind.remedy());
+    }
+}
+
+fn cost(lost: &Lost) -> String {
+    let names = match lost.kind {
+        Kind::Sample => ("sample", "samples"),
+        Kind::Entry => ("entry", "entries"),
+        Kind::Execution => ("call", "calls"),
+    };
+    let mut text = match lost.records {
+        Some(records) => units::counted(records, names.0, names.1),
+        None => format!("an unknown number of {}", names.1),
+    };
+    if let Some(TimeRange { start, end }) = lost.range {
+        let _ = write!(text, " from {} to {}", time(start), time(end));
+    }
+    if lost.series.is_empty() {
+        text.push_str(" of unknown series");
+    } else {
+        let _ = write!(text, " of {}", lost.series.join(", "));
+        if lost.series_more > 0 {
+            let _ = write!(text, " and {} more series", lost.series_more);
+        }
+    }
+    text
+}
+
+fn time(ns: i64) -> String {
+    Timestamp::from_nanosecond(ns.into()).map_or_else(|_| format!("{ns} ns"), |at| at.to_string())
+}
+
+/// For programs.
+pub fn json(finding: &Finding) -> Value {
+    let lost = finding.lost.as_ref().map(|lost| {
+        json!({
+            "kind": lost.kind.name(),
+            "series": lost.series,
+            "series_more": lost.series_more,
+            "start": lost.range.map(|range| time(range.start)),
+            "end": lost.range.map(|range| time(range.end)),
+            "records": lost.records,
+        })
+    });
+    json!({
+        "severity": finding.severity().name(),
+        "kind": finding.kind.name(),
+        "file": &*finding.place.file,
+        "offset": finding.place.offset,
+        "bytes": finding.place.bytes,
+        "row": finding.key,
+        "reason": finding.reason,
+        "lost": lost,
+        "effect": finding.effect,
+        "remedy": finding.kind.remedy(),
+    })
+}
+
+/// Counts of findings, and of what they cost, for a summary in JSON.
+pub fn counts(findings: &Findings) -> Value {
+    let [samples, entries, calls] = findings.lost.records;
+    json!({
+        "damage": findings.count(Severity::Damage),
+        "warnings": findings.count(Severity::Warning),
+        "notes": findings.count(Severity::Note),
+        "omitted": findings.omitted(),
+        "lost": {"samples": samples, "entries": entries, "calls": calls, "unknown": findings.lost.unknown},
+    })
+}
+
+/// As [`counts`], in words.
+pub fn counted(findings: &Findings) -> String {
+    let count = |severity| findings.count(severity);
+    if count(Severity::Damage) + count(Severity::Warning) + count(Severity::Note) == 0 {
+        return "no findings".to_owned();
+    }
+    format!(
+        "{} of damage, {}, {}",
+        units::counted(count(Severity::Damage), "finding", "findings"),
+        units::counted(count(Severity::Warning), "warning", "warnings"),
+        units::counted(count(Severity::Note), "note", "notes"),
+    )
+}
+
+/// What the findings cost, in words; `None` if nothing.
+pub fn lost(findings: &Findings) -> Option<String> {
+    let [samples, entries, calls] = findings.lost.records;
+    let unknown = findings.lost.unknown;
+    if [samples, entries, calls, unknown] == [0; 4] {
+        return None;
+    }
+    let mut text = format!(
+        "{}, {}, {}",
+        units::counted(samples, "sample", "samples"),
+        units::counted(entries, "entry", "entries"),
+        units::counted(calls, "call", "calls")
+    );
+    if unknown > 0 {
+        let _ = write!(
+            text,
+            ", and the records of {} of unknown content",
+            units::counted(unknown, "place", "places")
+        );
+    }
+    Some(text)
+}

@@ -1,0 +1,108 @@
+//! `tacho repair`: copies everything readable of a damaged data directory into a new one.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use tacho_api::units;
+use tacho_server::repair::{Repaired, repair};
+use tacho_store::check::Findings;
+
+use super::{ask, findings};
+use crate::failure::Failure;
+use crate::terminal::progress;
+
+/// Copy everything readable of a damaged data directory into a new one
+///
+/// Never changes DIR, which must not be in use. Says what could not be saved: a damaged chunk, row or journal record costs
+/// only itself. If it is interrupted, the new directory refuses to open. Exit code: 0 nothing lost, 1 something lost or
+/// failed, 2 wrong arguments.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tacho repair ./tacho-data --into ./tacho-data.repaired
+  tacho check ./tacho-data.repaired && tacho serve --data ./tacho-data.repaired")]
+pub struct Repair {
+    /// Data directory
+    dir: PathBuf,
+    /// New directory; it must be empty or absent
+    #[arg(long, value_name = "NEW")]
+    into: PathBuf,
+    /// Print one JSON object for each finding, and one with the totals
+    #[arg(long)]
+    json: bool,
+}
+
+impl Repair {
+    pub fn run(self) -> Result<(), Failure> {
+        ask::check_data_directory(&self.dir).map_err(Failure::into_usage)?;
+        let is_filled = std::fs::read_dir(&self.into).is_ok_and(|mut entries| entries.next().is_some());
+        if is_filled || self.into.is_file() {
+            let message = format!("{} is not an empty directory", self.into.display());
+            return Err(Failure::usage(message).hint("name a new directory with --into"));
+        }
+        let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
+        let bar = progress::bar(0, "repair");
+        let mut tell = |read, total| {
+            bar.set_length(total);
+            bar.set_position(read);
+            bar.set_message(format!("{} of {}", units::bytes(read), units::bytes(total)));
+        };
+        let repaired = runtime.block_on(repair(&self.dir, &self.into, &mut tell));
+        bar.finish_and_clear();
+        let repaired = repaired.map_err(|e| match e.kind() {
+            tacho_store::ErrorKind::Locked => {
+                Failure::new(format!("cannot repair {}: {e}", self.dir.display()))
+                    .hint("stop the server first")
+            }
+            _ => Failure::new(format!("cannot repair {}: {e}", self.dir.display())),
+        })?;
+        if self.json {
+            print_json(&repaired)
+        } else {
+            print(&repaired)
+        }
+        let losses = repaired.findings.kept.iter().filter(|finding| finding.is_loss()).count() as u64;
+        if losses == 0 {
+            return Ok(());
+        }
+        let message = format!("not everything could be saved: {}", units::counted(losses, "loss", "losses"));
+        Err(Failure::new(message)
+            .hint("the old directory is unchanged: keep it until the new one has what you need"))
+    }
+}
+
+fn print(repaired: &Repaired) {
+    let Repaired { findings, series, rows, records, .. } = repaired;
+    print!("{}", findings::text(&of_losses(findings)));
+    let [samples, entries, calls] = *records;
+    println!(
+        "saved: {}, {}, {} of {} in {}",
+        units::counted(samples, "sample", "samples"),
+        units::counted(entries, "entry", "entries"),
+        units::counted(calls, "call", "calls"),
+        units::counted(series.iter().sum::<usize>() as u64, "series", "series"),
+        units::counted(*rows, "row", "rows"),
+    );
+    println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
+}
+
+/// The findings that cost something.
+fn of_losses(findings: &Findings) -> Findings {
+    let mut losses = Findings::default();
+    losses.extend(findings.kept.iter().filter(|finding| finding.is_loss()).cloned());
+    losses
+}
+
+fn print_json(repaired: &Repaired) {
+    let Repaired { findings, series, rows, records, bytes } = repaired;
+    for finding in of_losses(findings).kept {
+        println!("{}", findings::json(&finding));
+    }
+    let kinds =
+        |[samples, entries, calls]: [u64; 3]| json!({"samples": samples, "entries": entries, "calls": calls});
+    let summary = json!({
+        "saved": {"records": kinds(*records), "series": kinds(series.map(|n| n as u64)), "rows": rows},
+        "findings": findings::counts(findings),
+        "bytes": bytes,
+    });
+    println!("{}", json!({ "summary": summary }));
+}

@@ -1,0 +1,413 @@
+//! `tacho check` and `tacho repair`: a directory with every kind of file is clean, at rest and while it is written to; every
+//! changed bit, and every missing, short or foreign file, is reported; a repair loses only what is damaged.
+
+#[path = "support/filled.rs"]
+mod filled;
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use filled::{SECOND, START, directory, fill, in_runtime};
+use serde_json::Value;
+use support::{Server, run};
+use tacho_drivers::embedded::Embedded;
+use tacho_model::{Kind, ManualClock, TimeRange};
+use tacho_store::{Options, Store};
+
+/// Single bits flipped by the test; `TACHO_CHECK_FLIPS` sets another number.
+const FLIPS: usize = 200;
+/// Repairs after one flipped bit; `TACHO_REPAIR_FLIPS` sets another number.
+const REPAIRS: usize = 30;
+
+/// Exit code, findings and summary.
+fn check(data: &Path, flags: &[&str]) -> (i32, Vec<Value>, Value) {
+    let (code, stdout, stderr) = run(&[&["check", data.to_str().unwrap(), "--json"], flags].concat());
+    let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = lines.pop().map_or(Value::Null, |mut last| last["summary"].take());
+    assert!(summary.is_object(), "{stdout}{stderr}");
+    (code.unwrap(), lines, summary)
+}
+
+fn of(findings: &[Value], severity: &str) -> Vec<String> {
+    let shown = |finding: &Value| format!("{} {} {}", finding["kind"], finding["file"], finding["reason"]);
+    findings.iter().filter(|finding| finding["severity"] == severity).map(shown).collect()
+}
+
+fn files(data: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for below in ["", "chunks", "journal"] {
+        let entries = std::fs::read_dir(data.join(below)).unwrap().map(|entry| entry.unwrap().path());
+        all.extend(entries.filter(|path| path.is_file()));
+    }
+    all.sort();
+    all
+}
+
+fn is_segment(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "segment")
+}
+
+fn contents(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    files(data).into_iter().map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    for path in files(from) {
+        let to = to.join(path.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(&path, &to).unwrap();
+    }
+}
+
+#[test]
+fn a_directory_at_rest_is_clean_and_unchanged() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    directory(&data);
+    let before = contents(&data);
+    assert!(before.keys().filter(|path| is_segment(path)).count() > 2);
+    let (code, findings, summary) = check(&data, &[]);
+    assert_eq!((of(&findings, "damage"), of(&findings, "warning")), (vec![], vec![]), "{findings:?}");
+    assert_eq!(code, 0);
+    assert_eq!(summary["journal"]["records"]["samples"], 2 * 12 * 300);
+    assert!(summary["records"]["entries"].as_u64() >= Some(900), "{summary}");
+    let (code, _, quick) = check(&data, &["--quick"]);
+    assert_eq!((code, &quick["rows"]), (0, &summary["rows"]));
+    assert_eq!(contents(&data), before);
+    let (code, stdout, stderr) = run(&["check", data.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains(" in the journal; "), "{stdout}");
+}
+
+/// Ends the writer, also when an assertion fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_directory_is_clean_while_a_server_writes_and_merges() {
+    let place = tempfile::tempdir().unwrap();
+    let config = place.path().join("tacho.toml");
+    let merging = "merge_rows = 2\nmerge_cpu_percent = 100\nmerge_bytes_per_second = 1000000000\n";
+    std::fs::write(&config, merging).unwrap();
+    let data = place.path().join("data");
+    let flags = ["--selfwatch-seconds", "0", "--config", config.to_str().unwrap()];
+    let server = Server::start_with(&data, &flags);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        scope.spawn(|| {
+            for n in 0i64.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let lines: String = (0..50)
+                    .map(|host| format!("m,host=h{host} value={n} {}\n", START + n * SECOND))
+                    .collect();
+                assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+                if n % 20 == 19 {
+                    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+                }
+                if n % 100 == 99 {
+                    assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+                }
+            }
+        });
+        let mut rows = 0;
+        for round in 0.. {
+            let (code, findings, summary) = check(&data, &[]);
+            assert_eq!((code, of(&findings, "damage")), (0, vec![]), "round {round}");
+            assert_eq!(of(&findings, "warning"), Vec::<String>::new(), "round {round}");
+            rows = summary["rows"].as_u64().unwrap().max(rows);
+            if round >= 10 && rows > 200 {
+                break;
+            }
+        }
+    });
+    server.kill();
+    let (code, findings, _) = check(&data, &[]);
+    assert_eq!((code, of(&findings, "damage")), (0, vec![]));
+}
+
+/// With segment files so small that they are sealed, rewritten and removed all the time.
+#[test]
+fn a_directory_is_clean_while_files_are_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    in_runtime(fill(&data, 0..2, false));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        scope.spawn(|| {
+            for n in 1.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                in_runtime(fill(&data, 2 * n..2 * n + 2, true));
+            }
+        });
+        let newest = || files(&data).into_iter().filter(|path| is_segment(path)).max();
+        let first = newest();
+        for round in 0.. {
+            let (code, findings, _) = check(&data, &[]);
+            assert_eq!((code, of(&findings, "damage")), (0, vec![]), "round {round}");
+            assert_eq!(of(&findings, "warning"), Vec::<String>::new(), "round {round}");
+            if round >= 20 && newest() > first && !data.join("chunks/00000001.segment").exists() {
+                break;
+            }
+        }
+    });
+}
+
+/// Numbers from a seed.
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Files without a checksum: the process id, space that is kept free, and two JSON files for people.
+const WITHOUT_CHECKSUM: [&str; 4] = ["LOCK", "RESERVE", "probes.json", "record_types.json"];
+
+#[test]
+fn every_flipped_bit_is_reported() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged) = (place.path().join("data"), place.path().join("damaged"));
+    directory(&data);
+    let (_, findings, _) = check(&data, &[]);
+    let clean = findings.len();
+    copy(&data, &damaged);
+    let is_checked =
+        |path: &PathBuf| !WITHOUT_CHECKSUM.contains(&path.file_name().unwrap().to_str().unwrap());
+    let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
+    let flips = std::env::var("TACHO_CHECK_FLIPS").map_or(FLIPS, |flips| flips.parse().unwrap());
+    let (mut state, mut missed, mut kinds) = (20_261_124, Vec::new(), BTreeMap::new());
+    for n in 0..flips {
+        let path = &files[n % files.len()];
+        let whole = std::fs::read(path).unwrap();
+        let bit = draw(&mut state) as usize % (whole.len() * 8);
+        let mut changed = whole.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(path, changed).unwrap();
+        let (code, findings, _) = check(&damaged, &[]);
+        std::fs::write(path, whole).unwrap();
+        let name = path.strip_prefix(&damaged).unwrap().display().to_string();
+        if findings.len() <= clean {
+            missed.push(format!("{name}, byte {}, bit {}: exit {code}", bit / 8, bit % 8));
+        }
+        let first = findings.iter().find(|finding| finding["severity"] != "note");
+        *kinds.entry(first.map_or("note", |f| f["kind"].as_str().unwrap()).to_owned()).or_insert(0) += 1;
+    }
+    println!("{flips} flips: {kinds:?}");
+    assert_eq!(missed, Vec::<String>::new(), "of {flips} flips");
+}
+
+/// All records of a directory, as text.
+fn records(data: &Path) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    in_runtime(async {
+        let driver = Embedded::open_read_only(&data.join("chunks")).await.unwrap();
+        let options = Options { read_only: true, ..Options::default() };
+        let clock = Arc::new(ManualClock::new(0));
+        let store = Store::open(Arc::new(driver), &data.join("journal"), options, clock).await.unwrap();
+        for (id, labels) in store.find(Kind::Sample, &[]) {
+            let samples = store.samples(id, TimeRange::ALL).await.unwrap();
+            all.extend(samples.iter().map(|s| format!("sample {labels} {} {:?}", s.at, s.value)));
+        }
+        for (id, labels) in store.find(Kind::Entry, &[]) {
+            let entries = store.entries(id, TimeRange::ALL).await.unwrap();
+            all.extend(entries.iter().map(|e| format!("entry {labels} {} {:?}", e.at, e.body)));
+        }
+        for (id, labels) in store.find(Kind::Execution, &[]) {
+            for block in store.executions(id, TimeRange::ALL).await.unwrap() {
+                let rows = block.rows().map(|row| row.to_segment());
+                all.extend(rows.map(|s| format!("call {labels} {} {:?} {:?}", s.start, s.trace, s.events)));
+            }
+        }
+    });
+    all
+}
+
+/// Exit code, losses and summary.
+fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
+    let _ = std::fs::remove_dir_all(into);
+    let (data, into) = (data.to_str().unwrap(), into.to_str().unwrap());
+    let (code, stdout, stderr) = run(&["repair", data, "--into", into, "--json"]);
+    let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = lines.pop().map_or(Value::Null, |mut last| last["summary"].take());
+    assert!(summary.is_object(), "{stdout}{stderr}");
+    (code.unwrap(), lines, summary)
+}
+
+/// The most records that one row or one batch of the journal has: a damaged one may not say how many it had.
+const UNIT_RECORDS: usize = 12 * 600;
+
+#[test]
+fn a_repair_of_an_undamaged_directory_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, into) = (place.path().join("data"), place.path().join("new"));
+    directory(&data);
+    let before = contents(&data);
+    let (code, losses, summary) = repair(&data, &into);
+    assert_eq!((code, losses), (0, vec![]));
+    assert_eq!(contents(&data), before);
+    assert_eq!(records(&into), records(&data));
+    let (code, findings, _) = check(&into, &[]);
+    assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
+    assert_eq!(summary["saved"]["series"], serde_json::json!({"samples": 12, "entries": 1, "calls": 1}));
+    let (code, _, stderr) = run(&["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("is not an empty directory"), "{stderr}");
+    // A server continues with it, and knows the sessions.
+    let server = Server::start_with(&into, &["--selfwatch-seconds", "0"]);
+    assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    drop(server);
+    assert_eq!(records(&into), records(&data));
+}
+
+#[test]
+fn a_repair_loses_only_what_is_damaged() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged, into) =
+        (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
+    directory(&data);
+    copy(&data, &damaged);
+    let whole = records(&data);
+    let is_checked = |path: &PathBuf| path.extension().is_some_and(|e| e == "segment" || e == "journal");
+    let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
+    let flips = std::env::var("TACHO_REPAIR_FLIPS").map_or(REPAIRS, |flips| flips.parse().unwrap());
+    let (mut state, mut lost_all, mut partly) = (4_711, 0, 0);
+    for n in 0..flips {
+        let path = &files[n % files.len()];
+        let bytes = std::fs::read(path).unwrap();
+        let bit = draw(&mut state) as usize % (bytes.len() * 8);
+        let mut changed = bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(path, changed).unwrap();
+        let (code, losses, summary) = repair(&damaged, &into);
+        std::fs::write(path, bytes).unwrap();
+        let at = format!("{}, bit {bit}: {losses:?}", path.display());
+        let saved = records(&into);
+        let lost = whole.difference(&saved).count();
+        let stated = &summary["findings"]["lost"];
+        let number = |name: &str| stated[name].as_u64().unwrap() as usize;
+        let stated =
+            number("samples") + number("entries") + number("calls") + number("unknown") * UNIT_RECORDS;
+        assert!(lost <= stated, "{lost} records are lost of {stated}: {at}");
+        let groups = usize::from(losses.iter().any(|loss| loss["kind"] == "series-unknown"));
+        assert!(groups == 1 || lost <= UNIT_RECORDS, "{lost} records are lost by one bit: {at}");
+        let reappear = losses.iter().any(|loss| loss["effect"].as_str().unwrap().contains("reappear"));
+        assert!(reappear || saved.is_subset(&whole), "new records: {at}");
+        assert_eq!(code, i32::from(!losses.is_empty()), "{at}");
+        let (code, findings, _) = check(&into, &[]);
+        assert_eq!((code, of(&findings, "damage")), (0, vec![]), "{at}");
+        assert_eq!(of(&findings, "warning"), Vec::<String>::new(), "{at}");
+        lost_all += lost;
+        partly += usize::from(
+            lost > 0 && losses.iter().any(|loss| loss["lost"]["records"].as_u64() == Some(lost as u64)),
+        );
+    }
+    println!(
+        "{flips} repairs: {lost_all} of {} records lost, {partly} with their exact number",
+        flips * whole.len()
+    );
+}
+
+#[test]
+fn wrong_files_are_reported() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged) = (place.path().join("data"), place.path().join("damaged"));
+    directory(&data);
+    let segments: Vec<PathBuf> = files(&data)
+        .into_iter()
+        .filter(|path| is_segment(path))
+        .map(|path| path.strip_prefix(&data).unwrap().to_owned())
+        .collect();
+    let journal =
+        files(&data).into_iter().find(|path| path.extension().is_some_and(|e| e == "journal")).unwrap();
+    let journal = journal.strip_prefix(&data).unwrap().to_owned();
+    let (first, second) = (segments[0].clone(), segments[1].clone());
+    let case = |change: &dyn Fn(&Path), kind: &str, file: &Path| {
+        copy(&data, &damaged);
+        change(&damaged);
+        let (code, findings, _) = check(&damaged, &[]);
+        let is = |finding: &&Value| finding["kind"] == kind && finding["file"] == file.to_str().unwrap();
+        let found = findings.iter().find(is).unwrap_or_else(|| panic!("{kind} of {file:?}: {findings:?}"));
+        assert_eq!(code, i32::from(found["severity"] == "damage"), "{kind}: {findings:?}");
+    };
+    let edit = |path: PathBuf, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = std::fs::read(&path).unwrap();
+        change(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+    };
+    case(&|at| edit(at.join(&first), &|bytes| bytes.truncate(bytes.len() / 2)), "file-short", &first);
+    case(&|at| edit(at.join(&first), &|bytes| bytes[..24].fill(0)), "header-damaged", &first);
+    case(&|at| edit(at.join(&first), &|bytes| bytes.fill(0)), "file-unreadable", &first);
+    case(&|at| edit(at.join(&first), &|bytes| bytes.extend([7; 100])), "file-changed", &first);
+    case(&|at| std::fs::remove_file(at.join(&first)).unwrap(), "file-missing", &first);
+    let put = |from: PathBuf, to: PathBuf| assert!(std::fs::copy(from, to).unwrap() > 0);
+    case(&|at| put(at.join(&second), at.join(&first)), "file-foreign", &first);
+    let unnamed = Path::new("chunks/00000999.segment");
+    case(&|at| put(at.join(&first), at.join(unnamed)), "file-foreign", unnamed);
+    let swap = |at: &Path| {
+        let aside = at.join("aside");
+        std::fs::rename(at.join(&first), &aside).unwrap();
+        std::fs::rename(at.join(&second), at.join(&first)).unwrap();
+        std::fs::rename(&aside, at.join(&second)).unwrap();
+    };
+    case(&swap, "file-foreign", &second);
+    case(&|at| std::fs::remove_file(at.join(&journal)).unwrap(), "file-missing", &journal);
+    case(&|at| edit(at.join(&journal), &|bytes| bytes[..40].fill(0)), "header-damaged", &journal);
+    let manifest = Path::new("chunks/MANIFEST");
+    case(&|at| std::fs::remove_file(at.join(manifest)).unwrap(), "manifest-damaged", manifest);
+    let notes = Path::new("journal/notes.txt");
+    case(&|at| std::fs::write(at.join(notes), "mine").unwrap(), "unknown-file", notes);
+    let lost = Path::new("chunks/MANIFEST.lost");
+    case(&|at| std::fs::write(at.join(lost), "").unwrap(), "permission", lost);
+    let probes = Path::new("probes.json");
+    case(&|at| std::fs::write(at.join(probes), "{}").unwrap(), "side-file-damaged", probes);
+}
+
+#[test]
+fn directories_that_cannot_be_read_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let refused = |data: &Path, says: &str| {
+        let (code, _, stderr) = run(&["check", data.to_str().unwrap()]);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(says), "{stderr}");
+    };
+    refused(place.path(), "is not a data directory: it has no chunks/");
+    refused(&place.path().join("absent"), "is not a data directory");
+    let data = place.path().join("data");
+    in_runtime(fill(&data, 0..1, false));
+    for name in ["MANIFEST", "MANIFEST.backup"] {
+        let path = data.join("chunks").join(name);
+        let text = std::fs::read_to_string(&path).unwrap().replace("manifest 1", "manifest 9");
+        let body = &text[..text.trim_end().rfind('\n').unwrap() + 1];
+        std::fs::write(&path, format!("{body}crc32c {:08x}\n", crc32c(body.as_bytes()))).unwrap();
+    }
+    refused(&data, "manifest has version 9, this program reads up to 1");
+    std::fs::write(data.join("INCOMPLETE"), "").unwrap();
+    refused(&data, "unfinished result of tacho repair");
+    let (code, _, stderr) = run(&["inspect", data.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("unfinished result of tacho repair"), "{stderr}");
+}
+
+/// The checksum of manifests, bit by bit: polynomial 0x1EDC6F41, reflected.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 & 0u32.wrapping_sub(crc & 1)))
+    };
+    !bytes.iter().fold(u32::MAX, step)
+}

@@ -1,0 +1,369 @@
+//! Reads one segment file completely: hands out each row with its place, and finds each damaged place.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use tacho_store::check::{Finding, FindingKind, Place, PlacedRow};
+use tacho_store::driver::{Damaged, Row};
+use tacho_store::{Error, Result, Table};
+
+use super::super::format::{
+    Action, BATCH_HEAD_BYTES, Entry, HEADER_BYTES, ROW_HEAD_BYTES, RowRef, TRAILER_BYTES, Taken, Trailer,
+    encode_header, take_head, take_row, take_unproven,
+};
+use super::super::load::{Expected, Loaded, load};
+use super::super::manifest::State;
+use super::super::scan::{Damage, Offset, Scanned, scan};
+use super::super::spot::is_damage;
+use super::Image;
+use super::stream::{Extent, Walked, walk};
+
+/// One file of an image.
+pub struct Opened {
+    name: Arc<str>,
+    path: PathBuf,
+    expected: Expected,
+    file: Arc<File>,
+    extent: Extent,
+}
+
+/// Result of reading one file.
+#[derive(Debug, Default)]
+pub struct FileChecked {
+    pub rows: u64,
+    pub bytes: u64,
+    pub findings: Vec<Finding>,
+}
+
+/// A row of an index whose bytes do not match.
+struct Wrong {
+    offset: usize,
+    bytes: usize,
+    row: Damaged,
+}
+
+impl Opened {
+    pub fn new(name: Arc<str>, path: PathBuf, expected: Expected, file: Arc<File>) -> Self {
+        let extent = Extent { number: expected.number, rows_end: expected.length, end: expected.length };
+        Self { name, path, expected, file, extent }
+    }
+
+    pub const fn number(&self) -> u32 {
+        self.expected.number
+    }
+
+    pub const fn length(&self) -> u64 {
+        self.expected.length
+    }
+
+    /// Takes over what a start finds out about the file; returns the findings about its ends.
+    pub fn loaded(&mut self, loaded: &Loaded) -> Vec<Finding> {
+        let whole = || Place::range(&self.name, 0, self.expected.length);
+        let mut findings = Vec::new();
+        match loaded {
+            Loaded::Unfinished => {
+                let why = "unfinished segment: it is too short for a row";
+                return vec![Finding::new(FindingKind::Leftover, whole(), why)];
+            }
+            Loaded::Unknown => {
+                let why = "it has neither the header of a segment nor a row";
+                return vec![
+                    Finding::new(FindingKind::FileUnreadable, whole(), why)
+                        .effect("all its records are lost; the next start moves it to quarantine/"),
+                ];
+            }
+            Loaded::Sealed(Damage { excess, .. }) => self.extent.end -= excess,
+            Loaded::Scanned(Scanned { length, torn, doubtful, damage, .. }) => {
+                self.extent.end = if damage.index { self.extent.end - damage.excess } else { *length };
+                self.extent.rows_end = self.extent.end;
+                if *torn > 0 {
+                    let (kind, why) = if *doubtful {
+                        (
+                            FindingKind::EndDoubtful,
+                            "the end cannot be read, and nothing shows that it was acknowledged",
+                        )
+                    } else {
+                        (FindingKind::Unacknowledged, "bytes of an append that has not ended")
+                    };
+                    findings.push(Finding::new(kind, Place::range(&self.name, *length, *torn), why));
+                }
+            }
+        }
+        let (Loaded::Sealed(damage) | Loaded::Scanned(Scanned { damage, .. })) = loaded else {
+            return findings;
+        };
+        if damage.header {
+            findings.push(self.header());
+        }
+        if damage.index {
+            let at = self.expected.length - damage.excess;
+            let at = Place { offset: Some(at), ..Place::file(self.name.clone()) };
+            let why = "the index or the trailer before this offset does not match its checksum";
+            findings.push(Finding::new(FindingKind::IndexDamaged, at, why));
+        }
+        if damage.excess > 0 {
+            let place = Place::range(&self.name, self.expected.length - damage.excess, damage.excess);
+            let why = "bytes behind the end in the manifest; they are ignored";
+            findings.push(Finding::new(FindingKind::FileChanged, place, why));
+        }
+        findings
+    }
+
+    /// Why the header is not the expected one.
+    fn header(&self) -> Finding {
+        let mut header = [0; HEADER_BYTES];
+        let is_read = self.file.read_exact_at(&mut header, 0).is_ok();
+        let number = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
+        let place = Place::range(&self.name, 0, HEADER_BYTES as u64);
+        if is_read && header[..] == *encode_header(number) {
+            let why = format!("its header says that it is segment {number}");
+            return Finding::new(FindingKind::FileForeign, place, why)
+                .effect("its rows may replace rows of other files, or be replaced by them");
+        }
+        Finding::new(FindingKind::HeaderDamaged, place, "the header of the file does not match its checksum")
+    }
+}
+
+impl Image {
+    /// Reads a file completely.
+    ///
+    /// # Errors
+    /// `Io` where a retry may help; `Version`.
+    pub fn check_file(&self, number: u32, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
+        let Some(opened) = self.files.iter().find(|opened| opened.number() == number) else {
+            return Ok(FileChecked::default());
+        };
+        let failed = |e| Error::io("read segment", &opened.path, e);
+        let mut extent = opened.extent;
+        if let Some(trailer) = trailer(opened).map_err(failed)? {
+            extent.rows_end = trailer.offset.into();
+        }
+        let (mut rows, mut through) = (0, 0);
+        let walked = walk(&opened.file, extent, |offset, row| {
+            rows += 1;
+            through = offset + row.bytes() as u64;
+            self.hand_out(opened, offset, &row, each);
+        });
+        let stopped = match walked {
+            Ok(Walked::Sound(crc)) => {
+                let mut checked = FileChecked { rows, bytes: extent.end, findings: Vec::new() };
+                checked.findings.extend(changed(opened, crc));
+                return Ok(checked);
+            }
+            Ok(Walked::Stopped { at }) => format!("byte {at} is not as it was written"),
+            Err(error) if is_damage(&error) => error.to_string(),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut checked =
+            self.search(opened, through, each).map_err(|error| error.with("because", stopped))?;
+        checked.rows += rows;
+        checked.bytes = opened.length();
+        Ok(checked)
+    }
+
+    fn hand_out(&self, opened: &Opened, offset: u64, row: &RowRef<'_>, each: &mut dyn FnMut(PlacedRow)) {
+        if row.action == Action::Delete {
+            return;
+        }
+        each(PlacedRow {
+            place: Place::range(&opened.name, offset, row.bytes() as u64),
+            needed: self.is_needed(opened, (row.table, row.partition, row.clustering), offset),
+            is_key_certain: true,
+            row: Ok(Row {
+                table: row.table,
+                partition: row.partition.to_vec(),
+                clustering: row.clustering.to_vec(),
+                value: Bytes::copy_from_slice(row.value),
+            }),
+        });
+    }
+
+    /// Whether a reader gets this row.
+    fn is_needed(&self, opened: &Opened, (table, partition, clustering): Key<'_>, offset: u64) -> bool {
+        let directory = self.driver.0.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let place = directory.index.get(table, partition, clustering);
+        place.is_some_and(|place| (place.segment, u64::from(place.offset)) == (opened.number(), offset))
+    }
+
+    /// Reads a damaged file as a start does, and reports each damaged place. The rows before `through` were handed out.
+    fn search(&self, opened: &Opened, through: u64, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
+        let (mut indexed, mut checked) = (Vec::new(), FileChecked::default());
+        let length = opened.extent.end as usize;
+        let bytes = readable(&opened.file, length).map_err(|e| Error::io("read segment", &opened.path, e))?;
+        let mut sound: BTreeSet<usize> = BTreeSet::new();
+        let mut sound_at = |offset: usize| {
+            sound.insert(offset);
+            if offset as u64 >= through
+                && let Taken::Row(row) = take_row(&bytes[offset..])
+            {
+                checked.rows += 1;
+                self.hand_out(opened, offset as u64, &row, each);
+            }
+        };
+        let loaded = load(&opened.path, &opened.file, opened.expected, |entry| {
+            indexed.push(OwnedEntry::of(&entry));
+        })?;
+        let is_indexed = matches!(loaded, Loaded::Sealed(_));
+        let places = match loaded {
+            Loaded::Scanned(Scanned { places, .. }) => {
+                indexed.drain(..).for_each(|entry| sound_at(entry.offset));
+                places
+            }
+            Loaded::Sealed(_) => {
+                let end =
+                    indexed.iter().map(|entry| entry.offset + entry.bytes).max().unwrap_or(HEADER_BYTES);
+                let rows_end = trailer(opened).ok().flatten().map_or(end, |trailer| trailer.offset as usize);
+                let rows = &bytes[..rows_end.min(bytes.len())];
+                let mut each = |entry: Entry<'_>| sound_at(entry.offset as usize);
+                scan(rows, usize::MAX, Damage::default(), &mut each).places
+            }
+            Loaded::Unfinished | Loaded::Unknown => Vec::new(),
+        };
+        let wrong: Vec<Wrong> = indexed
+            .into_iter()
+            .filter(|entry| entry.action == Action::Put && !sound.contains(&entry.offset))
+            .map(|entry| entry.wrong(&bytes))
+            .collect();
+        for (from, to) in places {
+            let is_told = wrong.iter().any(|wrong| wrong.offset < to && from < wrong.offset + wrong.bytes);
+            if !is_told {
+                match self.place(opened, &bytes, (from, to), is_indexed) {
+                    Ok(row) => each(row),
+                    Err(finding) => checked.findings.push(*finding),
+                }
+            }
+        }
+        for Wrong { offset, bytes, row } in wrong {
+            let place = Place::range(&opened.name, offset as u64, bytes as u64);
+            let needed = self.is_needed(opened, (row.table, &row.partition, &row.clustering), offset as u64);
+            each(PlacedRow { place, needed, is_key_certain: true, row: Err(row) });
+        }
+        Ok(checked)
+    }
+
+    /// A damaged place that no entry of an index describes: a row whose key can be read, or a finding.
+    fn place(
+        &self,
+        opened: &Opened,
+        bytes: &[u8],
+        (from, to): (Offset, Offset),
+        is_indexed: bool,
+    ) -> Result<PlacedRow, Box<Finding>> {
+        let place = Place::range(&opened.name, from as u64, (to - from) as u64);
+        // No row is that short.
+        if to - from <= BATCH_HEAD_BYTES {
+            let why = "the head of a batch or a mark does not match its checksum";
+            return Err(Box::new(Finding::new(FindingKind::FrameDamaged, place, why)));
+        }
+        let row = bytes.get(from..to).and_then(take_unproven).filter(|row| row.bytes() == to - from);
+        let Some(row) = row else {
+            let why = format!("{} bytes match no checksum, and their keys are unknown", to - from);
+            let finding = Finding::new(FindingKind::PlaceDamaged, place, why);
+            return Err(Box::new(finding.effect("every answer warns that records may be missing")));
+        };
+        if row.action == Action::Delete {
+            let why = "checksum mismatch in the deletion of a row";
+            let effect = if is_indexed { "" } else { "the row may reappear" };
+            return Err(Box::new(Finding::new(FindingKind::RowDamaged, place, why).effect(effect)));
+        }
+        let damaged = Damaged {
+            table: row.table,
+            partition: row.partition.to_vec(),
+            clustering: row.clustering.to_vec(),
+            value: Bytes::copy_from_slice(row.value),
+            reason: "checksum mismatch".into(),
+        };
+        // Its key is not in the index: if another row has it, that row replaced this one or was replaced by it.
+        Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
+    }
+}
+
+type Key<'a> = (Table, &'a [u8], &'a [u8]);
+
+/// A finding if the checksum of a sound file is not that of the manifest.
+fn changed(opened: &Opened, crc: u32) -> Option<Finding> {
+    let known = opened.expected.known.filter(|known| known.state != State::Growing)?;
+    let expect = known.crc.filter(|expect| *expect != crc)?;
+    let why = format!(
+        "checksum mismatch: the manifest states 0x{expect:08x}, the file has 0x{crc:08x}, and all its rows are sound"
+    );
+    let place = Place::range(&opened.name, 0, opened.extent.end);
+    Some(
+        Finding::new(FindingKind::FileChanged, place, why)
+            .effect("it is a file of another time or directory"),
+    )
+}
+
+fn trailer(opened: &Opened) -> io::Result<Option<Trailer>> {
+    let Some(at) = opened.extent.end.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
+    let mut last = [0; TRAILER_BYTES];
+    match opened.file.read_exact_at(&mut last, at) {
+        Err(error) if is_damage(&error) => Ok(None),
+        read => read.map(|()| Trailer::decode(&last, opened.extent.end)),
+    }
+}
+
+/// The file's bytes; zeros where a sector cannot be read.
+fn readable(file: &File, length: usize) -> io::Result<Vec<u8>> {
+    const SECTOR_BYTES: usize = 4_096;
+    let mut bytes = vec![0; length];
+    match file.read_exact_at(&mut bytes, 0) {
+        Err(error) if is_damage(&error) => {}
+        read => return read.map(|()| bytes),
+    }
+    for (number, sector) in bytes.chunks_mut(SECTOR_BYTES).enumerate() {
+        match file.read_exact_at(sector, (number * SECTOR_BYTES) as u64) {
+            Err(error) if is_damage(&error) => sector.fill(0),
+            read => read?,
+        }
+    }
+    Ok(bytes)
+}
+
+/// An entry of an index.
+struct OwnedEntry {
+    action: Action,
+    table: Table,
+    partition: Box<[u8]>,
+    clustering: Box<[u8]>,
+    offset: usize,
+    bytes: usize,
+}
+
+impl OwnedEntry {
+    fn of(entry: &Entry<'_>) -> Self {
+        let Entry { action, table, partition, clustering, offset, value_bytes } = *entry;
+        let bytes = ROW_HEAD_BYTES + partition.len() + clustering.len() + value_bytes as usize;
+        let (partition, clustering) = (partition.into(), clustering.into());
+        Self { action, table, partition, clustering, offset: offset as usize, bytes }
+    }
+
+    /// As a reader of the row gets it.
+    fn wrong(self, bytes: &[u8]) -> Wrong {
+        let Self { table, offset, .. } = self;
+        let found = bytes.get(offset..).map_or(&[][..], |rest| rest.get(..self.bytes).unwrap_or(rest));
+        let before = ROW_HEAD_BYTES + self.partition.len() + self.clustering.len();
+        let row = RowRef {
+            action: Action::Put,
+            table,
+            partition: &self.partition,
+            clustering: &self.clustering,
+            value: &[],
+        };
+        let value = take_head(found, (row, self.bytes - before)).unwrap_or_default();
+        let reason = if value.is_empty() { "its place holds other bytes" } else { "checksum mismatch" };
+        let row = Damaged {
+            table,
+            partition: self.partition.to_vec(),
+            clustering: self.clustering.to_vec(),
+            value: Bytes::copy_from_slice(value),
+            reason: reason.into(),
+        };
+        Wrong { offset, bytes: self.bytes, row }
+    }
+}

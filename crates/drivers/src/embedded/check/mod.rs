@@ -1,0 +1,186 @@
+//! Which bytes of a directory are damaged? For `tacho check` and `tacho repair`.
+//!
+//! Opens everything that the newest manifest names without a lock, and keeps it open: a server may append, merge and remove
+//! files at the same time, and the image stays the state of one moment. The files are read by the readers of a start
+//! (`load.rs`, `scan.rs`) and, while they are undamaged, row by row (`stream.rs`).
+//!
+//! ```text
+//!   Image::open -> index of all rows -> driver()     for the rows of the Series and Meta tables
+//!   check_file  -> each row with its place           for the meaning of rows, tacho_store::check
+//! ```
+
+mod file;
+mod names;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use tacho_store::check::{Finding, FindingKind};
+use tacho_store::driver::Health;
+use tacho_store::{Error, ErrorKind, Result};
+
+use super::format::{WITH_ROW_BYTES_MIN, file_path};
+use super::load::{Expected, Loaded, load};
+use super::manifest::{BACKUP, FILE, Found, Manifest, State};
+use super::survey::{Mismatch, check_older, list, mismatches};
+use super::{Directory, Embedded, Inner, quarantine};
+use file::Opened;
+
+/// Limit on attempts to open all files of one manifest, while a server removes some of them.
+const ATTEMPTS_MAX: usize = 1_000;
+
+/// The state of a directory at one moment.
+pub struct Image {
+    driver: Arc<Embedded>,
+    files: Vec<Opened>,
+    findings: Vec<Finding>,
+}
+
+/// All files of one manifest, open.
+struct Held {
+    found: Found,
+    manifest: Manifest,
+    files: BTreeMap<u32, (Arc<File>, u64)>,
+    wrong: Vec<(u32, Mismatch)>,
+}
+
+impl Image {
+    /// Opens a directory. `prefix`: its name in findings, with a slash.
+    ///
+    /// # Errors
+    /// `Version` when a newer version wrote it, `Io`.
+    pub fn open(directory: &Path, prefix: &str) -> Result<Self> {
+        let names = names::Names { directory, prefix };
+        let Held { found, manifest, files: held, wrong } = hold(directory)?;
+        let mut findings = names.findings(&manifest)?;
+        findings.extend(manifest_findings(&names, &found, &held));
+        findings.extend(wrong.iter().map(|(number, mismatch)| names.mismatch(*number, *mismatch)));
+        let mut state = Directory::default();
+        let (mut files, newest) = (Vec::new(), newest(&held));
+        // A file that the manifest does not name is none of the store's: its rows must not replace others.
+        let is_named = |number: &u32| !wrong.contains(&(*number, Mismatch::Unnamed));
+        for (number, (file, length)) in held.into_iter().filter(|(number, _)| is_named(number)) {
+            let known = manifest.files.get(&number).copied();
+            if known.is_some_and(|known| !known.state.is_live()) {
+                findings.push(Finding::new(FindingKind::Leftover, names.of(number), "segment is not needed"));
+                continue;
+            }
+            let ended = newest != Some(number) || known.is_some_and(|known| known.state != State::Growing);
+            let expected = Expected { number, known, length, ended };
+            let path = file_path(directory, number);
+            let loaded = match load(&path, &file, expected, |entry| state.index.apply(number, &entry)) {
+                Ok(loaded) => loaded,
+                Err(error) if error.kind() == ErrorKind::Version => return Err(error),
+                Err(error) => {
+                    findings.push(Finding::new(FindingKind::FileUnreadable, names.of(number), error));
+                    continue;
+                }
+            };
+            let mut opened = Opened::new(names.of(number).file, path, expected, file.clone());
+            findings.extend(opened.loaded(&loaded));
+            if let Loaded::Sealed(_) | Loaded::Scanned(_) = loaded {
+                state.handles.insert(number, file);
+                files.push(opened);
+            }
+        }
+        let inner = Inner::new(directory, state, None, Health::default(), None);
+        let inner = Inner { surveyed: manifest.files, ..inner };
+        Ok(Self { driver: Arc::new(Embedded(Arc::new(inner))), files, findings })
+    }
+
+    /// Findings about the files as a whole. Taken once.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+
+    /// A read-only driver over the image.
+    pub fn driver(&self) -> Arc<Embedded> {
+        self.driver.clone()
+    }
+
+    /// The files that can be read, in order: their number and length.
+    pub fn files(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.files.iter().map(|opened| (opened.number(), opened.length()))
+    }
+}
+
+/// Opens all files of the newest manifest. A file may be removed between reading the manifest and opening the file; then a
+/// newer manifest does not name it.
+fn hold(directory: &Path) -> Result<Held> {
+    let mut last: Option<Held> = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let held = try_hold(directory)?;
+        let is_settled = |last: &Held| last.manifest.sequence == held.manifest.sequence;
+        if held.wrong.is_empty() || last.as_ref().is_some_and(is_settled) {
+            return Ok(held);
+        }
+        last = Some(held);
+    }
+    last.ok_or_else(|| Error::corrupt("directory changes too fast").with("path", directory.display()))
+}
+
+fn try_hold(directory: &Path) -> Result<Held> {
+    let found = Manifest::read(directory)?;
+    let mut manifest = found.manifest.clone().unwrap_or_default();
+    let mut files = BTreeMap::new();
+    for number in list(directory)?.into_keys() {
+        let path = file_path(directory, number);
+        let opened = File::open(&path).and_then(|file| {
+            let length = file.metadata()?.len();
+            Ok((Arc::new(file), length))
+        });
+        match opened {
+            Ok(opened) => drop(files.insert(number, opened)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io("open segment", &path, error)),
+        }
+    }
+    // As at a start: a file that an operator put back is read like an unknown one.
+    let is_back = |number: &u32, state: State| state == State::SetAside && files.contains_key(number);
+    manifest.files.retain(|number, known| !is_back(number, known.state));
+    let present = files.iter().map(|(number, (_, length))| (*number, *length)).collect();
+    let wrong = match &found.manifest {
+        Some(_) => mismatches(&manifest, &present, &quarantine::list(directory)?),
+        None => Vec::new(),
+    };
+    Ok(Held { found, manifest, files, wrong })
+}
+
+/// The newest file with a row: a process that died while it made the next file had not ended this one.
+fn newest(files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
+    files.iter().rfind(|(_, (_, bytes))| *bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number)
+}
+
+fn manifest_findings(
+    names: &names::Names<'_>,
+    found: &Found,
+    held: &BTreeMap<u32, (Arc<File>, u64)>,
+) -> Vec<Finding> {
+    let kind = FindingKind::ManifestDamaged;
+    let mut findings: Vec<Finding> =
+        found.damaged.iter().map(|(name, why)| Finding::new(kind, names.file(name), why)).collect();
+    let has_rows = held.values().any(|(_, bytes)| *bytes >= WITH_ROW_BYTES_MIN);
+    let present = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
+    let is_older = || found.damaged.is_empty() && check_older(names.directory, &present).is_ok();
+    // Versions before the manifest wrote none.
+    if !has_rows || (found.manifest.is_none() && is_older()) {
+        return findings;
+    }
+    for name in [FILE, BACKUP] {
+        let is_missing = !names.directory.join(name).exists();
+        if is_missing && !found.damaged.iter().any(|(damaged, _)| *damaged == name) {
+            findings.push(Finding::new(kind, names.file(name), "it is missing"));
+        }
+    }
+    if found.manifest.is_none() {
+        findings.push(
+            Finding::new(kind, names.file(FILE), "no copy can be read")
+                .effect("missing segment files cannot be detected"),
+        );
+    }
+    findings
+}

@@ -1,0 +1,95 @@
+//! Which files of a directory belong to it, and which are quarantined?
+
+use std::path::Path;
+
+use tacho_store::check::{Finding, FindingKind, Place};
+use tacho_store::{Error, Result};
+
+use super::super::format::{file_name, file_number};
+use super::super::manifest::{BACKUP, FILE, LOST, Manifest};
+use super::super::quarantine;
+use super::super::survey::Mismatch;
+
+/// Names of the files of a directory other than segments.
+const KNOWN: [&str; 6] = ["LOCK", FILE, BACKUP, LOST, "RESERVE", "quarantine"];
+
+/// Names of files in findings.
+pub struct Names<'a> {
+    pub directory: &'a Path,
+    pub prefix: &'a str,
+}
+
+impl Names<'_> {
+    pub fn file(&self, name: &str) -> Place {
+        Place::file(format!("{}{name}", self.prefix))
+    }
+
+    /// A segment.
+    pub fn of(&self, number: u32) -> Place {
+        self.file(&file_name(number))
+    }
+
+    /// Findings about names alone.
+    pub fn findings(&self, manifest: &Manifest) -> Result<Vec<Finding>> {
+        let failed = |e| Error::io("list segments", self.directory, e);
+        let mut findings = Vec::new();
+        for entry in std::fs::read_dir(self.directory).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+            let is_copy = name.strip_suffix(".new").is_some_and(|name| [FILE, BACKUP].contains(&name));
+            if is_copy {
+                findings.push(Finding::new(
+                    FindingKind::Leftover,
+                    self.file(&name),
+                    "unfinished copy of the manifest",
+                ));
+            } else if name == LOST {
+                let why = "the server may open this directory without missing segment files";
+                findings.push(Finding::new(FindingKind::Permission, self.file(&name), why));
+            } else if file_number(&name).is_none() && !KNOWN.contains(&name.as_str()) {
+                findings.push(Finding::new(
+                    FindingKind::UnknownFile,
+                    self.file(&name),
+                    "not a file of this store",
+                ));
+            }
+        }
+        findings
+            .extend(quarantine::list(self.directory)?.iter().map(|name| self.quarantined(name, manifest)));
+        Ok(findings)
+    }
+
+    fn quarantined(&self, name: &str, manifest: &Manifest) -> Finding {
+        let place = self.file(&format!("quarantine/{name}"));
+        if quarantine::is_torn_end(name) {
+            return Finding::new(FindingKind::EndDoubtful, place, "copy of the cut end of a segment");
+        }
+        match quarantine::number(name) {
+            Some(number) => {
+                let bytes = manifest.files.get(&number).map_or(0, |known| known.bytes);
+                let why = format!("a segment of {bytes} bytes by the manifest, in which nothing can be read");
+                Finding::new(FindingKind::Quarantined, place, why)
+                    .effect("every answer warns that records may be missing")
+            }
+            None => Finding::new(FindingKind::UnknownFile, place, "not a file of this store"),
+        }
+    }
+
+    pub fn mismatch(&self, number: u32, mismatch: Mismatch) -> Finding {
+        let effect = "the server refuses to open the directory";
+        match mismatch {
+            Mismatch::Missing => {
+                Finding::new(FindingKind::FileMissing, self.of(number), "the manifest names this file")
+            }
+            Mismatch::Short(bytes, of) => {
+                let why = format!("it has {bytes} of the {of} bytes in the manifest");
+                Finding::new(FindingKind::FileShort, self.of(number), why)
+            }
+            Mismatch::Unnamed => Finding::new(
+                FindingKind::FileForeign,
+                self.of(number),
+                "it has rows, and the manifest does not name it",
+            ),
+        }
+        .effect(effect)
+    }
+}

@@ -1,0 +1,117 @@
+//! Reads an undamaged segment file in its order, one row in memory at a time, and compares everything in it with its checksums.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::super::format::{
+    BATCH_HEAD_BYTES, HEADER_BYTES, IndexBuilder, ROW_HEAD_BYTES, RowRef, Taken, encode_header, row_bytes,
+    take_batch_head, take_row,
+};
+use super::super::scan::entry_of;
+
+/// Bytes read at a time; a longer row is read whole.
+const PART_BYTES: usize = 1 << 20;
+
+/// The extent of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    pub number: u32,
+    /// End of the rows.
+    pub rows_end: u64,
+    /// End of the bytes to check; a sealed file has index and trailer between the two.
+    pub end: u64,
+}
+
+/// Result of reading a file in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walked {
+    /// Everything matches. The CRC-32C of the file.
+    Sound(u32),
+    /// What is expected here was not found; the rows before it were handed out.
+    Stopped { at: u64 },
+}
+
+/// Hands out each row with its offset.
+pub fn walk(
+    file: &File,
+    Extent { number, rows_end, end }: Extent,
+    mut each: impl FnMut(u64, RowRef<'_>),
+) -> io::Result<Walked> {
+    let mut stream = Stream { file, end, held: Vec::new(), at: 0, offset: 0, crc: 0 };
+    let stopped = |stream: &Stream<'_>| Ok(Walked::Stopped { at: stream.offset });
+    if stream.peek(HEADER_BYTES)?.is_none_or(|header| header != encode_header(number)) {
+        return stopped(&stream);
+    }
+    stream.pass(HEADER_BYTES);
+    let mut index = IndexBuilder::default();
+    while stream.offset < rows_end {
+        let Some(length) = stream.peek(BATCH_HEAD_BYTES)?.and_then(take_batch_head) else {
+            return stopped(&stream);
+        };
+        stream.pass(BATCH_HEAD_BYTES);
+        let batch_end = stream.offset + length as u64;
+        while stream.offset < batch_end {
+            let head = stream.peek(ROW_HEAD_BYTES)?.and_then(row_bytes);
+            let Some(bytes) = head.filter(|bytes| *bytes as u64 <= batch_end - stream.offset) else {
+                return stopped(&stream);
+            };
+            let offset = stream.offset;
+            let Some(Taken::Row(row)) = stream.peek(bytes)?.map(take_row) else {
+                return stopped(&stream);
+            };
+            if end > rows_end {
+                index.push(&entry_of(&row, offset as usize));
+            }
+            each(offset, row);
+            stream.pass(bytes);
+        }
+    }
+    if end > rows_end {
+        let expected = index.finish(rows_end as u32);
+        if stream.peek(expected.len())?.is_none_or(|found| found != expected) {
+            return stopped(&stream);
+        }
+        stream.pass(expected.len());
+    }
+    if stream.offset == end { Ok(Walked::Sound(stream.crc)) } else { stopped(&stream) }
+}
+
+/// The part of a file that is in memory.
+struct Stream<'a> {
+    file: &'a File,
+    end: u64,
+    held: Vec<u8>,
+    /// Bytes of `held` that were passed.
+    at: usize,
+    /// Place in the file.
+    offset: u64,
+    /// CRC-32C of all bytes that were passed.
+    crc: u32,
+}
+
+impl Stream<'_> {
+    /// The next bytes; `None` if fewer are left.
+    fn peek(&mut self, bytes: usize) -> io::Result<Option<&[u8]>> {
+        let left = self.held.len() - self.at;
+        if left < bytes {
+            let rest = self.end.saturating_sub(self.offset);
+            if rest < bytes as u64 {
+                return Ok(None);
+            }
+            self.held.drain(..self.at);
+            self.at = 0;
+            let wanted = bytes.max(PART_BYTES).min(usize::try_from(rest).unwrap_or(usize::MAX));
+            self.held.resize(wanted, 0);
+            self.file.read_exact_at(&mut self.held[left..], self.offset + left as u64)?;
+        }
+        Ok(self.held.get(self.at..self.at + bytes))
+    }
+
+    fn pass(&mut self, bytes: usize) {
+        let end = (self.at + bytes).min(self.held.len());
+        self.crc = crc32c::crc32c_append(self.crc, &self.held[self.at..end]);
+        self.offset += (end - self.at) as u64;
+        self.at = end;
+    }
+}

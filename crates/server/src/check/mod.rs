@@ -1,0 +1,300 @@
+//! Checks a data directory without changing it, at rest or under a running server: its files, rows, chunks, journals.
+//!
+//! ```text
+//!   Source::open   journals, then the image of chunks/, then the journals made since     one moment
+//!   Source::run    one thread reads files in their order -> workers decode and check     findings
+//! ```
+//! `repair` (`crate::repair`) runs the same pass and copies what is sound.
+
+mod side;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use tacho_drivers::embedded::check::Image;
+use tacho_store::check::{
+    Checker, Depth, Finding, FindingKind, Findings, Gap, Journals, Known, Place, PlacedRow, Severity, Verdict,
+};
+use tacho_store::{Error, ErrorKind, Result};
+
+pub use side::{INCOMPLETE, refuse_incomplete};
+
+/// Rows and bytes that are handed to a worker at once.
+const BATCH_ROWS: usize = 256;
+const BATCH_BYTES: u64 = 1 << 20;
+/// Batches that wait for a worker, for each worker: bounds the memory.
+const BATCHES_WAITING: usize = 2;
+/// Attempts to see journals and chunks at one moment, while a server flushes.
+const ATTEMPTS_MAX: usize = 100;
+
+/// What was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amounts {
+    pub files: u64,
+    pub bytes: u64,
+    pub rows: u64,
+    pub chunks: u64,
+    /// Samples, entries and completed calls in chunks.
+    pub records: [u64; 3],
+    /// Batches of the journals, and the records in them.
+    pub batches: u64,
+    pub journal_records: [u64; 3],
+}
+
+impl Amounts {
+    fn add(&mut self, verdict: &Verdict) {
+        if let Some((kind, records)) = verdict.records {
+            self.chunks += 1;
+            self.records[kind as usize - 1] += records;
+        }
+    }
+}
+
+/// Result of a check.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub findings: Findings,
+    pub amounts: Amounts,
+}
+
+/// Takes the bytes read so far, and those of all files.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// A data directory at one moment.
+pub struct Source {
+    pub(crate) journals: Journals,
+    pub(crate) image: Image,
+    pub(crate) checker: Checker,
+    /// Findings that need no rows.
+    findings: Vec<Finding>,
+}
+
+impl Source {
+    /// # Errors
+    /// `Version` when a newer version wrote the directory, `Invalid` when it is an unfinished copy, `Io`.
+    pub async fn open(data: &Path, depth: Depth) -> Result<Self> {
+        refuse_incomplete(data)?;
+        let mut journals = Journals::hold(&data.join("journal"), "journal/")?;
+        let mut last = None;
+        for _ in 0..ATTEMPTS_MAX {
+            let (at, prefix) = (data.join("chunks"), "chunks/");
+            let image = tokio::task::spawn_blocking(move || Image::open(&at, prefix)).await;
+            let image = image.map_err(|e| Error::corrupt("check did not end").caused_by(e))??;
+            journals.renew()?;
+            let known = Known::read(&*image.driver()).await?;
+            // A journal that was flushed in the meantime is missing only in this image.
+            let gaps = journals.gaps(&known);
+            let seen = (gaps, known.facts.clone());
+            if seen.0.is_empty() || last.as_ref() == Some(&seen) {
+                return Self::new(data, journals, image, known, depth, &seen.0);
+            }
+            last = Some(seen);
+        }
+        Err(Error::corrupt("directory changes too fast to be read at one moment")
+            .with("path", data.display()))
+    }
+
+    fn new(
+        data: &Path,
+        journals: Journals,
+        mut image: Image,
+        known: Known,
+        depth: Depth,
+        gaps: &[Gap],
+    ) -> Result<Self> {
+        let mut findings = side::findings(data)?;
+        findings.extend(image.take_findings());
+        findings.extend(journals.names()?);
+        findings.extend(gaps.iter().map(|gap| journals.gap(*gap)));
+        let checker = Checker::new(known, journals.generations(), depth);
+        Ok(Self { journals, image, checker, findings })
+    }
+
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn run(&mut self, progress: Progress<'_>) -> Result<Report> {
+        self.run_with(progress, &|_| Ok(()))
+    }
+
+    /// As [`Source::run`]; `each` takes the verdict on each row that is needed, on any thread.
+    pub(crate) fn run_with(
+        &mut self,
+        progress: Progress<'_>,
+        each: &(dyn Fn(Verdict) -> Result<()> + Sync),
+    ) -> Result<Report> {
+        let mut report = Report::default();
+        report.findings.extend(std::mem::take(&mut self.findings));
+        let total = self.image.files().map(|(_, bytes)| bytes).sum::<u64>()
+            + self.journals.files().map(|(_, bytes)| bytes).sum::<u64>();
+        let mut read = 0;
+        let mut advance = |bytes: u64| {
+            read += bytes;
+            progress(read.min(total), total);
+        };
+        self.rows(&mut report, &mut advance, each)?;
+        let generations: Vec<u64> = self.journals.files().map(|(generation, _)| generation).collect();
+        for generation in generations {
+            let checked = self.journals.check(generation, self.checker.known(), |_| ())?;
+            advance(checked.bytes);
+            let amounts = &mut report.amounts;
+            amounts.files += 1;
+            amounts.bytes += checked.bytes;
+            amounts.batches += checked.batches;
+            amounts.journal_records.iter_mut().zip(checked.records).for_each(|(sum, more)| *sum += more);
+            report.findings.extend(checked.findings);
+        }
+        report.findings.extend(self.checker.finish());
+        report.findings.sort();
+        Ok(report)
+    }
+
+    /// Reads all segment files on this thread; others check the rows.
+    fn rows(
+        &self,
+        report: &mut Report,
+        advance: &mut dyn FnMut(u64),
+        each: &(dyn Fn(Verdict) -> Result<()> + Sync),
+    ) -> Result<()> {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let (batches, waiting) = sync_channel::<Vec<PlacedRow>>(workers * BATCHES_WAITING);
+        let work = Work {
+            checker: &self.checker,
+            waiting: Mutex::new(waiting),
+            report: Mutex::default(),
+            failed: AtomicBool::new(false),
+            error: Mutex::default(),
+        };
+        let read = std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| work.run(each));
+            }
+            // Dropped at the end of this closure: then the workers end.
+            let sender = Sender { batches, batch: Vec::new(), bytes: 0 };
+            self.read_files(sender, report, advance, &work.failed)
+        });
+        let Work { report: found, error, .. } = work;
+        if let Some(error) = error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        read?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        report.findings.merge(found.findings);
+        report.amounts.chunks += found.amounts.chunks;
+        report.amounts.records.iter_mut().zip(found.amounts.records).for_each(|(sum, more)| *sum += more);
+        Ok(())
+    }
+
+    fn read_files(
+        &self,
+        mut sender: Sender,
+        report: &mut Report,
+        advance: &mut dyn FnMut(u64),
+        failed: &AtomicBool,
+    ) -> Result<()> {
+        let files: Vec<(u32, u64)> = self.image.files().collect();
+        for (number, length) in files {
+            let mut told = 0;
+            let checked = self.image.check_file(number, &mut |row| {
+                let end = row.place.offset.unwrap_or(0) + row.place.bytes.unwrap_or(0);
+                if sender.push(row) && end > told {
+                    advance(end - told);
+                    told = end;
+                }
+            });
+            let checked = match checked {
+                Ok(checked) => checked,
+                Err(error) if error.kind() == ErrorKind::Version => return Err(error),
+                Err(error) => {
+                    let place = Place::file(format!("chunks/{number:08}.segment"));
+                    report.findings.add(Finding::new(FindingKind::FileUnreadable, place, error));
+                    continue;
+                }
+            };
+            advance(length.saturating_sub(told));
+            report.amounts.files += 1;
+            report.amounts.rows += checked.rows;
+            report.amounts.bytes += checked.bytes;
+            report.findings.extend(checked.findings);
+            if failed.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        sender.flush();
+        Ok(())
+    }
+
+    /// Files named in findings of damage: their number.
+    pub fn damaged_files(report: &Report) -> usize {
+        let damaged = report.findings.kept.iter().filter(|finding| finding.severity() == Severity::Damage);
+        damaged.map(|finding| &finding.place.file).collect::<HashSet<_>>().len()
+    }
+}
+
+/// Collects rows for the workers.
+struct Sender {
+    batches: SyncSender<Vec<PlacedRow>>,
+    batch: Vec<PlacedRow>,
+    bytes: u64,
+}
+
+impl Sender {
+    /// Whether a batch was sent.
+    fn push(&mut self, row: PlacedRow) -> bool {
+        self.bytes += row.place.bytes.unwrap_or(0);
+        self.batch.push(row);
+        let is_full = self.batch.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES;
+        if is_full {
+            self.flush();
+        }
+        is_full
+    }
+
+    fn flush(&mut self) {
+        self.bytes = 0;
+        // The workers end early only after an error, which is returned.
+        let _ = self.batches.send(std::mem::take(&mut self.batch));
+    }
+}
+
+/// What the workers share.
+struct Work<'a> {
+    checker: &'a Checker,
+    waiting: Mutex<Receiver<Vec<PlacedRow>>>,
+    report: Mutex<Report>,
+    failed: AtomicBool,
+    error: Mutex<Option<Error>>,
+}
+
+impl Work<'_> {
+    fn run(&self, each: &(dyn Fn(Verdict) -> Result<()> + Sync)) {
+        let mut report = Report::default();
+        loop {
+            let batch = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(batch) = batch else { break };
+            // After an error the batches are taken and ignored, so that the reader does not wait.
+            for row in batch {
+                if self.failed.load(Ordering::Relaxed) {
+                    break;
+                }
+                let done = self.checker.row(row).and_then(|mut verdict| {
+                    report.findings.extend(std::mem::take(&mut verdict.findings));
+                    report.amounts.add(&verdict);
+                    each(verdict)
+                });
+                if let Err(error) = done {
+                    self.failed.store(true, Ordering::Relaxed);
+                    self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            }
+        }
+        let mut all = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        all.findings.merge(report.findings);
+        all.amounts.chunks += report.amounts.chunks;
+        all.amounts.records.iter_mut().zip(report.amounts.records).for_each(|(sum, more)| *sum += more);
+    }
+}

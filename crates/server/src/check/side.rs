@@ -1,0 +1,59 @@
+//! Files of a data directory next to `chunks/` and `journal/`: can the server read them?
+
+use std::path::Path;
+
+use tacho_store::check::{Finding, FindingKind, Place};
+use tacho_store::{Error, Result};
+
+use crate::{control, record_types};
+
+/// The directory is the unfinished result of `tacho repair`. Removed as the last step.
+pub const INCOMPLETE: &str = "INCOMPLETE";
+
+/// Files and directories of a data directory.
+const KNOWN: [&str; 7] =
+    ["LOCK", "journal", "chunks", "probes.json", "record_types.json", "tacho.toml", INCOMPLETE];
+
+/// # Errors
+/// `Invalid` if the directory is the unfinished result of `tacho repair`.
+pub fn refuse_incomplete(data: &Path) -> Result<()> {
+    if !data.join(INCOMPLETE).exists() {
+        return Ok(());
+    }
+    let message = format!(
+        "directory is the unfinished result of tacho repair (it has a file {INCOMPLETE}): remove it and run tacho repair again"
+    );
+    Err(Error::invalid(message).with("path", data.display()))
+}
+
+pub fn findings(data: &Path) -> Result<Vec<Finding>> {
+    let failed = |e| Error::io("list data directory", data, e);
+    let mut findings = Vec::new();
+    for entry in std::fs::read_dir(data).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        let is_copy = name.strip_suffix(".new").is_some_and(|name| KNOWN.contains(&name));
+        if is_copy {
+            findings.push(Finding::new(
+                FindingKind::Leftover,
+                Place::file(name),
+                "a new version of a file that was not finished",
+            ));
+        } else if !KNOWN.contains(&name.as_str()) {
+            findings.push(Finding::new(
+                FindingKind::UnknownFile,
+                Place::file(name),
+                "not a file of this store",
+            ));
+        }
+    }
+    let side = |name: &str, why: String, effect| {
+        Finding::new(FindingKind::SideFileDamaged, Place::file(name), why).effect(effect)
+    };
+    if let Err(why) = control::check(data) {
+        findings.push(side("probes.json", why, "the server does not start"));
+    }
+    if let Err(why) = record_types::check(data) {
+        findings.push(side("record_types.json", why, "types and units of declared records are unknown"));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,158 @@
+//! Copies what is sound in a data directory into a new one. The old one is never changed.
+//!
+//! The pass is that of a check (`check/`): each row that a reader would get goes through the driver's own writer into the new
+//! directory, a chunk with damaged columns without them. Journals are written again, record by record. Until everything is on
+//! disk, a file in the new directory makes it refuse to open.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use tacho_store::check::{Checker, Depth, FindingKind, Findings, Salvage, Verdict, is_derived};
+use tacho_store::disk::{RealDisk, make_directory, private_file};
+use tacho_store::lock::DirectoryLock;
+use tacho_store::{Driver, Error, Result, Row, Stored};
+use tokio::runtime::Handle;
+
+use crate::check::{INCOMPLETE, Progress, Source};
+
+/// Rows and bytes of one `put`.
+const PUT_ROWS: usize = 1_000;
+const PUT_BYTES: usize = 8 << 20;
+/// Files that are copied as they are, unless they are damaged.
+const SIDE_FILES: [&str; 2] = ["probes.json", "record_types.json"];
+
+/// Result of a repair.
+#[derive(Debug)]
+pub struct Repaired {
+    /// As those of a check.
+    pub findings: Findings,
+    /// Series in the new directory: of samples, of entries, of calls.
+    pub series: [usize; 3],
+    pub rows: u64,
+    /// Samples, entries and completed calls in chunks and journals of the new directory.
+    pub records: [u64; 3],
+    pub bytes: u64,
+}
+
+/// Repairs `data` into the new directory `into`.
+///
+/// # Errors
+/// `Locked` when a server uses `data`; `Invalid` when `into` is not empty; `Version`; those of the disk. Then `into` stays
+/// marked as incomplete.
+pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<Repaired> {
+    let _shared = DirectoryLock::share(data)?;
+    let mut source = Source::open(data, Depth::Whole).await?;
+    begin(into)?;
+    let lock = DirectoryLock::acquire(into)?;
+    let url = format!("embedded:{}", into.join("chunks").display());
+    let copy = Copy { driver: tacho_drivers::open(&url).await?, waiting: Mutex::default() };
+    let mut derived = source.checker.derive_series(&source.journals)?;
+    copy.driver.put(std::mem::take(&mut derived)).await?;
+    let handle = Handle::current();
+    let report =
+        tokio::task::block_in_place(|| source.run_with(progress, &|verdict| copy.take(verdict, &handle)))?;
+    let rest = std::mem::take(&mut *copy.lock());
+    copy.driver.put(rest.rows).await?;
+
+    let known = source.checker.known();
+    let journals = into.join("journal");
+    make_directory(&journals).map_err(|e| Error::io("make directory", &journals, e))?;
+    let salvage = Salvage::write_journals(&source.journals, known, (&RealDisk, &journals))?;
+    let is_whole = !report.findings.kept.iter().any(|finding| finding.is_loss());
+    copy.driver.put(salvage.rows(known, rest.counted, is_whole)).await?;
+    drop(copy);
+    copy_side_files(data, into, &report.findings)?;
+    finish(into)?;
+    drop(lock);
+    let mut records = salvage.records;
+    records.iter_mut().zip(rest.counted).for_each(|(sum, stored)| *sum += stored.records);
+    let series = known.index.counts();
+    Ok(Repaired { findings: report.findings, series, rows: rest.count, records, bytes: report.amounts.bytes })
+}
+
+/// Makes the directory and its mark.
+fn begin(into: &Path) -> Result<()> {
+    let failed = |e| Error::io("make directory", into, e);
+    make_directory(into).map_err(failed)?;
+    if std::fs::read_dir(into).map_err(failed)?.next().is_some() {
+        return Err(Error::invalid("directory is not empty").with("path", into.display()));
+    }
+    let path = into.join(INCOMPLETE);
+    let write = || {
+        let mut file = private_file().write(true).create_new(true).open(&path)?;
+        file.write_all(b"tacho repair has not finished: remove this directory and run it again\n")?;
+        file.sync_all()?;
+        File::open(into)?.sync_all()
+    };
+    write().map_err(|e| Error::io("write", &path, e))
+}
+
+/// Everything is on disk: the directory may be opened.
+fn finish(into: &Path) -> Result<()> {
+    let path = into.join(INCOMPLETE);
+    let done = || {
+        File::open(into)?.sync_all()?;
+        std::fs::remove_file(&path)?;
+        File::open(into)?.sync_all()
+    };
+    done().map_err(|e: io::Error| Error::io("finish", &path, e))
+}
+
+fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> {
+    let is_damaged = |name: &str| {
+        let of_file = |finding: &&tacho_store::check::Finding| &*finding.place.file == name;
+        findings.kept.iter().filter(of_file).any(|finding| finding.kind == FindingKind::SideFileDamaged)
+    };
+    for name in SIDE_FILES {
+        let (from, to) = (data.join(name), into.join(name));
+        if !from.exists() || is_damaged(name) {
+            continue;
+        }
+        let copy = || {
+            let mut file = private_file().write(true).create_new(true).open(&to)?;
+            file.write_all(&std::fs::read(&from)?)?;
+            file.sync_all()
+        };
+        copy().map_err(|e| Error::io("copy", &from, e))?;
+    }
+    Ok(())
+}
+
+/// Rows on their way into the new directory.
+struct Copy {
+    driver: std::sync::Arc<dyn Driver>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    rows: Vec<Row>,
+    bytes: usize,
+    count: u64,
+    counted: [Stored; 3],
+}
+
+impl Copy {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the row of a verdict. On a thread that is not one of the runtime's.
+    fn take(&self, verdict: Verdict, handle: &Handle) -> Result<()> {
+        let Some(row) = verdict.kept.filter(|row| !is_derived(row)) else { return Ok(()) };
+        let mut waiting = self.lock();
+        Checker::count(&row, verdict.records, &mut waiting.counted);
+        waiting.bytes += row.value.len();
+        waiting.count += 1;
+        waiting.rows.push(row);
+        if waiting.rows.len() < PUT_ROWS && waiting.bytes < PUT_BYTES {
+            return Ok(());
+        }
+        waiting.bytes = 0;
+        let rows = std::mem::take(&mut waiting.rows);
+        // The lock is held: the other workers wait for the disk instead of filling the memory.
+        handle.block_on(self.driver.put(rows))
+    }
+}

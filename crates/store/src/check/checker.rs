@@ -1,0 +1,264 @@
+//! Does each row mean what the rest of the store says? One row at a time, on any number of threads.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use tacho_model::{Families, Kind, SeriesId, TimeRange};
+
+use super::finding::{Finding, FindingKind, Lost, Place, PlacedRow, SERIES_NAMED_MAX};
+use super::known::{Known, highest};
+use crate::driver::{Damaged, Row, Table};
+use crate::group::row::{SeriesRow, decode_series, group_id, series_key};
+use crate::keys::{
+    CLOCK, FLUSHED, IDENTITY, JOURNALS, SEQUENCE, SESSIONS, STORE, STORED, decode_session, decode_store_fact,
+};
+use crate::upkeep::{LIVES, TOMBSTONES, Tombstone, decode_life};
+use crate::{Error, ErrorKind, Result};
+
+/// How thorough a check is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Checksums, keys and references.
+    Quick,
+    /// Also decodes every chunk, and compares it with its statistics.
+    Whole,
+}
+
+/// Result of checking one row.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    pub findings: Vec<Finding>,
+    /// The row, or what is left of it, to be copied; `None` if nothing can be used, or if it is not needed.
+    pub kept: Option<Row>,
+    /// Kind and number of its records.
+    pub records: Option<(Kind, u64)>,
+}
+
+impl Verdict {
+    pub(super) fn found(finding: Finding) -> Self {
+        Self { findings: vec![finding], ..Self::default() }
+    }
+}
+
+pub struct Checker {
+    pub(super) known: Known,
+    pub(super) depth: Depth,
+    /// The highest generation that may have chunks.
+    pub(super) highest: u64,
+    /// Chunks whose series row cannot be read.
+    pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
+}
+
+/// Chunks of a group without a series row.
+pub(super) struct Nameless {
+    pub place: Place,
+    pub chunks: u64,
+    pub records: Option<u64>,
+    pub range: TimeRange,
+}
+
+impl Checker {
+    /// `journals`: all generations that the journals' files name.
+    pub fn new(known: Known, journals: impl IntoIterator<Item = u64>, depth: Depth) -> Self {
+        let highest = highest(&known, journals);
+        Self { known, depth, highest, nameless: Mutex::default() }
+    }
+
+    pub const fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// # Errors
+    /// `Version` for a row of a newer version.
+    pub fn row(&self, placed: PlacedRow) -> Result<Verdict> {
+        if !placed.needed {
+            let unneeded = |damaged: Damaged| {
+                let why = format!("{}: the row was replaced or deleted, nothing is lost", damaged.reason);
+                let key = self.key(damaged.table, &damaged.partition, &damaged.clustering);
+                Verdict::found(Finding::new(FindingKind::RowDamaged, placed.place, why).key(key))
+            };
+            return Ok(placed.row.err().map(unneeded).unwrap_or_default());
+        }
+        let (Ok(Row { table, .. }) | Err(Damaged { table, .. })) = &placed.row;
+        match (*table, placed.row) {
+            (Table::Chunks, row) => self.chunk(placed.place, placed.is_key_certain, row),
+            (Table::Series, Ok(row)) => self.series(placed.place, row),
+            (Table::Meta, Ok(row)) => self.meta(placed.place, row),
+            (Table::Series | Table::Meta, Err(damaged)) => Ok(self.damaged_fact(placed.place, &damaged)),
+        }
+    }
+
+    fn series(&self, place: Place, row: Row) -> Result<Verdict> {
+        let key = self.key(row.table, &row.partition, &row.clustering);
+        let wrong = |why: String| {
+            let finding = Finding::new(FindingKind::SeriesWrong, place.clone(), why).key(key.clone());
+            Ok(Verdict::found(finding.effect("the server does not start")))
+        };
+        let decoded = match decode_series(&row, &mut Families::default()) {
+            Ok(decoded) => decoded,
+            Err(error) if error.kind() == ErrorKind::Version => return Err(error),
+            Err(error) => return wrong(chain(&error)),
+        };
+        let SeriesRow { kind, group, members } = decoded;
+        let ids: Vec<SeriesId> = members.iter().map(tacho_model::Labels::id).collect();
+        let expected = if kind == Kind::Sample { group_id(&ids) } else { *ids.first().unwrap_or(&group) };
+        if expected != group || (kind != Kind::Sample && ids.len() > 1) {
+            return wrong(format!("its labels have the id {expected}, its key has {group}"));
+        }
+        if row.partition != [group.to_bytes()[0]] {
+            return wrong(format!("it is in shard {:02x?}", row.partition));
+        }
+        Ok(Verdict { kept: Some(row), ..Verdict::default() })
+    }
+
+    fn meta(&self, place: Place, row: Row) -> Result<Verdict> {
+        let key = self.key(row.table, &row.partition, &row.clustering);
+        let decoded = match &*row.partition {
+            STORE => decode_store_fact(&row).map(drop),
+            SESSIONS => decode_session(&row).and_then(|(_, session)| {
+                let generation = session.generation;
+                if generation <= self.highest {
+                    return Ok(());
+                }
+                Err(Error::corrupt(format!(
+                    "generation {generation} is above the last one, {}",
+                    self.highest
+                )))
+            }),
+            TOMBSTONES => Tombstone::decode(&row).map(drop),
+            LIVES => decode_life(&row).map(drop),
+            // A newer version may have more, and permits ignoring it.
+            _ => Ok(()),
+        };
+        match decoded {
+            Ok(()) => Ok(Verdict { kept: Some(row), ..Verdict::default() }),
+            Err(error) if error.kind() == ErrorKind::Version => Err(error),
+            Err(error) => {
+                let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key);
+                Ok(Verdict::found(finding.effect("the server may not start")))
+            }
+        }
+    }
+
+    /// A damaged row of the Series or the Meta table.
+    fn damaged_fact(&self, place: Place, damaged: &Damaged) -> Verdict {
+        let Damaged { table, partition, clustering, reason, .. } = damaged;
+        let effect = match (&**partition, &**clustering) {
+            _ if *table == Table::Series => "the labels of its series are lost, unless another row has them",
+            (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => {
+                "nothing is lost: other rows have the same facts"
+            }
+            (STORE, STORED) => "the statistics of the stored records restart at 0",
+            (STORE, CLOCK) => "the clock of the next start is trusted",
+            (SESSIONS, _) => "a frame that this session sends again may be stored twice",
+            (TOMBSTONES, _) => "deleted records may reappear",
+            (LIVES, _) => "the values of the series stay exact until it is known not to be a counter",
+            _ => "",
+        };
+        let finding = Finding::new(FindingKind::RowDamaged, place, reason);
+        Verdict::found(finding.key(self.key(*table, partition, clustering)).effect(effect))
+    }
+
+    /// The key of a row in words.
+    pub(super) fn key(&self, table: Table, partition: &[u8], clustering: &[u8]) -> String {
+        let text = |bytes: &[u8]| {
+            let is_text = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic);
+            let hex = || bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            if is_text { String::from_utf8_lossy(bytes).into_owned() } else { hex() }
+        };
+        match table {
+            Table::Chunks => self.chunk_words(partition, clustering),
+            Table::Series => match series_key(clustering) {
+                Ok((kind, group)) => format!("labels of {}", self.group_words(kind, group)),
+                Err(_) => format!("series row {}", text(clustering)),
+            },
+            Table::Meta => format!("{} {}", text(partition), text(clustering)),
+        }
+    }
+
+    pub(super) fn group_words(&self, kind: Kind, group: SeriesId) -> String {
+        let what = if kind == Kind::Sample { "group" } else { "series" };
+        format!("{} of {what} {group}", plural(kind))
+    }
+
+    /// The series of a group of samples, in order of member, or the one series of a partition of another kind.
+    pub(super) fn members(&self, kind: Kind, group: SeriesId) -> Option<Vec<u32>> {
+        let index = &self.known.index;
+        if kind == Kind::Sample {
+            return index.group_number(group).map(|number| index.group(number).members.to_vec());
+        }
+        index.number(group).filter(|number| index.is_of(kind, *number)).map(|number| vec![number])
+    }
+
+    /// Records of some series that cannot be read.
+    pub(super) fn lost(
+        &self,
+        kind: Kind,
+        series: &[u32],
+        range: Option<TimeRange>,
+        records: Option<u64>,
+    ) -> Lost {
+        let labels = |number: &u32| self.known.index.labels_of(*number).to_string();
+        let named: Vec<String> = series.iter().take(SERIES_NAMED_MAX).map(labels).collect();
+        Lost { kind, series_more: series.len() - named.len(), series: named, range, records }
+    }
+
+    /// Findings about the store as a whole, after all rows.
+    pub fn finish(&self) -> Vec<Finding> {
+        let nameless = std::mem::take(&mut *self.nameless.lock().unwrap_or_else(PoisonError::into_inner));
+        let unknown = |((kind, group), nameless): ((Kind, SeriesId), Nameless)| {
+            let Nameless { place, chunks, records, range } = nameless;
+            let why = format!(
+                "no row has the labels of this {}: {chunks} chunks",
+                if kind == Kind::Sample { "group" } else { "series" }
+            );
+            let lost = Lost { kind, series: Vec::new(), series_more: 0, range: Some(range), records };
+            Finding::new(FindingKind::SeriesUnknown, place, why)
+                .key(self.group_words(kind, group))
+                .lost(Some(lost))
+        };
+        let mut findings: Vec<Finding> = nameless.into_iter().map(unknown).collect();
+        let facts = &self.known.facts;
+        let is_empty = self.known.partitions.is_empty() && self.known.index.len() == 0;
+        if facts.id.is_none() && !is_empty {
+            findings.push(
+                Finding::new(FindingKind::FactMissing, Place::file("chunks"), "the store has no identity")
+                    .effect("it is taken from the journals; without one the server does not start"),
+            );
+        }
+        if let (Some(id), Some(journals)) = (facts.id, &facts.journals)
+            && journals.store != id
+        {
+            let why = format!("two identities: {id:032x} and {:032x}", journals.store);
+            findings.push(Finding::new(FindingKind::FactWrong, Place::file("chunks"), why));
+        }
+        let unused = self.known.unused();
+        if unused > 0 {
+            let why = format!("{unused} groups or series have labels and no chunks");
+            findings.push(Finding::new(FindingKind::Unused, Place::file("chunks"), why));
+        }
+        findings
+    }
+}
+
+pub(super) const fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sample => "samples",
+        Kind::Entry => "entries",
+        Kind::Execution => "calls",
+    }
+}
+
+/// An error with its causes.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

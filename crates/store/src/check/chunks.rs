@@ -1,0 +1,293 @@
+//! Is a row of the table of chunks sound? Its key, the group that it belongs to, and its records.
+
+use std::sync::PoisonError;
+
+use tacho_chunk::{Chunk, Header};
+use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
+
+use super::checker::{Checker, Depth, Nameless, Verdict, chain, plural};
+use super::finding::{Finding, FindingKind, Lost, Place};
+use crate::driver::{Damaged, Row, Scanned};
+use crate::group::row::{Split, remains, replacement_bytes, split_value};
+use crate::keys::{ChunkKey, Span, chunk_place};
+use crate::upkeep::row_sequence;
+use crate::{ErrorKind, Result};
+
+/// Which key a row has.
+#[derive(Clone, Copy)]
+struct Named {
+    kind: Kind,
+    group: SeriesId,
+    key: ChunkKey,
+}
+
+impl Checker {
+    pub(super) fn chunk(&self, place: Place, is_key_certain: bool, row: Scanned) -> Result<Verdict> {
+        let (Ok(Row { partition, clustering, .. }) | Err(Damaged { partition, clustering, .. })) = &row;
+        let words = self.chunk_words(partition, clustering);
+        let named = match named(partition, clustering) {
+            Ok(named) => named,
+            Err(error) if error.kind() == ErrorKind::Version && row.is_ok() => return Err(error),
+            Err(error) => {
+                let why = row.err().map_or_else(|| chain(&error), |damaged| damaged.reason.into());
+                let finding = Finding::new(FindingKind::KeyWrong, place, why).key(words);
+                return Ok(Verdict::found(finding.effect("nothing shows which records it holds")));
+            }
+        };
+        match row {
+            Ok(row) => self.sound_chunk(place, words, named, row),
+            Err(damaged) => Ok(self.damaged_chunk(place, words, named, is_key_certain, damaged)),
+        }
+    }
+
+    /// A row whose checksum is right.
+    fn sound_chunk(&self, place: Place, words: String, named: Named, row: Row) -> Result<Verdict> {
+        let Named { kind, group, key } = named;
+        let split = match split_value(&row.value) {
+            Ok(split) => split,
+            Err(error) if error.kind() == ErrorKind::Version => return Err(error),
+            Err(error) => {
+                let lost = self.lost_of(named, None, &[]);
+                let finding = Finding::new(FindingKind::ChunkDamaged, place, chain(&error));
+                return Ok(Verdict::found(finding.key(words).lost(Some(lost))));
+            }
+        };
+        if let Some(why) = self.impossible(&key, &split) {
+            let finding = Finding::new(FindingKind::GenerationUnknown, place, why).key(words);
+            return Ok(Verdict::found(finding.lost(Some(self.lost_of(named, None, &[])))));
+        }
+        if split.chunk.is_empty() && split.replacement.is_some() {
+            return Ok(Verdict { kept: Some(row), ..Verdict::default() });
+        }
+        let chunk = match Chunk::open(&split.chunk) {
+            Ok(chunk) => chunk,
+            Err(tacho_chunk::Error::Version { got, known }) => {
+                return Err(crate::keys::newer("chunk", got.into(), known.into()));
+            }
+            Err(error) => {
+                let lost = self.lost_of(named, None, &[]);
+                let finding = Finding::new(FindingKind::ChunkDamaged, place, error).key(words);
+                return Ok(Verdict::found(finding.lost(Some(lost))));
+            }
+        };
+        let header = chunk.header();
+        let Some(members) = self.members(kind, group) else {
+            self.note_nameless(named, place, Some(header));
+            return Ok(Verdict::default());
+        };
+        if let Some(why) = misplaced(&named, header, members.len()) {
+            let lost = self.lost_of(named, Some(header), &[]);
+            let finding = Finding::new(FindingKind::KeyWrong, place, why).key(words);
+            return Ok(Verdict::found(finding.lost(Some(lost))));
+        }
+        let records = Some((kind, records(header, &[])));
+        if self.depth == Depth::Quick {
+            return Ok(Verdict { kept: Some(row), records, ..Verdict::default() });
+        }
+        match chunk.check() {
+            Ok(wrong) if wrong.is_empty() => Ok(Verdict { kept: Some(row), records, ..Verdict::default() }),
+            found => {
+                let mut verdict = self.wrong_columns(place, words, named, &chunk, found);
+                verdict.kept = verdict.kept.map(|left| with_prefix(&row, &split.chunk, left));
+                Ok(verdict)
+            }
+        }
+    }
+
+    /// A row whose checksum is wrong. Its chunk has checksums of its own: sound columns are kept if the key is certain.
+    fn damaged_chunk(
+        &self,
+        place: Place,
+        words: String,
+        named: Named,
+        is_key_certain: bool,
+        damaged: Damaged,
+    ) -> Verdict {
+        let Named { kind, group, .. } = named;
+        let rest = remains(&damaged.value);
+        let chunk = Chunk::open(&rest.chunk).ok();
+        let header = chunk.as_ref().map(Chunk::header);
+        let members = self.members(kind, group);
+        let is_placed = header
+            .zip(members.as_ref())
+            .is_some_and(|(header, members)| misplaced(&named, header, members.len()).is_none());
+        let why = |more: &str| format!("{}{more}", damaged.reason);
+        let whole = |more: &str| {
+            let lost = self.lost_of(named, header.filter(|_| is_placed), &[]);
+            let finding = Finding::new(FindingKind::RowDamaged, place.clone(), why(more)).key(words.clone());
+            Verdict::found(finding.lost(Some(lost)))
+        };
+        // Without its prefix the rows that it replaced would be alive again.
+        let is_usable = is_placed && is_key_certain && rest.merge.is_some();
+        let Some(chunk) = chunk.as_ref().filter(|_| is_usable) else {
+            return whole(if is_key_certain { "" } else { "; its key is not proven either" });
+        };
+        let row = Row {
+            table: damaged.table,
+            partition: damaged.partition.clone(),
+            clustering: damaged.clustering.clone(),
+            value: damaged.value.clone(),
+        };
+        match chunk.check() {
+            Err(_) => whole(""),
+            Ok(wrong) if wrong.is_empty() => {
+                let finding = Finding::new(FindingKind::RowDamaged, place, why("; the chunk in it is whole"));
+                let records = Some((kind, records(chunk.header(), &[])));
+                Verdict { findings: vec![finding.key(words)], kept: Some(row), records }
+            }
+            Ok(wrong) => {
+                let mut verdict = self.wrong_columns(place, words, named, chunk, Ok(wrong));
+                verdict.kept = verdict.kept.map(|left| with_prefix(&row, &rest.chunk, left));
+                for finding in &mut verdict.findings {
+                    finding.kind = FindingKind::RowDamaged;
+                }
+                verdict
+            }
+        }
+    }
+
+    /// The finding about a chunk whose records do not match its header, and the chunk of its sound columns.
+    fn wrong_columns(
+        &self,
+        place: Place,
+        words: String,
+        named: Named,
+        chunk: &Chunk<'_>,
+        found: Result<Vec<(u16, tacho_chunk::Error)>, tacho_chunk::Error>,
+    ) -> Verdict {
+        let header = chunk.header();
+        let (wrong, why) = match found {
+            Ok(wrong) => {
+                let why: Vec<String> =
+                    wrong.iter().take(3).map(|(member, error)| format!("member {member}: {error}")).collect();
+                (wrong.into_iter().map(|(member, _)| member).collect(), why.join("; "))
+            }
+            Err(error) => (Vec::new(), error.to_string()),
+        };
+        let left = (!wrong.is_empty()).then(|| chunk.without(&wrong)).flatten();
+        let lost = match left {
+            Some(_) => self.lost_of(named, Some(header), &wrong),
+            None => self.lost_of(named, Some(header), &[]),
+        };
+        let finding = Finding::new(FindingKind::ChunkDamaged, place, why).key(words).lost(Some(lost));
+        let kept = left.map(|left| Row {
+            table: crate::Table::Chunks,
+            partition: Vec::new(),
+            clustering: Vec::new(),
+            value: left.into(),
+        });
+        let records = kept
+            .is_some()
+            .then(|| (named.kind, records(header, &[]).saturating_sub(records(header, &wrong))));
+        Verdict { findings: vec![finding], kept, records }
+    }
+
+    /// Records of the given members, or of all.
+    fn lost_of(&self, Named { kind, group, key }: Named, header: Option<&Header>, wrong: &[u16]) -> Lost {
+        let members = self.members(kind, group).unwrap_or_default();
+        let is_lost = |member: u16| match header {
+            _ if kind != Kind::Sample => true,
+            _ if !wrong.is_empty() => wrong.contains(&member),
+            Some(header) => header.member(member).is_some(),
+            None => true,
+        };
+        let series: Vec<u32> =
+            members.iter().zip(0u16..).filter(|(_, member)| is_lost(*member)).map(|(n, _)| *n).collect();
+        let range = header.map_or_else(
+            || TimeRange::new(key.start, key.start.saturating_add_unsigned(key.span.span_max_ns())),
+            |header| TimeRange::new(header.start, header.end),
+        );
+        self.lost(kind, &series, Some(range), header.map(|header| records(header, wrong)))
+    }
+
+    /// Why no row can have this key and this prefix.
+    fn impossible(&self, key: &ChunkKey, split: &Split) -> Option<String> {
+        if key.generation > self.highest {
+            return Some(format!("generation {} is above the last one, {}", key.generation, self.highest));
+        }
+        let last = self.known.facts.last_sequence();
+        let merge = split.replacement.map_or(0, |replacement| replacement.merge);
+        // The facts of a store of an older version have no sequence.
+        let number = row_sequence(key.number);
+        let is_short = last < 1 << 31;
+        (last > 0 && (merge > last || (is_short && number > last)))
+            .then(|| format!("merge number {} is above the last one, {last}", merge.max(number)))
+    }
+
+    fn note_nameless(&self, Named { kind, group, key }: Named, place: Place, header: Option<&Header>) {
+        let range = header.map_or(TimeRange::new(key.start, key.start), |h| TimeRange::new(h.start, h.end));
+        let count = header.map(|header| records(header, &[]));
+        let mut all = self.nameless.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry((kind, group)).or_insert_with(|| Nameless {
+            place: place.clone(),
+            chunks: 0,
+            records: Some(0),
+            range,
+        });
+        known.chunks += 1;
+        known.records = known.records.zip(count).map(|(sum, count)| sum + count);
+        known.range = TimeRange::new(known.range.start.min(range.start), known.range.end.max(range.end));
+        known.place = known.place.clone().min(place);
+    }
+
+    pub(super) fn chunk_words(&self, partition: &[u8], clustering: &[u8]) -> String {
+        match named(partition, clustering) {
+            Ok(Named { kind, group, key }) => format!(
+                "{} from {} on, generation {}, number {}",
+                self.group_words(kind, group),
+                time(key.start),
+                key.generation,
+                key.number
+            ),
+            Err(_) => format!("chunk of {} bytes of key", partition.len() + clustering.len()),
+        }
+    }
+}
+
+fn named(partition: &[u8], clustering: &[u8]) -> Result<Named> {
+    let malformed = || crate::Error::corrupt(format!("partition of {} bytes is malformed", partition.len()));
+    let (kind, group) = chunk_place(partition).ok_or_else(malformed)?;
+    Ok(Named { kind, group, key: ChunkKey::decode(clustering)? })
+}
+
+/// Samples, entries or calls of the given members of a chunk, or of all.
+fn records(header: &Header, members: &[u16]) -> u64 {
+    let columns = match (header.kind, members) {
+        (Kind::Sample, []) => header.members.len(),
+        (Kind::Sample, some) => some.len(),
+        _ => 1,
+    };
+    (header.count * columns) as u64
+}
+
+/// Why a chunk does not belong to its key.
+fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -> Option<String> {
+    if header.kind != *kind {
+        return Some(format!("it holds {}", plural(header.kind)));
+    }
+    if header.start != key.start {
+        return Some(format!("its first time is {}, its key has {}", time(header.start), time(key.start)));
+    }
+    let span = header.end.abs_diff(header.start);
+    // The range of a call that a segment carries may begin before it.
+    if kind != &Kind::Execution && key.span != Span::Long && span > key.span.span_max_ns() {
+        return Some(format!("it spans {span} ns, its key permits {}", key.span.span_max_ns()));
+    }
+    let beyond = header.members.iter().find(|info| usize::from(info.member) >= members);
+    beyond
+        .filter(|_| *kind == Kind::Sample)
+        .map(|info| format!("it has samples of member {}, the group has {members} members", info.member))
+}
+
+/// The row with another chunk behind its prefix.
+fn with_prefix(row: &Row, chunk: &[u8], left: Row) -> Row {
+    let before = row.value.len() - chunk.len();
+    debug_assert!(replacement_bytes(&row.value) == Some(before), "the prefix is sound");
+    let value = [&row.value[..before], &left.value[..]].concat();
+    Row { value: value.into(), ..row.clone() }
+}
+
+/// A time in words.
+pub(super) fn time(at: Timestamp) -> String {
+    jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| format!("{at} ns"), |at| at.to_string())
+}

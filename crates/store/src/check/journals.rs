@@ -1,0 +1,313 @@
+//! Is every acknowledged record in the journals? Opens all journals and keeps them open: a server may flush and remove them at
+//! the same time.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::ErrorKind as IoErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::finding::{Finding, FindingKind, Place};
+use super::known::Known;
+use crate::arrival::Arrival;
+use crate::evidence::{Gap, gaps};
+use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
+use crate::journal::{self, Contents, Found, Front, Lack};
+use crate::{Error, ErrorKind, Result};
+
+/// One open journal.
+struct Held {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    front: Option<Front>,
+}
+
+/// The journals of a directory.
+pub struct Journals {
+    directory: PathBuf,
+    prefix: String,
+    held: BTreeMap<u64, Held>,
+}
+
+/// Result of reading one journal.
+#[derive(Debug, Default)]
+pub struct JournalChecked {
+    pub findings: Vec<Finding>,
+    pub bytes: u64,
+    /// Batches read.
+    pub batches: u64,
+    /// Samples, entries and completed calls in them.
+    pub records: [u64; 3],
+}
+
+impl Journals {
+    /// Opens the journals of a directory, which may not exist. `prefix`: its name in findings, with a slash.
+    pub fn hold(directory: &Path, prefix: &str) -> Result<Self> {
+        let mut journals =
+            Self { directory: directory.to_owned(), prefix: prefix.to_owned(), held: BTreeMap::new() };
+        journals.renew()?;
+        Ok(journals)
+    }
+
+    /// Also opens the journals that were made since, and notes the lengths of all.
+    pub fn renew(&mut self) -> Result<()> {
+        let failed = |path: &Path, error| Error::io("read journal", path, error);
+        if self.directory.is_dir() {
+            for Found { generation, path } in journal::list(&self.directory)? {
+                if self.held.contains_key(&generation) {
+                    continue;
+                }
+                match File::open(&path) {
+                    Ok(file) => {
+                        self.held.insert(generation, Held { path, file, length: 0, front: None });
+                    }
+                    // Flushed and removed since it was listed.
+                    Err(error) if error.kind() == IoErrorKind::NotFound => {}
+                    Err(error) => return Err(failed(&path, error)),
+                }
+            }
+        }
+        for held in self.held.values_mut() {
+            held.length = held.file.metadata().map_err(|e| failed(&held.path, e))?.len();
+            let mut bytes = vec![0; HEADERS_BYTES_MAX.min(held.length as usize)];
+            held.front = match held.file.read_exact_at(&mut bytes, 0) {
+                Ok(()) => match Front::decode(&bytes, &held.path) {
+                    Ok(front) => Some(front),
+                    Err(error) if error.kind() == ErrorKind::Version => return Err(error),
+                    // The records behind it are read later.
+                    Err(_) => None,
+                },
+                Err(_) => None,
+            };
+        }
+        Ok(())
+    }
+
+    fn headers(&self) -> impl Iterator<Item = &Header> {
+        self.held.values().filter_map(|held| held.front.as_ref()?.header())
+    }
+
+    /// All generations that names and headers of files have.
+    pub fn generations(&self) -> Vec<u64> {
+        let in_headers =
+            self.headers().flat_map(|h| h.older.iter().map(|older| older.generation).chain([h.generation]));
+        let mut all: Vec<u64> = self.held.keys().copied().chain(in_headers).collect();
+        for place in [self.directory.clone(), self.directory.join(journal::QUARANTINE)] {
+            let Ok(entries) = std::fs::read_dir(&place) else { continue };
+            let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            all.extend(names.filter_map(|name| named_generation(&name)));
+        }
+        all
+    }
+
+    /// The store that the journals belong to.
+    pub fn store(&self) -> Option<u128> {
+        self.headers().next().map(|header| header.store)
+    }
+
+    /// When a generation began, if its header can be read.
+    pub(super) fn created(&self, generation: u64) -> Option<tacho_model::Timestamp> {
+        Some(self.held.get(&generation)?.front.as_ref()?.header()?.created)
+    }
+
+    /// Generations whose file has begun to take records.
+    pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
+        self.held
+            .iter()
+            .filter(|(_, held)| held.front != Some(Front::Unborn))
+            .map(|(generation, _)| *generation)
+    }
+
+    /// Generation and length of each journal.
+    pub fn files(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.held.iter().map(|(generation, held)| (*generation, held.length))
+    }
+
+    /// Journals that must be there and are not, or not whole.
+    pub fn gaps(&self, known: &Known) -> Vec<Gap> {
+        let has_begun = |held: &&Held| held.front != Some(Front::Unborn);
+        let lengths = self.held.iter().filter(|(_, held)| has_begun(held));
+        let lengths = lengths.map(|(generation, held)| (*generation, held.length)).collect();
+        let live = known.facts.journals.iter().flat_map(|journals| &journals.live);
+        let named = live.chain(self.headers().flat_map(|header| &header.older));
+        gaps(known.flushed(), named, &known.keys.generations, &lengths)
+    }
+
+    fn name(&self, generation: u64) -> Arc<str> {
+        format!("{}{}", self.prefix, file_name(generation)).into()
+    }
+
+    pub fn gap(&self, gap: Gap) -> Finding {
+        let name = self.name(gap.generation());
+        let kind = match gap {
+            Gap::Short { .. } => FindingKind::FileShort,
+            Gap::Missing { .. } | Gap::Unfinished { .. } => FindingKind::FileMissing,
+        };
+        Finding::new(kind, Place::file(name.clone()), gap.what(&name))
+            .effect("its records are lost; the server refuses to open the directory")
+    }
+
+    /// Findings about names, and about the quarantine.
+    pub fn names(&self) -> Result<Vec<Finding>> {
+        let mut findings = Vec::new();
+        for name in names_in(&self.directory)? {
+            let place = Place::file(format!("{}{name}", self.prefix));
+            let is_journal = name.ends_with(".journal") && named_generation(&name).is_some();
+            let is_known = is_journal || ["LOCK", journal::QUARANTINE].contains(&name.as_str());
+            if name.ends_with(".lost") {
+                let why = "the server may open this directory without the missing part";
+                findings.push(Finding::new(FindingKind::Permission, place, why));
+            } else if !is_known {
+                findings.push(Finding::new(FindingKind::UnknownFile, place, "not a file of this store"));
+            }
+        }
+        let quarantine = self.directory.join(journal::QUARANTINE);
+        for name in names_in(&quarantine)? {
+            let path = quarantine.join(&name);
+            let place = Place::file(format!("{}{}/{name}", self.prefix, journal::QUARANTINE));
+            if journal::is_lack(&path) {
+                continue;
+            }
+            findings.push(match named_generation(&name) {
+                Some(generation) => quarantined(&path, place, generation),
+                None => Finding::new(FindingKind::UnknownFile, place, "not a file of this store"),
+            });
+        }
+        Ok(findings)
+    }
+
+    /// Reads a journal completely, and hands out its batches in order.
+    ///
+    /// # Errors
+    /// `Version` when a newer version wrote it.
+    pub fn check(
+        &self,
+        generation: u64,
+        known: &Known,
+        mut each: impl FnMut(Arrival),
+    ) -> Result<JournalChecked> {
+        let Some(held) = self.held.get(&generation) else { return Ok(JournalChecked::default()) };
+        let mut checked = JournalChecked { bytes: held.length, ..JournalChecked::default() };
+        let name = self.name(generation);
+        let whole = Place::range(&name, 0, held.length);
+        let mut bytes = vec![0; held.length as usize];
+        if let Err(error) = held.file.read_exact_at(&mut bytes, 0) {
+            checked.findings.push(Finding::new(FindingKind::FileUnreadable, whole, error));
+            return Ok(checked);
+        }
+        let (mut batches, mut records) = (0, [0; 3]);
+        let read = journal::read_bytes(&bytes, &held.path, |arrival| {
+            batches += 1;
+            records.iter_mut().zip(arrival.counts()).for_each(|(sum, more)| *sum += more as u64);
+            each(arrival);
+        });
+        (checked.batches, checked.records) = (batches, records);
+        match read {
+            Ok(contents) => {
+                checked.findings = self.contents(generation, known, &contents, &name);
+                Ok(checked)
+            }
+            Err(error) if error.kind() == ErrorKind::Version => Err(error),
+            Err(error) => {
+                let finding = Finding::new(FindingKind::FileUnreadable, whole, error);
+                checked.findings.push(finding.effect("the server does not start"));
+                Ok(checked)
+            }
+        }
+    }
+
+    fn contents(&self, generation: u64, known: &Known, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
+        let at = |offset: u64| Place { offset: Some(offset), ..Place::file(name.clone()) };
+        let mut findings = Vec::new();
+        if contents.never_begun {
+            let (kind, why) = if contents.torn <= HEADER_BYTES as u64 {
+                (FindingKind::Leftover, "unfinished journal: it never had a record")
+            } else {
+                (FindingKind::EndDoubtful, "neither a header nor a record can be read")
+            };
+            return vec![Finding::new(kind, Place::range(name, 0, contents.torn), why)];
+        }
+        for (offset, why) in &contents.damaged {
+            let is_header = *offset == 0 && contents.header.is_some();
+            findings.push(if is_header {
+                let why = format!("one of two headers is damaged: {why}");
+                Finding::new(FindingKind::HeaderDamaged, at(*offset), why)
+            } else {
+                Finding::new(FindingKind::JournalDamaged, at(*offset), why)
+                    .effect("every answer warns that records may be missing")
+            });
+        }
+        for (offset, why) in &contents.harmless {
+            findings.push(Finding::new(FindingKind::FrameDamaged, at(*offset), why));
+        }
+        let live = known.facts.journals.iter().flat_map(|journals| &journals.live);
+        let older = self.headers().flat_map(|header| &header.older).chain(live);
+        let acknowledged =
+            older.filter(|older| older.generation == generation).map(|older| older.length).max();
+        let missing = acknowledged.unwrap_or(0).saturating_sub(contents.length).min(contents.torn);
+        if contents.torn > 0 {
+            let place = Place::range(name, contents.length, contents.torn);
+            findings.push(if missing > 0 {
+                let why = format!("{missing} acknowledged bytes at the end cannot be read");
+                Finding::new(FindingKind::JournalDamaged, place, why)
+            } else if contents.doubtful {
+                let why = "the end cannot be read, and nothing shows that it was acknowledged";
+                Finding::new(FindingKind::EndDoubtful, place, why)
+            } else {
+                Finding::new(FindingKind::Unacknowledged, place, "bytes of a write that has not ended")
+            });
+        }
+        if let Some(header) = &contents.header {
+            if header.generation != generation {
+                let why = format!("its header says that it is generation {}", header.generation);
+                findings.push(
+                    Finding::new(FindingKind::FileForeign, at(0), why).effect("the server does not start"),
+                );
+            }
+            let store = known.facts.id.or(known.facts.journals.as_ref().map(|journals| journals.store));
+            if store.is_some_and(|store| store != header.store) {
+                let why = format!("it belongs to another store, {:032x}", header.store);
+                findings.push(
+                    Finding::new(FindingKind::FileForeign, at(0), why).effect("the server does not start"),
+                );
+            }
+        }
+        findings
+    }
+}
+
+/// Names of the files of a directory, sorted; none if it does not exist.
+fn names_in(directory: &Path) -> Result<Vec<String>> {
+    let failed = |e| Error::io("list journal", directory, e);
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn quarantined(path: &Path, place: Place, generation: u64) -> Finding {
+    let lack = match Lack::read(path) {
+        Some(lack) => Ok(lack),
+        None => journal::read(path, |_| {}).map(|contents| contents.lack()),
+    };
+    match lack.map(|lack| lack.reason(generation)) {
+        Ok(None) => Finding::new(
+            FindingKind::EndDoubtful,
+            place,
+            "kept because of its end; no record of it is missing",
+        ),
+        Ok(Some(why)) => Finding::new(FindingKind::Quarantined, place, why)
+            .effect("every answer warns that records may be missing"),
+        Err(error) => Finding::new(FindingKind::Quarantined, place, error)
+            .effect("every answer warns that records may be missing"),
+    }
+}

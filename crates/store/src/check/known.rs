@@ -1,0 +1,109 @@
+//! What do the Series and the Meta table say? Read first, because the meaning of all other rows depends on it. Unreadable rows
+//! are left out here; they are reported when their file is read.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use tacho_model::{Families, Kind, Labels, SeriesId};
+
+use crate::Result;
+use crate::driver::{Driver, Table};
+use crate::evidence::Keys;
+use crate::group::row::{SeriesRow, decode_series, series_scan};
+use crate::index::Index;
+use crate::keys::{chunk_place, decode_session, decode_store_fact, sessions_scan, store_scan};
+use crate::recover::{Facts, each_row};
+use crate::{Error, ErrorKind};
+
+/// Knowledge of one moment.
+pub struct Known {
+    pub facts: Facts,
+    /// The last generation that has a session.
+    pub last_session: u64,
+    pub index: Index,
+    /// Generations of the chunks, and the highest number that a merge gave to a row.
+    pub keys: Keys,
+    /// Partitions of the table of chunks.
+    pub partitions: HashSet<(Kind, SeriesId)>,
+}
+
+impl Known {
+    /// # Errors
+    /// `Version` for a row of a newer version; the driver's.
+    pub async fn read(driver: &dyn Driver) -> Result<Self> {
+        let mut facts = Facts::default();
+        each_row(driver, store_scan(), |row| {
+            let Ok(row) = row else { return Ok(()) };
+            readable(decode_store_fact(&row))?.into_iter().for_each(|fact| facts.add(fact));
+            Ok(())
+        })
+        .await?;
+        let mut last_session = 0;
+        each_row(driver, sessions_scan(), |row| {
+            let Ok(row) = row else { return Ok(()) };
+            if let Some((_, session)) = readable(decode_session(&row))? {
+                last_session = session.generation.max(last_session);
+            }
+            Ok(())
+        })
+        .await?;
+        let mut partitions = HashSet::new();
+        let mut each = |partition: &[u8], _: &[u8]| partitions.extend(chunk_place(partition));
+        driver.keys(Table::Chunks, &mut each).await?;
+        let (index, keys) = (index(driver).await?, Keys::read(driver).await?);
+        Ok(Self { facts, last_session, index, keys, partitions })
+    }
+
+    /// All generations up to this one are in the driver.
+    pub fn flushed(&self) -> u64 {
+        self.facts.flushed().max(self.last_session)
+    }
+
+    /// Groups and series whose row exists and that have no chunk.
+    pub fn unused(&self) -> usize {
+        let groups = self.index.groups().map(|number| (Kind::Sample, self.index.group(number).id));
+        let unused = groups.filter(|group| !self.partitions.contains(group)).count();
+        let others = [Kind::Entry, Kind::Execution].map(|kind| {
+            let used = self.partitions.iter().filter(|(of, id)| *of == kind && self.index.has(kind, *id));
+            self.index.counts()[kind as usize - 1].saturating_sub(used.count())
+        });
+        unused + others.iter().sum::<usize>()
+    }
+}
+
+/// `None` for a malformed row.
+fn readable<T>(decoded: Result<T>) -> Result<Option<T>> {
+    match decoded {
+        Ok(decoded) => Ok(Some(decoded)),
+        Err(error) if error.kind() == ErrorKind::Version => Err(error),
+        Err(Error { .. }) => Ok(None),
+    }
+}
+
+async fn index(driver: &dyn Driver) -> Result<Index> {
+    let (mut index, mut families) = (Index::default(), Families::default());
+    for shard in 0..=u8::MAX {
+        each_row(driver, series_scan(shard), |row| {
+            let Ok(row) = row else { return Ok(()) };
+            let Some(SeriesRow { kind, group, members }) = readable(decode_series(&row, &mut families))?
+            else {
+                return Ok(());
+            };
+            let add = |labels: Labels| index.add(kind, labels.id(), &Arc::new(labels));
+            let numbers: Vec<u32> = members.into_iter().map(add).collect();
+            if kind == Kind::Sample {
+                index.add_group(group, &numbers);
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(index)
+}
+
+/// All generations that may have chunks: flushed ones, those of journals, and those between.
+pub fn highest(known: &Known, journals: impl IntoIterator<Item = u64>) -> u64 {
+    let live = known.facts.journals.iter().flat_map(|journals| &journals.live).map(|older| older.generation);
+    let all: BTreeSet<u64> = live.chain(journals).chain([known.facts.flushed()]).collect();
+    all.last().copied().unwrap_or(0)
+}

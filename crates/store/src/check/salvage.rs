@@ -1,0 +1,209 @@
+//! What does `tacho repair` write besides the sound rows? The journals again, without their damaged records; the facts about
+//! the store, from all rows and files that have them; labels that another row or a journal has.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use tacho_model::{Kind, Labels, SeriesId};
+
+use super::checker::Checker;
+use super::finding::{Finding, FindingKind};
+use super::journals::Journals;
+use super::known::Known;
+use crate::disk::Disk;
+use crate::driver::{Row, Table};
+use crate::group::row::series_row;
+use crate::journal::format::{Header, Older};
+use crate::journal::{Encoder, Failure, Writer};
+use crate::keys::{
+    CLOCK, Journals as JournalList, STORE, clock_row, flushed_row, identity_row, sequence_row, stored_row,
+};
+use crate::recover::draw_id;
+use crate::stats::Stored;
+use crate::{Error, Result};
+
+/// Bytes of records that are written and synced at once.
+const COMMIT_BYTES: usize = 1 << 20;
+
+/// The facts of a copy.
+#[derive(Debug, Default)]
+pub struct Salvage {
+    pub store: u128,
+    /// Journals of the copy, and their acknowledged bytes.
+    live: Vec<Older>,
+    /// Records of the journals of the copy, by kind.
+    pub records: [u64; 3],
+}
+
+impl Salvage {
+    /// Writes the journals of `source` again.
+    ///
+    /// # Errors
+    /// Those of the disk; `Version`.
+    pub fn write_journals(
+        source: &Journals,
+        known: &Known,
+        (disk, directory): (&dyn Disk, &Path),
+    ) -> Result<Self> {
+        let of_meta = known.facts.journals.as_ref().map(|journals| journals.store);
+        let store = known.facts.id.or(of_meta).or_else(|| source.store()).unwrap_or_else(draw_id);
+        let mut salvage = Self { store, ..Self::default() };
+        // A generation with chunks and without a journal would not open: its journal is empty.
+        let unfinished = known.keys.generations.range(known.flushed().saturating_add(1)..).copied();
+        let generations: BTreeSet<u64> = source.begun().chain(unfinished).collect();
+        for generation in generations {
+            let created = source.created(generation).unwrap_or(0);
+            let header = Header { generation, store, created, older: salvage.live.clone() };
+            let mut copy = Copy::new(Writer::create(disk, directory, &header)?, disk);
+            let checked = source.check(generation, known, |arrival| copy.add(&arrival))?;
+            let length = copy.finish()?;
+            // Records of flushed generations are in the driver; only their sessions are read again.
+            if generation > known.flushed() {
+                salvage.records.iter_mut().zip(checked.records).for_each(|(sum, more)| *sum += more);
+            }
+            salvage.live.push(Older { generation, length });
+        }
+        Ok(salvage)
+    }
+
+    /// Rows that say what the copy is. `counted`: contents of the copied rows; without a loss the counts of the source hold.
+    pub fn rows(&self, known: &Known, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
+        let (flushed, sequence) =
+            (known.flushed(), known.facts.last_sequence().max(known.keys.last_sequence));
+        let stored = known.facts.stored.filter(|_| is_whole).unwrap_or(counted);
+        let live = self.live.iter().filter(|older| older.generation > flushed).copied().collect();
+        let journals = JournalList { store: self.store, flushed, sequence, live };
+        let mut rows = vec![identity_row(self.store), stored_row(&stored), journals.row()];
+        rows.extend((flushed > 0).then(|| flushed_row(flushed)));
+        rows.extend((sequence > 0).then(|| sequence_row(sequence)));
+        rows.extend(known.facts.clock.map(clock_row));
+        rows
+    }
+}
+
+/// Whether [`Salvage::rows`] has the row.
+pub fn is_derived(row: &Row) -> bool {
+    let is_fact = row.table == Table::Meta && row.partition == STORE;
+    // Rows that only a newer version knows are copied.
+    let names = [&b"identity"[..], b"flushed", b"stored", b"named", b"journals", CLOCK];
+    is_fact && names.contains(&&*row.clustering)
+}
+
+/// One journal that is written again.
+struct Copy<'a> {
+    writer: Writer,
+    disk: &'a dyn Disk,
+    encoder: Encoder,
+    records: Vec<u8>,
+    error: Option<Error>,
+}
+
+impl<'a> Copy<'a> {
+    fn new(writer: Writer, disk: &'a dyn Disk) -> Self {
+        Self { writer, disk, encoder: Encoder::default(), records: Vec::new(), error: None }
+    }
+
+    fn add(&mut self, arrival: &crate::arrival::Arrival) {
+        if self.error.is_some() {
+            return;
+        }
+        let encoded = self.encoder.encode(arrival, self.writer.length(), &mut self.records);
+        let done =
+            encoded.and_then(|()| if self.records.len() >= COMMIT_BYTES { self.commit() } else { Ok(()) });
+        self.error = done.err();
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.encoder.end_group(self.writer.length(), &mut self.records);
+        self.writer
+            .commit(self.disk, &self.records)
+            .map_err(|(Failure::Undone(e) | Failure::Broken(e))| e)?;
+        self.encoder.committed();
+        self.records.clear();
+        Ok(())
+    }
+
+    /// The acknowledged bytes.
+    fn finish(mut self) -> Result<u64> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if !self.records.is_empty() {
+            self.commit()?;
+        }
+        Ok(self.writer.length())
+    }
+}
+
+impl Checker {
+    /// Finds labels for partitions whose series row is lost: another row, or a journal, may have them. Returns new rows.
+    ///
+    /// # Errors
+    /// As [`Journals::check`].
+    pub fn derive_series(&mut self, journals: &Journals) -> Result<Vec<Row>> {
+        let known = &self.known;
+        let is_unknown = |(kind, group): &(Kind, SeriesId)| self.members(*kind, *group).is_none();
+        let unknown: Vec<(Kind, SeriesId)> = known.partitions.iter().copied().filter(is_unknown).collect();
+        if unknown.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut labels: HashMap<SeriesId, Arc<Labels>> = HashMap::new();
+        for (generation, _) in journals.files() {
+            journals.check(generation, known, |arrival| {
+                for (_, id, of_series) in arrival.series() {
+                    labels.entry(id).or_insert_with(|| of_series.clone());
+                }
+            })?;
+        }
+        let mut rows = Vec::new();
+        for (kind, group) in unknown {
+            // The id of a group of one is that of its member; of several it is a hash, which does not say them.
+            let found = self.known.index.labels(group).or_else(|| labels.get(&group)).cloned();
+            let Some(found) = found else { continue };
+            rows.push(series_row(kind, group, &[&found]));
+            let number = self.known.index.add(kind, group, &found);
+            if kind == Kind::Sample {
+                self.known.index.add_group(group, &[number]);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Adds a kept row to the contents of a copy.
+    pub fn count(row: &Row, records: Option<(Kind, u64)>, counted: &mut [Stored; 3]) {
+        if let (Table::Chunks, Some((kind, records))) = (row.table, records) {
+            let bytes = row.value.len() as u64;
+            counted[kind as usize - 1] += Stored { chunks: 1, bytes, records };
+        }
+    }
+}
+
+impl Finding {
+    /// Whether something that was stored is not in a copy of the rest.
+    pub fn is_loss(&self) -> bool {
+        use FindingKind::{
+            FactWrong, FileForeign, FileMissing, FileShort, FileUnreadable, GenerationUnknown,
+            JournalDamaged, KeyWrong, PlaceDamaged, Quarantined, RowDamaged, SeriesUnknown, SeriesWrong,
+            SideFileDamaged,
+        };
+        let is_fact =
+            self.kind == RowDamaged && !self.effect.is_empty() && !self.effect.starts_with("nothing is lost");
+        let kinds = [
+            FactWrong,
+            FileForeign,
+            FileMissing,
+            FileShort,
+            FileUnreadable,
+            GenerationUnknown,
+            JournalDamaged,
+            KeyWrong,
+            PlaceDamaged,
+            Quarantined,
+            SeriesUnknown,
+            SeriesWrong,
+            SideFileDamaged,
+        ];
+        self.lost.is_some() || is_fact || kinds.contains(&self.kind)
+    }
+}
