@@ -54,6 +54,9 @@ export const SETTINGS = {
 /** Settings that only other agents have: in an environment that several agents share they are no mistake. */
 // generated: others (cargo xtask generate, from agent/settings.toml)
 export const OTHERS = new Set([
+  'tls_ca',
+  'tls_client_cert',
+  'tls_client_key',
   'include',
   'aggregate',
   'aggregate_above',

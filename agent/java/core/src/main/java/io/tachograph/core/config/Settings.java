@@ -33,7 +33,14 @@ public final class Settings {
 
     // generated: others (cargo xtask generate, from agent/settings.toml)
     private static final Set<String> OTHERS =
-            Set.of("strands_max", "pending", "signals", "children");
+            Set.of(
+                    "tls_ca",
+                    "tls_client_cert",
+                    "tls_client_key",
+                    "strands_max",
+                    "pending",
+                    "signals",
+                    "children");
     // generated: end
 
     private final Map<Setting, Object> values = new EnumMap<>(Setting.class);
