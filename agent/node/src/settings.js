@@ -13,6 +13,9 @@
 export const SETTINGS = {
   enabled: ['flag', 'true'],
   server: ['address', '127.0.0.1:7071'],
+  tls_ca: ['text', ''],
+  tls_client_cert: ['text', ''],
+  tls_client_key: ['text', ''],
   service: ['text', ''],
   host: ['text', ''],
   instance: ['text', ''],
@@ -34,6 +37,9 @@ export const SETTINGS = {
  * @typedef {object} Settings
  * @property {boolean} enabled
  * @property {{ host: string, port: number }} server
+ * @property {string} tls_ca
+ * @property {string} tls_client_cert
+ * @property {string} tls_client_key
  * @property {string} service
  * @property {string} host
  * @property {string} instance
@@ -54,9 +60,6 @@ export const SETTINGS = {
 /** Settings that only other agents have: in an environment that several agents share they are no mistake. */
 // generated: others (cargo xtask generate, from agent/settings.toml)
 export const OTHERS = new Set([
-  'tls_ca',
-  'tls_client_cert',
-  'tls_client_key',
   'include',
   'aggregate',
   'aggregate_above',
