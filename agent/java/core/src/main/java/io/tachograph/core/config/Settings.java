@@ -33,14 +33,7 @@ public final class Settings {
 
     // generated: others (cargo xtask generate, from agent/settings.toml)
     private static final Set<String> OTHERS =
-            Set.of(
-                    "tls_ca",
-                    "tls_client_cert",
-                    "tls_client_key",
-                    "strands_max",
-                    "pending",
-                    "signals",
-                    "children");
+            Set.of("strands_max", "pending", "signals", "children");
     // generated: end
 
     private final Map<Setting, Object> values = new EnumMap<>(Setting.class);
@@ -69,6 +62,11 @@ public final class Settings {
                         settings.take("", name, value);
                     }
                 });
+        for (Setting setting : List.of(Setting.TLS_CLIENT_CERT, Setting.TLS_CLIENT_KEY)) {
+            if (settings.text(Setting.TLS_CA).isEmpty() && !settings.text(setting).isEmpty()) {
+                settings.warnings.add(Messages.tlsUseless(setting.key()));
+            }
+        }
         return settings;
     }
 
