@@ -182,6 +182,9 @@ fn clients_trust_only_the_given_authority() {
     fails(&ask(&https(&server), &[("TACHO_TLS_CA", &other.file)]), &["no TLS connection", "TACHO_TLS_CA"]);
     let port = server.http.port();
     succeeds(&ask(&format!("https://localhost:{port}"), &[("TACHO_TLS_CA", &ours.file)]));
+    let system = ("TACHO_TLS_CA", Path::new("system"));
+    fails(&ask(&https(&server), &[system]), &["no TLS connection", "TACHO_TLS_CA"]);
+    succeeds(&ask(&https(&server), &[system, ("SSL_CERT_FILE", &ours.file)]));
     // The certificate is of 127.0.0.1.
     fails(&ask(&format!("https://127.0.0.2:{port}"), &[("TACHO_TLS_CA", &ours.file)]), &[]);
 }
