@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Optional
 
 from .certificates import Authority, Pair
+from .packages import packages
 from .server import PATIENCE_S, Server, ServerTest, until
 
 CALLS = """
@@ -34,6 +35,21 @@ with tachograph.span("after"):
     pass
 if child:
     os.waitpid(child, 0)
+"""
+GEVENT = """
+import sys, time
+sys.path.append({packages!r})
+import tachograph
+from gevent import monkey, joinall, spawn
+for step in {steps}:
+    tachograph.start() if step == "start" else monkey.patch_all()
+import ssl
+def work():
+    with tachograph.span("green"):
+        time.sleep(0.01)
+joinall([spawn(work) for _ in range(5)])
+context = ssl.create_default_context()
+context.options |= ssl.OP_NO_COMPRESSION
 """
 UNENCRYPTED = """
 import sys, tachograph
@@ -108,6 +124,15 @@ class Connections(TlsTest):
     def test_records_of_a_forked_child_arrive(self) -> None:
         self.run_program(FORK, server=self.secured.address, tls_ca=self.ours.file)
         self.assertEqual(self.secured.counts(self.service), {"parent": 1, "after": 2})
+
+    def test_gevent_may_replace_the_sockets_before_and_after_the_start(self) -> None:
+        for steps in (["patch", "start"], ["start", "patch"]):
+            with self.subTest(steps):
+                service = f"{steps}"
+                source = GEVENT.format(packages=packages(), steps=steps)
+                _, err = self.run_program(source, server=self.secured.address, service=service, tls_ca=self.ours.file)
+                self.assertEqual(err, "")
+                self.assertEqual(self.secured.counts(service), {"green": 5})
 
     def test_many_megabytes_arrive(self) -> None:
         program = self.launch(CALLS, server=self.secured.address, tls_ca=self.ours.file)
