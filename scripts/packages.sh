@@ -17,6 +17,7 @@ want python3 python3
 python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip" # installs agent/python/tests/requirements.txt
 want chromium chromium
 want prometheus prometheus
+want openssl openssl
 want_file '/usr/lib/postgresql/*/bin/postgres' postgresql
 want_file /usr/lib/python3/dist-packages/psycopg2/__init__.py python3-psycopg2
 want_file /usr/lib/python3/dist-packages/psycopg/__init__.py python3-psycopg

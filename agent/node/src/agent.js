@@ -22,6 +22,7 @@ import { Outbox } from './send/outbox.js';
 import { Protocol } from './send/protocol.js';
 import { Signals } from './send/signals.js';
 import { Threads } from './send/threads.js';
+import { Tls } from './send/tls.js';
 import { Totals } from './send/totals.js';
 import { Dictionary } from './wire/dictionary.js';
 
@@ -58,7 +59,9 @@ export class Agent {
     this.sampler = config.samplers && isMainThread ? new Sampler(this.samples, totals, outbox) : null;
     const { bytes, secret } = session;
     this.protocol = new Protocol({ session: bytes, secret, pairs: pairs(common), outbox, dictionary, totals, log });
-    this.link = new Link({ address: config.server, protocol: this.protocol, totals, log });
+    const { tls_ca: ca, tls_client_cert: cert, tls_client_key: key } = config;
+    const tls = ca === '' ? null : new Tls({ ca, cert, key });
+    this.link = new Link({ address: config.server, protocol: this.protocol, totals, log, tls });
     const answer = (/** @type {Buffer} */ frame) => {
       this.protocol.say(frame);
       this.link.pump();

@@ -49,6 +49,10 @@ export function load(environment) {
       }
     }
   }
+  if (config.tls_ca === '') {
+    const useless = ['tls_client_cert', 'tls_client_key'].filter((name) => config[name] !== '');
+    config.warnings.push(...useless.map((name) => messages.tlsUseless(name)));
+  }
   return config;
 }
 

@@ -167,4 +167,67 @@ export function settingWrong(setting, value, allowed, used) {
 export function times(count) {
   return `${count} times`;
 }
+
+/** @param {Value} why */
+export function tlsClientCertNeeded(why) {
+  return `the server requires a client certificate: set tls_client_cert and tls_client_key (${why})`;
+}
+
+/** @param {Value} why */
+export function tlsClientCertRefused(why) {
+  return `the server refuses the certificate in tls_client_cert (${why})`;
+}
+
+/** @param {Value} why */
+export function tlsFailed(why) {
+  return `the TLS handshake failed: ${why}`;
+}
+
+/** @param {Value} setting @param {Value} other */
+export function tlsHalf(setting, other) {
+  return `${setting} is set without ${other}`;
+}
+
+/** @param {Value} why */
+export function tlsInvalid(why) {
+  return `the server's certificate is not valid (${why})`;
+}
+
+export const TLS_KEY_ENCRYPTED = 'the key is encrypted with a password';
+
+export const TLS_KEY_OTHER = 'it is not the key of the certificate in tls_client_cert';
+
+export const TLS_NO_CERTIFICATE = 'it holds no certificate in PEM';
+
+export const TLS_NO_KEY = 'it holds no private key in PEM';
+
+/** @param {Value} why */
+export function tlsNotThere(why) {
+  return `the server does not use TLS, but tls_ca is set (${why})`;
+}
+
+/** @param {Value} host @param {Value} why */
+export function tlsOtherName(host, why) {
+  return `the server's certificate is not for ${host} (${why})`;
+}
+
+/** @param {Value} code */
+export function tlsRequired(code) {
+  return `the server requires TLS: set tls_ca (error ${code})`;
+}
+
+/** @param {Value} why */
+export function tlsUntrusted(why) {
+  return `no authority of tls_ca has signed the server's certificate (${why})`;
+}
+
+/** @param {Value} setting @param {Value} value @param {Value} why */
+export function tlsUnusable(setting, value, why) {
+  return `${setting}=${value}: ${why}`;
+}
+
+/** @param {Value} setting */
+export function tlsUseless(setting) {
+  return `${setting} has no effect without tls_ca: the connection is not encrypted`;
+}
 // generated: end

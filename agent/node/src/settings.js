@@ -13,6 +13,9 @@
 export const SETTINGS = {
   enabled: ['flag', 'true'],
   server: ['address', '127.0.0.1:7071'],
+  tls_ca: ['text', ''],
+  tls_client_cert: ['text', ''],
+  tls_client_key: ['text', ''],
   service: ['text', ''],
   host: ['text', ''],
   instance: ['text', ''],
@@ -34,6 +37,9 @@ export const SETTINGS = {
  * @typedef {object} Settings
  * @property {boolean} enabled
  * @property {{ host: string, port: number }} server
+ * @property {string} tls_ca
+ * @property {string} tls_client_cert
+ * @property {string} tls_client_key
  * @property {string} service
  * @property {string} host
  * @property {string} instance

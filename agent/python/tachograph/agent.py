@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import threading
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import children, config, endings, identity, imports, messages, probes, thrown, track, wire
 from .context import CALLER, REMOTE, Context
@@ -29,6 +29,9 @@ from .switchboard import Switchboard
 from .tallies import TALLIES
 from .totals import Totals
 from .track import LOCAL, NO_CALL, Home
+
+if TYPE_CHECKING:
+    from .tls import Tls
 
 
 class Agent:
@@ -54,7 +57,7 @@ class Agent:
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)
         hello = wire.hello(self.home.session.id, identity.pairs(labels), secret=self.home.session.secret)
-        link = Link(settings.server, hello, outbox, self.totals, self.log, self.switchboard)
+        link = Link(settings.server, hello, outbox, self.totals, self.log, self.switchboard, _tls(settings))
         self.inbox = Inbox(self.home, labels)
         self.sender = Sender(self.home, self.inbox, outbox, link, self.log)
         self.sender.tally_interval_s = settings.sample_interval
@@ -130,6 +133,15 @@ class Agent:
             self.sampler.install()
         self.sender.start()
         _flush_with_multiprocessing(self)
+
+
+def _tls(settings: config.Settings) -> Optional[Tls]:
+    """Imports `ssl` only if it is used, and on the thread that starts the agent: a fork must not find a half-done import."""
+    if not settings.tls_ca:
+        return None
+    from .tls import Tls
+
+    return Tls(settings.tls_ca, settings.tls_client_cert, settings.tls_client_key)
 
 
 def _flush_with_multiprocessing(agent: Agent) -> None:

@@ -154,6 +154,9 @@ class Settings:
     # generated: settings (cargo xtask generate, from agent/settings.toml)
     enabled: bool = True
     server: str = field(default="127.0.0.1:7071", metadata={"read": _address})
+    tls_ca: str = ""
+    tls_client_cert: str = ""
+    tls_client_key: str = ""
     service: str = ""
     host: str = ""
     instance: str = ""
@@ -194,6 +197,8 @@ def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] 
             _take(name[len(PREFIX) :].lower(), text, name, values, warnings)
     for name, value in (arguments or {}).items():
         _take(name, value, name, values, warnings)
+    if not values.get("tls_ca"):
+        warnings += [messages.tls_useless(name) for name in ("tls_client_cert", "tls_client_key") if values.get(name)]
     return Settings(**values), warnings
 
 

@@ -1,8 +1,8 @@
 """The connection to the server, re-established after each failure. A non-blocking state machine that the sender steps.
 
-    RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
-       ^                                                                             |
-       +---------------------------(any fault; backs off)----------------------------+
+    RESTING --(time is up)--> RESOLVING --> CONNECTING --(HANDSHAKE, with TLS)--> GREETING --(WELCOME)--> OPEN
+       ^                                                                                                    |
+       +--------------------------------------(any fault; backs off)----------------------------------------+
 
 Before: outbox. After: crates/server/src/listen/connection.rs.
 """
@@ -17,7 +17,7 @@ import socket
 import threading
 from enum import Enum
 from time import monotonic
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import messages, wire
 from .config import parse_address
@@ -28,7 +28,12 @@ from .outbox import Outbox
 from .switchboard import Switchboard
 from .totals import Totals
 
+if TYPE_CHECKING:
+    from .tls import Encrypted, Tls
+
 _GREETING_S = 5.0
+# Code of an ERROR: the server requires TLS.
+_NEEDS_TLS = 11
 # Pause after an answer that an immediate retry cannot change.
 _REFUSED_S = 60.0
 # Minimum pause after any ERROR: a WELCOME before it has reset the back-off.
@@ -42,8 +47,9 @@ class State(Enum):
     RESTING = 0
     RESOLVING = 1
     CONNECTING = 2
-    GREETING = 3
-    OPEN = 4
+    HANDSHAKE = 3
+    GREETING = 4
+    OPEN = 5
 
 
 class RefusalError(Exception):
@@ -56,9 +62,17 @@ class RefusalError(Exception):
 
 class Link:
     def __init__(
-        self, address: str, hello: bytes, outbox: Outbox, totals: Totals, log: Log, switchboard: Optional[Switchboard] = None
+        self,
+        address: str,
+        hello: bytes,
+        outbox: Outbox,
+        totals: Totals,
+        log: Log,
+        switchboard: Optional[Switchboard] = None,
+        tls: Optional[Tls] = None,
     ) -> None:
-        """`address` as for `parse_address`; `hello`: the body of HELLO; `switchboard`: applies rules. Raises ValueError."""
+        """`address` as for `parse_address`; `hello`: the body of HELLO; `switchboard`: applies rules; without `tls` the
+        connection is not encrypted. Raises ValueError."""
         self.address = parse_address(address)
         self.hello = wire.frame(wire.HELLO, hello)
         self.outbox = outbox
@@ -66,8 +80,9 @@ class Link:
         self.totals = totals
         self.log = log
         self.switchboard = switchboard
+        self.tls = tls
         self.state = State.RESTING
-        self.socket: Optional[socket.socket] = None
+        self.socket: Union[socket.socket, Encrypted, None] = None
         self.resolver: Optional[Resolver] = None
         self.frames = wire.FrameReader()
         self.out = b""
@@ -110,6 +125,9 @@ class Link:
                 self._connect(now)
             elif self.state is State.CONNECTING:
                 self._finish_connect()
+                self._expire(now)
+            elif self.state is State.HANDSHAKE:
+                self._shake_hands()
                 self._expire(now)
             else:
                 self._receive(now)
@@ -163,13 +181,25 @@ class Link:
         if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
             raise OSError(code, os.strerror(code).lower())
         if not code:
-            self._greet()
+            self._secure()
 
     def _finish_connect(self) -> None:
         if is_writable(self.socket):
             code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
                 raise OSError(code, os.strerror(code).lower())
+            self._secure()
+
+    def _secure(self) -> None:
+        if self.tls is None:
+            self._greet()
+        else:
+            self.state = State.HANDSHAKE
+            self.socket = self.tls.open(self.socket, self.address[0])
+            self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        if self.socket.handshake():
             self._greet()
 
     def _greet(self) -> None:
@@ -255,7 +285,7 @@ class Link:
 
     def _refusal(self, code: int, message: str, now: float) -> RefusalError:
         """The reaction to an ERROR (wire.md, table of codes)."""
-        text = messages.server_refuses(message, code)
+        text = messages.tls_required(code) if code == _NEEDS_TLS else messages.server_refuses(message, code)
         self.outage.begin(now)
         if code in (3, 4, 5):
             self.outbox.discard(self.totals)  # the same frames would fail again in the same way

@@ -134,4 +134,54 @@ def setting_wrong(setting: object, value: object, allowed: object, used: object)
 
 def times(count: object) -> str:
     return f"{count} times"
+
+
+def tls_client_cert_needed(why: object) -> str:
+    return f"the server requires a client certificate: set tls_client_cert and tls_client_key ({why})"
+
+
+def tls_client_cert_refused(why: object) -> str:
+    return f"the server refuses the certificate in tls_client_cert ({why})"
+
+
+def tls_failed(why: object) -> str:
+    return f"the TLS handshake failed: {why}"
+
+
+def tls_half(setting: object, other: object) -> str:
+    return f"{setting} is set without {other}"
+
+
+def tls_invalid(why: object) -> str:
+    return f"the server's certificate is not valid ({why})"
+
+
+TLS_KEY_ENCRYPTED = "the key is encrypted with a password"
+TLS_KEY_OTHER = "it is not the key of the certificate in tls_client_cert"
+TLS_NO_CERTIFICATE = "it holds no certificate in PEM"
+TLS_NO_KEY = "it holds no private key in PEM"
+
+
+def tls_not_there(why: object) -> str:
+    return f"the server does not use TLS, but tls_ca is set ({why})"
+
+
+def tls_other_name(host: object, why: object) -> str:
+    return f"the server's certificate is not for {host} ({why})"
+
+
+def tls_required(code: object) -> str:
+    return f"the server requires TLS: set tls_ca (error {code})"
+
+
+def tls_untrusted(why: object) -> str:
+    return f"no authority of tls_ca has signed the server's certificate ({why})"
+
+
+def tls_unusable(setting: object, value: object, why: object) -> str:
+    return f"{setting}={value}: {why}"
+
+
+def tls_useless(setting: object) -> str:
+    return f"{setting} has no effect without tls_ca: the connection is not encrypted"
 # generated: end

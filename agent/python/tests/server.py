@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -50,9 +51,13 @@ def _written(file: IO[bytes]) -> bytes:
 class Server:
     """Data in a separate directory; ports stay the same across restarts."""
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str, context: Optional[ssl.SSLContext] = None) -> None:
+        """`flags`: more flags of `tacho serve`; `context`: for the queries, if the server uses TLS."""
         if not BINARY.exists():
             raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or set TACHO to another one")
+        self.flags = flags
+        self.context = context
+        self.name = "127.0.0.1"
         self.folder = tempfile.TemporaryDirectory()
         # The system chooses at the first start: a port found in advance may be taken by then.
         self.http = self.records = 0
@@ -64,7 +69,7 @@ class Server:
 
     def start(self) -> None:
         ports = ["--http", f"127.0.0.1:{self.http}", "--records", self.address]
-        command = [str(BINARY), "serve", "--data", self.folder.name, *ports]
+        command = [str(BINARY), "serve", "--data", self.folder.name, *ports, *self.flags]
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as faults:  # a full pipe would block the server
             self.process = subprocess.Popen(command, stdout=output, stderr=faults, cwd=self.folder.name)
             said = until(lambda: self._is_ready(output, faults), "the server")
@@ -89,7 +94,8 @@ class Server:
 
     def get(self, path: str, **parameters: Any) -> Any:
         query = urllib.parse.urlencode(parameters, doseq=True)
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}?{query}", timeout=PATIENCE_S) as answer:
+        url = f"http{'s' if self.context else ''}://{self.name}:{self.http}{path}?{query}"
+        with urllib.request.urlopen(url, timeout=PATIENCE_S, context=self.context) as answer:
             return json.load(answer)
 
     # ---- queries of the tests ----

@@ -1,5 +1,7 @@
-//! TLS of both listeners: the commands and a native client over it, client certificates, reloading, peers without TLS.
+//! TLS of both listeners: the commands and agents over it, client certificates, reloading, peers without TLS.
 
+#[path = "support/java.rs"]
+mod java;
 mod support;
 
 use std::fs::{self, Permissions};
@@ -11,11 +13,12 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
+use java::{Java, Program};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use support::Server;
+use support::{Server, wait_for};
 use tacho_ingest::wire::{ClientFrame, ErrorCode, FrameDecoder, Hello, ServerFrame};
 
 /// How long a peer may take to answer.
@@ -184,6 +187,9 @@ fn clients_trust_only_the_given_authority() {
         &ask(&format!("https://[::ffff:127.0.0.1]:{port}"), &[("TACHO_TLS_CA", &ours.file)]),
         &["not valid for name"],
     );
+    let system = ("TACHO_TLS_CA", Path::new("system"));
+    fails(&ask(&https(&server), &[system]), &["no TLS connection", "TACHO_TLS_CA"]);
+    succeeds(&ask(&https(&server), &[system, ("SSL_CERT_FILE", &ours.file)]));
 }
 
 #[test]
@@ -280,5 +286,78 @@ fn files_that_cannot_be_used_are_named() {
         };
         assert_eq!(status.code(), Some(2), "{log}");
         assert!(log.contains(expect), "{expect:?} in {log}");
+    }
+}
+
+/// The example program with the Java agent.
+fn record(java: &Java, version: u32, server: &Server, variables: &[(&str, &str)]) -> Program {
+    let agent = format!("-javaagent:{}", text(&java.agent));
+    let to = server.records.to_string();
+    let common =
+        [("TACHO_SERVER", to.as_str()), ("TACHO_INCLUDE", "late..*"), ("TACHO_EXCLUDE", "late.Loop.main")];
+    java.start(version, &[&agent], &[&common, variables].concat())
+}
+
+#[test]
+fn a_java_program_records_with_a_client_certificate() {
+    let Some(java) = Java::new() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let [ours, other] = ["ca", "other"].map(|name| Authority::new(place.path(), name));
+    let (client, foreign) = (ours.sign("client"), other.sign("foreign"));
+    let flags = ["--tls-client-ca", text(&ours.file), "--selfwatch-seconds", "0"];
+    let server = start(&place.path().join("data"), &ours.sign("server"), &flags);
+    let operations = |service: &str| {
+        let mut command = Command::new(support::tacho());
+        command.args(["operations", "--service", service, "--server", &https(&server)]);
+        command.env("TACHO_TLS_CA", &ours.file);
+        command.env("TACHO_TLS_CLIENT_CERT", &client.cert).env("TACHO_TLS_CLIENT_KEY", &client.key);
+        let output = command.output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for version in [17, 25] {
+        let service = format!("java{version}");
+        let with = |ca: &Path, pair: &Pair| {
+            let variables = [
+                ("TACHO_SERVICE", &*service),
+                ("TACHO_TLS_CA", text(ca)),
+                ("TACHO_TLS_CLIENT_CERT", text(&pair.cert)),
+                ("TACHO_TLS_CLIENT_KEY", text(&pair.key)),
+            ];
+            record(&java, version, &server, &variables)
+        };
+        for (ca, pair, expect) in [
+            (&other.file, &client, "no authority of tls_ca has signed the server's certificate"),
+            (&ours.file, &foreign, "the server refuses the certificate in tls_client_cert"),
+        ] {
+            let program = with(ca, pair);
+            wait_for(expect, || program.errors().contains(expect).then_some(()));
+        }
+        let bare = [("TACHO_SERVICE", &*service), ("TACHO_TLS_CA", text(&ours.file))];
+        let program = record(&java, version, &server, &bare);
+        let expect = "the server requires a client certificate: set tls_client_cert and tls_client_key";
+        wait_for(expect, || program.errors().contains(expect).then_some(()));
+        assert_eq!(operations(&service), "");
+        let _program = with(&ours.file, &client);
+        wait_for("calls", || operations(&service).contains("late.Loop.step").then_some(()));
+    }
+}
+
+#[test]
+fn a_java_program_names_the_setting_that_the_server_needs() {
+    let Some(java) = Java::new() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let authority = Authority::new(place.path(), "ca");
+    let secured = start(&place.path().join("data"), &authority.sign("server"), &[]);
+    let plain = Server::start(&place.path().join("other"));
+    for (server, variables, expect) in [
+        (&secured, &[][..], "the server requires TLS: set tls_ca (error 11)"),
+        (
+            &plain,
+            &[("TACHO_TLS_CA", text(&authority.file))],
+            "the server does not use TLS, but tls_ca is set",
+        ),
+    ] {
+        let program = record(&java, 17, server, variables);
+        wait_for(expect, || program.errors().contains(expect).then_some(()));
     }
 }

@@ -1,10 +1,21 @@
 // Sends the remaining data at the end of the process. At `exit` Node.js delivers no more events, so this code does not use the
-// event loop: it writes and reads the socket's descriptor directly, until a deadline. Without a connection it returns at once.
+// event loop: it writes and reads the socket's descriptor directly, until a deadline. With TLS another thread encrypts, on a
+// connection of its own (`relay.js`). Without a connection it returns at once.
 //
 // Step before: `endings.js`, `signals.js` and `threads.js` call it through `../agent.js`. Step after: the process ends.
 
 import { readSync, writeSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
+import { Relay } from './relay.js';
+
+/**
+ * A connection that is used without waiting; both throw once it is closed.
+ * @typedef {object} Peer
+ * @property {(bytes: Uint8Array) => number} write how many of the bytes are written
+ * @property {() => Uint8Array} read empty if nothing has arrived
+ * @property {() => void} end closes it when everything is written
+ * @property {boolean} isClosed it is closed, as asked
+ */
 
 const CHUNK_BYTES = 262_144;
 const EMPTY = Buffer.alloc(0);
@@ -17,12 +28,11 @@ const EMPTY = Buffer.alloc(0);
  * @returns {boolean} whether the server has acknowledged everything
  */
 export function farewell(link, outbox, deadline, isLast) {
-  const fd = /** @type {any} */ (link.socket)?._handle?.fd;
-  if (typeof fd !== 'number' || fd < 0) {
-    return outbox.isAcknowledged(); // no connection, or a platform that hides the descriptor
-  }
   try {
-    talk(fd, link, outbox, deadline, isLast);
+    const peer = link.tls === null ? descriptor(link) : relay(link, link.tls);
+    if (peer !== null) {
+      talk(peer, link, outbox, deadline, isLast);
+    }
   } catch (error) {
     link.log.detail(`the farewell ended early: ${error}`);
   }
@@ -30,15 +40,51 @@ export function farewell(link, outbox, deadline, isLast) {
 }
 
 /**
- * @param {number} fd
+ * @param {import('./link.js').Link} link
+ * @returns {Peer | null} null without a connection, or on a platform that hides the descriptor
+ */
+function descriptor(link) {
+  const fd = /** @type {any} */ (link.socket)?._handle?.fd;
+  if (typeof fd !== 'number' || fd < 0) {
+    return null;
+  }
+  const input = Buffer.alloc(8_192);
+  return {
+    write: (bytes) => attempt(() => writeSync(fd, bytes)),
+    read: () =>
+      Buffer.from(
+        input.subarray(
+          0,
+          attempt(() => readSync(fd, input)),
+        ),
+      ),
+    end: () => {},
+    isClosed: true, // the kernel sends the rest
+  };
+}
+
+/**
+ * @param {import('./link.js').Link} link
+ * @param {import('./tls.js').Tls} tls
+ * @returns {Peer | null} null without a connection
+ */
+function relay(link, tls) {
+  if (link.relay === null && link.socket !== null) {
+    link.close(); // the other connection repeats what is not acknowledged
+    link.relay = new Relay(tls, link.address);
+  }
+  return link.relay;
+}
+
+/**
+ * @param {Peer} peer
  * @param {import('./link.js').Link} link
  * @param {import('./outbox.js').Outbox} outbox
  * @param {number} deadline
  * @param {boolean} isLast
  */
-function talk(fd, link, outbox, deadline, isLast) {
+function talk(peer, link, outbox, deadline, isLast) {
   const { protocol } = link;
-  const input = Buffer.alloc(8_192);
   /** @type {Uint8Array} */
   let out = link.unwritten();
   link.rest = out; // from now on the link itself sends nothing
@@ -50,24 +96,38 @@ function talk(fd, link, outbox, deadline, isLast) {
     if (out.length === 0) {
       out = protocol.next(now, CHUNK_BYTES) ?? EMPTY;
     }
-    const written = out.length > 0 ? attempt(() => writeSync(fd, out)) : 0;
+    const written = out.length > 0 ? peer.write(out) : 0;
     out = out.subarray(written);
     link.rest = out;
-    const read = attempt(() => readSync(fd, input));
-    if (read > 0) {
-      protocol.take(Buffer.from(input.subarray(0, read)), performance.now());
+    const read = peer.read();
+    if (read.length > 0) {
+      protocol.take(Buffer.from(read), performance.now());
     }
     if (protocol.state === 'open' && outbox.isAcknowledged() && out.length === 0) {
       if (isLast) {
         protocol.bye();
-        writeSync(fd, protocol.next(now, 0) ?? EMPTY);
+        peer.write(protocol.next(now, 0) ?? EMPTY);
+        peer.end();
+        untilClosed(peer, deadline);
       }
       return;
     }
-    if (written === 0 && read === 0) {
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    if (written === 0 && read.length === 0) {
+      pause();
     }
   }
+}
+
+/** @param {Peer} peer @param {number} deadline */
+function untilClosed(peer, deadline) {
+  while (!peer.isClosed && performance.now() < deadline) {
+    peer.read();
+    pause();
+  }
+}
+
+function pause() {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
 }
 
 /**

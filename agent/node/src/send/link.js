@@ -28,9 +28,11 @@ export class Link {
    * @param {import('./protocol.js').Protocol} parts.protocol
    * @param {import('./totals.js').Totals} parts.totals
    * @param {import('../log.js').Log} parts.log
+   * @param {import('./tls.js').Tls | null} [parts.tls] null: the connection is not encrypted
    */
-  constructor({ address, protocol, totals, log }) {
+  constructor({ address, protocol, totals, log, tls = null }) {
     this.address = address;
+    this.tls = tls;
     this.protocol = protocol;
     this.totals = totals;
     this.log = log;
@@ -43,6 +45,8 @@ export class Link {
     this.chunk = Buffer.alloc(0);
     /** Its rest after a farewell, which writes to the descriptor directly. @type {Uint8Array | null} */
     this.rest = null;
+    /** The connection of a farewell with TLS. @type {import('./relay.js').Relay | null} */
+    this.relay = null;
     this.outage = new Outage(`${address.host}:${address.port}`, totals, log);
     this.checkedAt = 0;
     this.check = setInterval(() => this.#check(), CHECK_MS).unref();
@@ -54,16 +58,28 @@ export class Link {
     if (this.isEnded) {
       return;
     }
-    const socket = connect({ ...this.address, noDelay: true });
+    const { tls } = this;
+    let socket;
+    try {
+      socket = tls === null ? connect({ ...this.address, noDelay: true }) : tls.connect(this.address);
+    } catch (error) {
+      this.#fail(this.#cause(error), 0);
+      return;
+    }
     this.socket = socket;
     socket.unref();
     const mine = () => this.socket === socket; // a socket that was given up may still emit events
-    socket.on('connect', () => mine() && this.#connected());
+    socket.on(tls === null ? 'connect' : 'secureConnect', () => mine() && this.#connected());
     socket.on('data', (bytes) => mine() && this.#take(bytes));
-    socket.on('error', (error) => mine() && this.#fail(error.message, 0));
+    socket.on('error', (error) => mine() && this.#fail(this.#cause(error), 0));
     socket.on('close', () => mine() && this.#fail(messages.SERVER_CLOSED, 0));
     this.protocol.lastHeard = performance.now();
     this.checkedAt = performance.now();
+  }
+
+  /** @param {any} error */
+  #cause(error) {
+    return this.tls === null ? error.message : this.tls.cause(error, this.address.host);
   }
 
   #connected() {

@@ -15,6 +15,8 @@ const SAID_MS_MAX = 600_000;
 const GREETING_MS = 5_000;
 /** Minimum pause after any ERROR: a WELCOME before it has reset the back-off. */
 const PAUSE_MS = 1_000;
+/** Code of an ERROR: the server requires TLS. */
+const NEEDS_TLS = 11;
 /** Pause after an answer that an immediate retry cannot change. */
 const REFUSED_MS = 60_000;
 
@@ -143,7 +145,7 @@ export class Protocol {
    * @param {string} message
    */
   #refusal(code, message) {
-    const text = messages.serverRefuses(message, code);
+    const text = code === NEEDS_TLS ? messages.tlsRequired(code) : messages.serverRefuses(message, code);
     if ([3, 4, 5].includes(code)) {
       this.outbox.discard(this.totals); // the same frames would fail again in the same way
     }

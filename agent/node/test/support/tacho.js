@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
+import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -44,14 +45,21 @@ export async function until(what, ask) {
 }
 
 export class Tacho {
-  constructor() {
+  /**
+   * @param {string[]} [flags] further ones of `tacho serve`
+   * @param {import('node:https').RequestOptions | null} [tls] for the queries, if the server uses TLS
+   */
+  constructor(flags = [], tls = null) {
+    this.flags = flags;
+    this.tls = tls;
     this.directory = mkdtempSync(join(tmpdir(), 'tachograph-node-'));
     this.http = '127.0.0.1:0';
     this.records = '127.0.0.1:0';
   }
 
-  static async start() {
-    const tacho = new Tacho();
+  /** As the constructor. */
+  static async start(...how) {
+    const tacho = new Tacho(...how);
     try {
       await tacho.start();
     } catch (error) {
@@ -64,7 +72,7 @@ export class Tacho {
   /** Starts it, or restarts it on the same data and ports. */
   async start() {
     const args = ['serve', '--data', this.directory, '--http', this.http, '--records', this.records, '--selfwatch-seconds', '0'];
-    const child = spawn(binary(), args, { env: clean(), stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(binary(), [...args, ...this.flags], { env: clean(), stdio: ['ignore', 'pipe', 'pipe'] });
     this.child = child;
     this.ended = new Promise((done) => child.once('exit', done));
     let said = '';
@@ -93,11 +101,23 @@ export class Tacho {
   }
 
   async get(path, parameters = {}) {
+    if (this.tls !== null) return this.#getEncrypted(`${path}?${new URLSearchParams(parameters)}`);
     const url = `http://${this.http}${path}?${new URLSearchParams(parameters)}`;
     const answer = await fetch(url);
     const body = await answer.json();
     if (!answer.ok) throw new Error(`${url}: ${JSON.stringify(body)}`);
     return body;
+  }
+
+  #getEncrypted(path) {
+    return new Promise((done, fail) => {
+      const asked = get(`https://${this.http}${path}`, this.tls, async (answer) => {
+        const body = Buffer.concat(await answer.toArray()).toString();
+        if (answer.statusCode === 200) done(JSON.parse(body));
+        else fail(new Error(`${path}: ${body}`));
+      });
+      asked.on('error', fail);
+    });
   }
 
   /** Runs `tacho` with these arguments against this server. */

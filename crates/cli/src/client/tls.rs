@@ -18,6 +18,8 @@ use crate::failure::Failure;
 
 /// Certificate authorities that are trusted instead of the system's.
 pub const CA: &str = "TACHO_TLS_CA";
+/// Value of [`CA`] for those of the system. The agents, which have no default, have it, too.
+const SYSTEM: &str = "system";
 /// The certificate that the client shows, and its key.
 pub const CERT: &str = "TACHO_TLS_CLIENT_CERT";
 pub const KEY: &str = "TACHO_TLS_CLIENT_KEY";
@@ -33,7 +35,8 @@ impl Tls {
     /// When a file cannot be used; the message names its variable.
     pub fn of_environment() -> Result<Self, Failure> {
         let file = |variable| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self::new(file(CA).as_deref(), file(CERT).as_deref(), file(KEY).as_deref())
+        let ca = file(CA).filter(|path| path.as_os_str() != SYSTEM);
+        Self::new(ca.as_deref(), file(CERT).as_deref(), file(KEY).as_deref())
     }
 
     fn new(ca: Option<&Path>, cert: Option<&Path>, key: Option<&Path>) -> Result<Self, Failure> {

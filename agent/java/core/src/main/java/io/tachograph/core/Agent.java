@@ -112,6 +112,9 @@ public final class Agent {
         if (options.server.equals(Sender.DISCARD)) {
             log.say("server is \"discard\": records are not sent");
         }
+        options.tlsCa = settings.text(Setting.TLS_CA);
+        options.tlsClientCert = settings.text(Setting.TLS_CLIENT_CERT);
+        options.tlsClientKey = settings.text(Setting.TLS_CLIENT_KEY);
         options.process = Identity.pairs(labels);
         options.labels = labels;
         options.queueBytes = settings.number(Setting.QUEUE);

@@ -20,6 +20,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import java.util.zip.CRC32C;
 
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLServerSocket;
+
 /**
  * A server of the native protocol in this JVM. Received data survives {@link #stop} and {@link
  * #start}, as on a disk.
@@ -83,8 +87,21 @@ public final class WireServer implements Closeable {
 
     private Decoder last = new Decoder(new Session(0, 0));
 
+    private final SSLContext tls;
+    private final boolean needsCertificate;
+
     /** Listens on a free port of 127.0.0.1. */
     public WireServer() throws IOException {
+        this(null, false);
+    }
+
+    /**
+     * @param tls null for a server without TLS
+     * @param needsCertificate whether clients need a certificate
+     */
+    public WireServer(SSLContext tls, boolean needsCertificate) throws IOException {
+        this.tls = tls;
+        this.needsCertificate = needsCertificate;
         listener = listen(0);
         port = listener.getLocalPort();
         serve(listener);
@@ -98,8 +115,14 @@ public final class WireServer implements Closeable {
         return "127.0.0.1:" + port;
     }
 
-    private static ServerSocket listen(int port) throws IOException {
-        ServerSocket socket = new ServerSocket();
+    private ServerSocket listen(int port) throws IOException {
+        ServerSocket socket =
+                tls == null
+                        ? new ServerSocket()
+                        : tls.getServerSocketFactory().createServerSocket();
+        if (socket instanceof SSLServerSocket encrypted) {
+            encrypted.setNeedClientAuth(needsCertificate);
+        }
         socket.setReuseAddress(true);
         socket.setReceiveBufferSize(
                 65_536); // small, so that a client of a deaf server notices soon
@@ -190,7 +213,9 @@ public final class WireServer implements Closeable {
                                     client = accepted;
                                     connections++;
                                     connection(accepted);
-                                } catch (EOFException | java.net.SocketException e) {
+                                } catch (EOFException
+                                        | java.net.SocketException
+                                        | SSLException e) {
                                     // Closed by either side.
                                 } catch (IOException | RuntimeException e) {
                                     fault = fault == null ? e : fault;

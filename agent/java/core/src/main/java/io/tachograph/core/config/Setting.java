@@ -14,6 +14,9 @@ public enum Setting {
     // generated: settings (cargo xtask generate, from agent/settings.toml)
     ENABLED(Type.FLAG, "true"),
     SERVER(Type.TEXT, "127.0.0.1:7071"),
+    TLS_CA(Type.TEXT, ""),
+    TLS_CLIENT_CERT(Type.TEXT, ""),
+    TLS_CLIENT_KEY(Type.TEXT, ""),
     SERVICE(Type.TEXT, ""),
     HOST(Type.TEXT, ""),
     INSTANCE(Type.TEXT, ""),

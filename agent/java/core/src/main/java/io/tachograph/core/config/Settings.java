@@ -62,6 +62,11 @@ public final class Settings {
                         settings.take("", name, value);
                     }
                 });
+        for (Setting setting : List.of(Setting.TLS_CLIENT_CERT, Setting.TLS_CLIENT_KEY)) {
+            if (settings.text(Setting.TLS_CA).isEmpty() && !settings.text(setting).isEmpty()) {
+                settings.warnings.add(Messages.tlsUseless(setting.key()));
+            }
+        }
         return settings;
     }
 

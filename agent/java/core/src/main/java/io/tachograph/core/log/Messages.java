@@ -165,5 +165,59 @@ public final class Messages {
     public static String times(Object count) {
         return count + " times";
     }
+
+    public static String tlsClientCertNeeded(Object why) {
+        return "the server requires a client certificate: set tls_client_cert and tls_client_key ("
+                + why
+                + ")";
+    }
+
+    public static String tlsClientCertRefused(Object why) {
+        return "the server refuses the certificate in tls_client_cert (" + why + ")";
+    }
+
+    public static String tlsFailed(Object why) {
+        return "the TLS handshake failed: " + why;
+    }
+
+    public static String tlsHalf(Object setting, Object other) {
+        return setting + " is set without " + other;
+    }
+
+    public static String tlsInvalid(Object why) {
+        return "the server's certificate is not valid (" + why + ")";
+    }
+
+    public static final String TLS_KEY_ENCRYPTED = "the key is encrypted with a password";
+
+    public static final String TLS_KEY_OTHER = "it is not the key of the certificate in tls_client_cert";
+
+    public static final String TLS_NO_CERTIFICATE = "it holds no certificate in PEM";
+
+    public static final String TLS_NO_KEY = "it holds no private key in PEM";
+
+    public static String tlsNotThere(Object why) {
+        return "the server does not use TLS, but tls_ca is set (" + why + ")";
+    }
+
+    public static String tlsOtherName(Object host, Object why) {
+        return "the server's certificate is not for " + host + " (" + why + ")";
+    }
+
+    public static String tlsRequired(Object code) {
+        return "the server requires TLS: set tls_ca (error " + code + ")";
+    }
+
+    public static String tlsUntrusted(Object why) {
+        return "no authority of tls_ca has signed the server's certificate (" + why + ")";
+    }
+
+    public static String tlsUnusable(Object setting, Object value, Object why) {
+        return setting + "=" + value + ": " + why;
+    }
+
+    public static String tlsUseless(Object setting) {
+        return setting + " has no effect without tls_ca: the connection is not encrypted";
+    }
     // generated: end
 }

@@ -16,6 +16,7 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.SocketChannel;
 
 /**
@@ -24,7 +25,7 @@ import java.nio.channels.SocketChannel;
  *
  * <pre>
  *   RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
- *      ^                                                                             |
+ *      ^                                    (HANDSHAKE: TLS)                         |
  *      +---------------------------(any fault; backs off)----------------------------+
  * </pre>
  *
@@ -42,6 +43,9 @@ final class Link {
     private static final long MILLI = 1_000_000;
     private static final int STEP_FRAMES_MAX = 64;
 
+    /** Code of an ERROR: the server requires TLS. */
+    private static final int NEEDS_TLS = 11;
+
     /** A server with rules sends them at once; after this long without PROBES it has none. */
     private static final long RULES_NANOS = 3_000_000_000L;
 
@@ -49,11 +53,15 @@ final class Link {
         RESTING,
         RESOLVING,
         CONNECTING,
+        HANDSHAKE,
         GREETING,
         OPEN
     }
 
     private final Resolver resolver;
+    /** Null: the connection is not encrypted. */
+    private final TlsFiles tls;
+
     private final byte[] hello;
     private final Outbox outbox;
     private final Dictionary dictionary;
@@ -65,7 +73,11 @@ final class Link {
     private final ByteBuffer in = ByteBuffer.allocate(8_192);
 
     private State state = State.RESTING;
-    private SocketChannel channel;
+    private SocketChannel socket;
+
+    /** The same, or what encrypts it. */
+    private ByteChannel channel;
+
     private FrameReader frames;
     private ByteBuffer out;
     private int dictionarySent;
@@ -90,6 +102,7 @@ final class Link {
 
     Link(
             ServerAddress address,
+            TlsFiles tls,
             byte[] hello,
             Outbox outbox,
             Dictionary dictionary,
@@ -98,6 +111,7 @@ final class Link {
             AgentLog log) {
         this.probes = probes;
         this.resolver = new Resolver(address);
+        this.tls = tls;
         this.hello = hello;
         this.outbox = outbox;
         this.dictionary = dictionary;
@@ -138,9 +152,13 @@ final class Link {
                     connect(now);
                     break;
                 case CONNECTING:
-                    if (channel.finishConnect()) {
-                        greet();
+                    if (socket.finishConnect()) {
+                        secure();
                     }
+                    expire(now);
+                    break;
+                case HANDSHAKE:
+                    shakeHands();
                     expire(now);
                     break;
                 default:
@@ -172,12 +190,30 @@ final class Link {
         if (address == null) {
             return;
         }
-        channel = SocketChannel.open();
-        channel.configureBlocking(false);
-        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        socket = SocketChannel.open();
+        channel = socket;
+        socket.configureBlocking(false);
+        socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
         state = State.CONNECTING;
         deadline = now + GREETING_NANOS;
-        if (channel.connect(address)) {
+        if (socket.connect(address)) {
+            secure();
+        }
+    }
+
+    private void secure() throws IOException {
+        if (tls == null) {
+            greet();
+            return;
+        }
+        ServerAddress address = resolver.address();
+        channel = new TlsChannel(socket, tls, address.name(), address.port());
+        state = State.HANDSHAKE;
+        shakeHands();
+    }
+
+    private void shakeHands() throws IOException {
+        if (((TlsChannel) channel).handshake()) {
             greet();
         }
     }
@@ -293,7 +329,10 @@ final class Link {
 
     /** The reaction to an ERROR (wire.md, table of codes). */
     private Refused refusal(int code, String message) {
-        String text = Messages.serverRefuses(message, code);
+        String text =
+                code == NEEDS_TLS
+                        ? Messages.tlsRequired(code)
+                        : Messages.serverRefuses(message, code);
         switch (code) {
             case 1:
             case 7:
@@ -447,6 +486,7 @@ final class Link {
             }
         }
         channel = null;
+        socket = null;
         out = null;
         state = State.RESTING;
         deadline = now + pauseNanos;

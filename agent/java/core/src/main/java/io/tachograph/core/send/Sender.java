@@ -84,6 +84,12 @@ public final class Sender implements Runnable {
         /** {@code host:port}, or {@link #DISCARD}. */
         public String server;
 
+        /** As the settings {@code tls_...}; without an authority the connection is not encrypted. */
+        public String tlsCa = "";
+
+        public String tlsClientCert = "";
+        public String tlsClientKey = "";
+
         /** Pairs of HELLO. */
         public Map<String, String> process;
 
@@ -119,12 +125,19 @@ public final class Sender implements Runnable {
         this.link =
                 new Link(
                         ServerAddress.parse(options.server),
+                        tls(options),
                         Hello.frame(session, options.process),
                         outbox,
                         dictionary,
                         totals,
                         probes,
                         log);
+    }
+
+    private static TlsFiles tls(Options options) {
+        return options.tlsCa.isEmpty()
+                ? null
+                : new TlsFiles(options.tlsCa, options.tlsClientCert, options.tlsClientKey);
     }
 
     public Totals totals() {

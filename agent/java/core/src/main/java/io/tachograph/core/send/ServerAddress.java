@@ -55,6 +55,17 @@ final class ServerAddress {
         return new InetSocketAddress(InetAddress.getByName(host), port);
     }
 
+    /** The host as in a certificate: without brackets, and without the zone of an address. */
+    String name() {
+        String bare = host.startsWith("[") ? host.substring(1, host.length() - 1) : host;
+        int zone = bare.indexOf('%');
+        return zone < 0 ? bare : bare.substring(0, zone);
+    }
+
+    int port() {
+        return port;
+    }
+
     /** True if resolving it needs no name server. */
     boolean isLiteral() {
         return host.matches("[0-9.]+") || host.contains(":") || host.equals("localhost");

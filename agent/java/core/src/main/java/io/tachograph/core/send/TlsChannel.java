@@ -1,0 +1,223 @@
+package io.tachograph.core.send;
+
+import io.tachograph.core.log.Messages;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.SocketChannel;
+
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLEngineResult.HandshakeStatus;
+import javax.net.ssl.SSLEngineResult.Status;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLParameters;
+
+/**
+ * A connection with TLS over a channel that does not block; it does not block either. Its classes
+ * are loaded only if {@code tls_ca} is set.
+ *
+ * <p>Before: {@link Link}. After: {@code crates/server/src/tls}.
+ */
+final class TlsChannel implements ByteChannel {
+    private static final ByteBuffer EMPTY = ByteBuffer.allocate(0);
+
+    private final SocketChannel socket;
+    private final SSLEngine engine;
+    private final TlsCause cause;
+
+    /** Received, encrypted; between two calls it is ready to be filled. */
+    private ByteBuffer netIn;
+
+    /** Encrypted, to be sent; between two calls it is ready to be drained. */
+    private ByteBuffer netOut;
+
+    /** Received, decrypted; between two calls it is ready to be drained. */
+    private ByteBuffer plainIn;
+
+    /**
+     * @param socket connected
+     * @param host the name or address in the server's certificate
+     * @throws IOException if a file cannot be used
+     */
+    TlsChannel(SocketChannel socket, TlsFiles files, String host, int port) throws IOException {
+        this.socket = socket;
+        this.cause = new TlsCause(host, files.hasCertificate());
+        engine = files.context().createSSLEngine(host, port);
+        engine.setUseClientMode(true);
+        SSLParameters parameters = engine.getSSLParameters();
+        parameters.setEndpointIdentificationAlgorithm("HTTPS"); // compares the host
+        engine.setSSLParameters(parameters);
+        int packet = engine.getSession().getPacketBufferSize();
+        netIn = ByteBuffer.allocate(packet);
+        netOut = ByteBuffer.allocate(packet).flip();
+        plainIn = ByteBuffer.allocate(engine.getSession().getApplicationBufferSize()).flip();
+        engine.beginHandshake();
+    }
+
+    /**
+     * Does what is possible without waiting.
+     *
+     * @return true at the end of the handshake
+     */
+    boolean handshake() throws IOException {
+        try {
+            while (true) {
+                switch (engine.getHandshakeStatus()) {
+                    case NEED_TASK:
+                        runTasks();
+                        break;
+                    case NEED_WRAP:
+                        if (!flush()) {
+                            return false;
+                        }
+                        wrap(EMPTY);
+                        break;
+                    case NEED_UNWRAP:
+                        if (unwrap() == Status.BUFFER_UNDERFLOW && !fill()) {
+                            return false;
+                        }
+                        break;
+                    default:
+                        return flush();
+                }
+            }
+        } catch (SSLException e) {
+            alert();
+            throw cause.of(e);
+        }
+    }
+
+    @Override
+    public int read(ByteBuffer target) throws IOException {
+        try {
+            while (!plainIn.hasRemaining()) {
+                Status status = unwrap();
+                if (status == Status.CLOSED) {
+                    return -1;
+                }
+                settle();
+                if (status == Status.BUFFER_UNDERFLOW && !fill()) {
+                    return 0;
+                }
+            }
+        } catch (EOFException e) {
+            return -1;
+        } catch (SSLException e) {
+            throw cause.of(e);
+        }
+        int count = Math.min(plainIn.remaining(), target.remaining());
+        ByteBuffer part = plainIn.duplicate().limit(plainIn.position() + count);
+        target.put(part);
+        plainIn.position(plainIn.position() + count);
+        return count;
+    }
+
+    /** Takes as much as the socket accepts, and at most one record more. */
+    @Override
+    public int write(ByteBuffer source) throws IOException {
+        int before = source.remaining();
+        try {
+            while (flush() && source.hasRemaining()) {
+                if (wrap(source) == Status.CLOSED) {
+                    throw new EOFException(Messages.SERVER_CLOSED);
+                }
+            }
+        } catch (SSLException e) {
+            throw cause.of(e);
+        }
+        return before - source.remaining();
+    }
+
+    @Override
+    public boolean isOpen() {
+        return socket.isOpen();
+    }
+
+    @Override
+    public void close() throws IOException {
+        socket.close();
+    }
+
+    /** After the handshake: new keys and session tickets. */
+    private void settle() throws IOException {
+        HandshakeStatus status = engine.getHandshakeStatus();
+        if (status == HandshakeStatus.NEED_TASK) {
+            runTasks();
+        } else if (status == HandshakeStatus.NEED_WRAP && flush()) {
+            wrap(EMPTY);
+        }
+    }
+
+    private void runTasks() {
+        Runnable task;
+        while ((task = engine.getDelegatedTask()) != null) {
+            task.run();
+        }
+    }
+
+    /** Tells the server why the handshake has failed, if that is possible without waiting. */
+    private void alert() {
+        try {
+            while (engine.getHandshakeStatus() == HandshakeStatus.NEED_WRAP && flush()) {
+                if (wrap(EMPTY) == Status.CLOSED) {
+                    break;
+                }
+            }
+            flush();
+        } catch (IOException ignored) {
+            // The connection is closed anyway.
+        }
+    }
+
+    /** Encrypts one record; {@link #netOut} must be empty. */
+    private Status wrap(ByteBuffer source) throws SSLException {
+        Status status;
+        while ((status = engine.wrap(source, netOut.clear()).getStatus())
+                == Status.BUFFER_OVERFLOW) {
+            netOut = ByteBuffer.allocate(2 * netOut.capacity());
+        }
+        netOut.flip();
+        return status;
+    }
+
+    /** Decrypts one record; {@link #plainIn} must be empty. */
+    private Status unwrap() throws SSLException {
+        netIn.flip();
+        Status status;
+        try {
+            while ((status = engine.unwrap(netIn, plainIn.clear()).getStatus())
+                    == Status.BUFFER_OVERFLOW) {
+                plainIn = ByteBuffer.allocate(2 * plainIn.capacity());
+            }
+        } finally {
+            netIn.compact();
+            plainIn.flip();
+        }
+        return status;
+    }
+
+    /** @return false if nothing has arrived */
+    private boolean fill() throws IOException {
+        if (!netIn.hasRemaining()) {
+            netIn = ByteBuffer.allocate(2 * netIn.capacity()).put(netIn.flip());
+        }
+        int count = socket.read(netIn);
+        if (count < 0) {
+            throw new EOFException(Messages.SERVER_CLOSED);
+        }
+        if (count == 0) {
+            flush();
+        }
+        return count > 0;
+    }
+
+    /** @return true if everything is sent */
+    private boolean flush() throws IOException {
+        if (netOut.hasRemaining()) {
+            socket.write(netOut);
+        }
+        return !netOut.hasRemaining();
+    }
+}

@@ -1,0 +1,236 @@
+package io.tachograph.core.send;
+
+import io.tachograph.core.log.Messages;
+
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyFactory;
+import java.security.KeyStore;
+import java.security.PrivateKey;
+import java.security.Provider;
+import java.security.Security;
+import java.security.Signature;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
+import java.security.spec.PKCS8EncodedKeySpec;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+import javax.net.ssl.KeyManager;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
+
+/**
+ * The files of the settings {@code tls_ca}, {@code tls_client_cert} and {@code tls_client_key}.
+ * They are read at each connection, so that renewed certificates are used. The SSL context is the
+ * agent's own: the program may have changed the default one.
+ */
+final class TlsFiles {
+    /** Value of {@code tls_ca} for the authorities that the JVM trusts by default. */
+    private static final String SYSTEM = "system";
+
+    private static final String CA = "tls_ca";
+    private static final String CERT = "tls_client_cert";
+    private static final String KEY = "tls_client_key";
+
+    /** The JDK's implementation is preferred: a program may add others. */
+    private static final String PROVIDER = "SunJSSE";
+
+    private static final Pattern BLOCK =
+            Pattern.compile("-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \\1-----");
+
+    /** Signatures that show whether a key belongs to a certificate, by the algorithm of the key. */
+    private static final Map<String, String> SIGNATURES =
+            Map.of("RSA", "SHA256withRSA", "EC", "SHA256withECDSA", "EdDSA", "EdDSA");
+
+    private static final char[] PASSWORD = {'t'};
+
+    private final String ca;
+    private final String cert;
+    private final String key;
+
+    /**
+     * @param ca path or {@code system}
+     * @param cert path; empty for no certificate
+     * @param key path; empty for none
+     */
+    TlsFiles(String ca, String cert, String key) {
+        this.ca = ca;
+        this.cert = cert;
+        this.key = key;
+    }
+
+    boolean hasCertificate() {
+        return !cert.isEmpty();
+    }
+
+    /**
+     * @throws IOException with the setting, its value and the reason, if a file cannot be used
+     */
+    SSLContext context() throws IOException {
+        if (cert.isEmpty() != key.isEmpty()) {
+            throw new IOException(
+                    cert.isEmpty() ? Messages.tlsHalf(KEY, CERT) : Messages.tlsHalf(CERT, KEY));
+        }
+        KeyStore trusted = null;
+        if (!ca.equals(SYSTEM)) {
+            trusted = newStore();
+            int number = 0;
+            for (Certificate one : certificates(CA, ca)) {
+                try {
+                    trusted.setCertificateEntry("ca" + number++, one);
+                } catch (GeneralSecurityException e) {
+                    throw unusable(CA, ca, e.getMessage());
+                }
+            }
+        }
+        KeyManager[] shown = cert.isEmpty() ? null : keyManagers();
+        try {
+            Provider provider = Security.getProvider(PROVIDER);
+            TrustManagerFactory trust =
+                    TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+            trust.init(trusted);
+            SSLContext context =
+                    provider == null
+                            ? SSLContext.getInstance("TLS")
+                            : SSLContext.getInstance("TLS", provider);
+            context.init(shown, trust.getTrustManagers(), null);
+            return context;
+        } catch (GeneralSecurityException e) {
+            throw unusable(CA, ca, e.getMessage());
+        }
+    }
+
+    private KeyManager[] keyManagers() throws IOException {
+        List<Certificate> chain = certificates(CERT, cert);
+        PrivateKey own = privateKey();
+        try {
+            if (!belongs(own, chain.get(0))) {
+                throw unusable(KEY, key, Messages.TLS_KEY_OTHER);
+            }
+            KeyStore store = newStore();
+            store.setKeyEntry("agent", own, PASSWORD, chain.toArray(new Certificate[0]));
+            KeyManagerFactory keys =
+                    KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+            keys.init(store, PASSWORD);
+            return keys.getKeyManagers();
+        } catch (GeneralSecurityException e) {
+            throw unusable(KEY, key, e.getMessage());
+        }
+    }
+
+    private static KeyStore newStore() throws IOException {
+        try {
+            KeyStore store = KeyStore.getInstance("PKCS12");
+            store.load(null, null);
+            return store;
+        } catch (GeneralSecurityException e) {
+            throw new IOException(Messages.tlsFailed(e.getMessage()), e);
+        }
+    }
+
+    private static List<Certificate> certificates(String setting, String path) throws IOException {
+        List<Certificate> found = new ArrayList<>();
+        Matcher block = BLOCK.matcher(read(setting, path));
+        try {
+            CertificateFactory factory = CertificateFactory.getInstance("X.509");
+            while (block.find()) {
+                if (block.group(1).endsWith("CERTIFICATE")) {
+                    byte[] bytes = Base64.getMimeDecoder().decode(block.group(2));
+                    found.add(factory.generateCertificate(new ByteArrayInputStream(bytes)));
+                }
+            }
+        } catch (GeneralSecurityException | IllegalArgumentException e) {
+            throw unusable(setting, path, e.getMessage());
+        }
+        if (found.isEmpty()) {
+            throw unusable(setting, path, Messages.TLS_NO_CERTIFICATE);
+        }
+        return found;
+    }
+
+    private PrivateKey privateKey() throws IOException {
+        String text = read(KEY, key);
+        if (text.contains("ENCRYPTED")) {
+            throw unusable(KEY, key, Messages.TLS_KEY_ENCRYPTED);
+        }
+        Matcher block = BLOCK.matcher(text);
+        boolean isOther = false;
+        while (block.find()) {
+            if (block.group(1).equals("PRIVATE KEY")) {
+                return privateKey(block.group(2));
+            }
+            isOther |= block.group(1).endsWith("PRIVATE KEY");
+        }
+        throw unusable(
+                KEY,
+                key,
+                isOther
+                        ? "the key is not PKCS #8, convert it: openssl pkcs8 -topk8 -nocrypt -in "
+                                + key
+                        : Messages.TLS_NO_KEY);
+    }
+
+    private PrivateKey privateKey(String base64) throws IOException {
+        String why = "";
+        try {
+            PKCS8EncodedKeySpec encoded =
+                    new PKCS8EncodedKeySpec(Base64.getMimeDecoder().decode(base64));
+            for (String algorithm : List.of("RSA", "EC", "EdDSA", "RSASSA-PSS", "DSA")) {
+                try {
+                    return KeyFactory.getInstance(algorithm).generatePrivate(encoded);
+                } catch (GeneralSecurityException e) {
+                    why = e.getMessage(); // a key of another algorithm
+                }
+            }
+        } catch (IllegalArgumentException e) {
+            why = e.getMessage();
+        }
+        throw unusable(KEY, key, "the key cannot be read: " + why);
+    }
+
+    private static boolean belongs(PrivateKey key, Certificate certificate)
+            throws GeneralSecurityException {
+        String algorithm = SIGNATURES.get(key.getAlgorithm());
+        if (!key.getAlgorithm().equals(certificate.getPublicKey().getAlgorithm())) {
+            return false;
+        }
+        if (algorithm == null) {
+            return true; // the handshake shows it
+        }
+        byte[] content = {1};
+        Signature signature = Signature.getInstance(algorithm);
+        signature.initSign(key);
+        signature.update(content);
+        byte[] signed = signature.sign();
+        signature.initVerify(certificate.getPublicKey());
+        signature.update(content);
+        return signature.verify(signed);
+    }
+
+    /** Bytes as characters: a comment may be in any encoding. */
+    private static String read(String setting, String path) throws IOException {
+        try {
+            return Files.readString(Path.of(path), StandardCharsets.ISO_8859_1);
+        } catch (NoSuchFileException e) {
+            throw unusable(setting, path, "no such file");
+        } catch (IOException | RuntimeException e) {
+            String message = e.getMessage();
+            throw unusable(setting, path, message == null ? e.toString() : message);
+        }
+    }
+
+    private static IOException unusable(String setting, String path, String why) {
+        return new IOException(Messages.tlsUnusable(setting, path, why));
+    }
+}

@@ -1,0 +1,232 @@
+"""Records arrive over TLS; without it, or with settings that cannot be used, nothing is sent, and the log has the cause."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import ssl
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Optional
+
+from .certificates import Authority, Pair
+from .packages import packages
+from .server import PATIENCE_S, Server, ServerTest, until
+
+CALLS = """
+import sys, tachograph
+tachograph.start()
+with tachograph.span("outer"):
+    pass
+for line in sys.stdin:
+    with tachograph.span(line.strip()):
+        tachograph.entry("app_log", "x" * 1_000_000)
+"""
+FORK = """
+import os, tachograph
+tachograph.start()
+with tachograph.span("parent"):
+    pass
+tachograph.flush(30)
+child = os.fork()
+with tachograph.span("after"):
+    pass
+if child:
+    os.waitpid(child, 0)
+"""
+GEVENT = """
+import sys, time
+sys.path.append({packages!r})
+import tachograph
+from gevent import monkey, joinall, spawn
+for step in {steps}:
+    tachograph.start() if step == "start" else monkey.patch_all()
+import ssl
+def work():
+    with tachograph.span("green"):
+        time.sleep(0.01)
+joinall([spawn(work) for _ in range(5)])
+context = ssl.create_default_context()
+context.options |= ssl.OP_NO_COMPRESSION
+"""
+UNENCRYPTED = """
+import sys, tachograph
+tachograph.start()
+with tachograph.span("outer"):
+    pass
+tachograph.flush(30)
+sys.exit("ssl" in sys.modules)
+"""
+
+
+class TlsTest(ServerTest):
+    """`server` has no TLS, `secured` has it, `strict` also requires client certificates."""
+
+    secured: Server
+    strict: Server
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.place = folder.name
+        cls.ours, cls.other = (Authority(cls.place, name) for name in ("ours", "other"))
+        cls.client, cls.foreign = cls.ours.sign("client"), cls.other.sign("foreign")
+        cls.locked = cls.ours.sign("locked", password="secret")
+        cls.secured = cls.serve(cls.ours.sign("server"))
+        cls.strict = cls.serve(cls.ours.sign("strict"), "--tls-client-ca", cls.ours.file)
+
+    @classmethod
+    def serve(cls, pair: Pair, *flags: str, name: str = "127.0.0.1") -> Server:
+        context = ssl.create_default_context(cafile=cls.ours.file)
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context.load_cert_chain(*cls.client)
+        server = Server("--tls-cert", pair.cert, "--tls-key", pair.key, *flags, context=context)
+        server.name = name
+        cls.addClassCleanup(server.close)
+        server.start()
+        return server
+
+    def file(self, name: str, text: str = "") -> str:
+        path = Path(self.folder(), name)
+        path.write_text(text, "utf-8")
+        return str(path)
+
+    def succeeds(self, server: Server, source: str, *spans: str, **settings: str) -> None:
+        _, err = self.run_program(source, server=server.address, **settings)
+        self.assertEqual(err, "", "no log lines without an error")
+        self.assertEqual(server.counts(self.service), {span: 1 for span in spans})
+
+    def fails(self, server: Server, expected: str, address: str = "", **settings: str) -> None:
+        """The log has one line that matches, and the server has no record."""
+        settings = {"server": address or server.address, "service": self.id(), **settings}
+        log = self.file("log")
+        program = self.launch(CALLS, log=log, **settings)
+        said = until(lambda: re.search(r".*(cannot reach|lost) the server .*", Path(log).read_text("utf-8")), "a line")[0]
+        _, err = program.communicate(timeout=2 * PATIENCE_S)
+        self.assertEqual((program.returncode, err), (0, ""))
+        self.assertRegex(said, expected)
+        self.assertRegex(said, "the program goes on, the agent keeps trying$")
+        self.assertEqual(server.traces(self.id()), [])
+
+
+class Connections(TlsTest):
+    def test_records_arrive_over_tls(self) -> None:
+        self.succeeds(self.secured, CALLS, "outer", tls_ca=self.ours.file)
+
+    def test_records_arrive_with_a_client_certificate(self) -> None:
+        settings = {"tls_client_cert": self.client.cert, "tls_client_key": self.client.key}
+        self.succeeds(self.strict, CALLS, "outer", tls_ca=self.ours.file, **settings)
+
+    def test_records_of_a_forked_child_arrive(self) -> None:
+        self.run_program(FORK, server=self.secured.address, tls_ca=self.ours.file)
+        self.assertEqual(self.secured.counts(self.service), {"parent": 1, "after": 2})
+
+    def test_gevent_may_replace_the_sockets_before_and_after_the_start(self) -> None:
+        for steps in (["patch", "start"], ["start", "patch"]):
+            with self.subTest(steps):
+                service = f"{steps}"
+                source = GEVENT.format(packages=packages(), steps=steps)
+                _, err = self.run_program(source, server=self.secured.address, service=service, tls_ca=self.ours.file)
+                self.assertEqual(err, "")
+                self.assertEqual(self.secured.counts(service), {"green": 5})
+
+    def test_many_megabytes_arrive(self) -> None:
+        program = self.launch(CALLS, server=self.secured.address, tls_ca=self.ours.file)
+        _, err = program.communicate("big\n" * 12, timeout=2 * PATIENCE_S)
+        self.assertEqual((program.returncode, err), (0, ""))
+        self.assertEqual(self.secured.counts(self.service), {"outer": 1, "big": 12})
+        sent = self.secured.last(f'tacho_agent_sent_total{{service="{self.service}",kind="entry"}}')
+        self.assertEqual(list(sent.values()), [12])
+
+    def test_the_authorities_of_the_system_are_used(self) -> None:
+        # OpenSSL takes them from the file in this variable.
+        source = f"import os\nos.environ['SSL_CERT_FILE'] = {self.ours.file!r}\n{CALLS}"
+        self.succeeds(self.secured, source, "outer", tls_ca="system")
+
+    def test_a_renewed_client_certificate_is_used_at_the_next_connection(self) -> None:
+        pair = Pair(self.file("cert"), self.file("key"))
+        self.put(self.foreign, pair)
+        log = self.file("log")
+        settings = {"tls_ca": self.ours.file, "tls_client_cert": pair.cert, "tls_client_key": pair.key}
+        program = self.launch(CALLS, server=self.strict.address, log=log, **settings)
+        until(lambda: "cannot reach" in Path(log).read_text("utf-8"), "a refusal")
+        self.put(self.client, pair)
+        until(lambda: "connected to" in Path(log).read_text("utf-8"), "a connection")
+        program.communicate(timeout=2 * PATIENCE_S)
+        self.assertEqual(self.strict.counts(self.service), {"outer": 1})
+
+    def put(self, source: Pair, target: Pair) -> None:
+        for before, after in zip(source, target):
+            shutil.copyfile(before, f"{after}.new")
+            os.replace(f"{after}.new", after)
+
+    def test_without_the_setting_the_module_ssl_is_not_loaded(self) -> None:
+        self.run_program(UNENCRYPTED)
+        self.assertEqual(self.server.counts(self.service), {"outer": 1})
+
+
+class Refusals(TlsTest):
+    def test_servers_that_are_not_trusted(self) -> None:
+        for authority in (self.other.file, "system"):
+            with self.subTest(authority=authority):
+                self.fails(self.secured, "no authority of tls_ca has signed the server's certificate", tls_ca=authority)
+
+    def test_the_name_in_the_certificate_must_be_that_of_the_setting(self) -> None:
+        named = self.serve(self.ours.sign("named", "DNS:localhost"), name="localhost")
+        self.fails(named, "the server's certificate is not for 127.0.0.1", tls_ca=self.ours.file)
+        # The name may have another address, where nothing listens: that is logged.
+        self.run_program(CALLS, server=f"localhost:{named.records}", service="by name", tls_ca=self.ours.file)
+        self.assertEqual(named.counts("by name"), {"outer": 1})
+
+    def test_servers_that_require_a_client_certificate(self) -> None:
+        for expected, pair in [
+            ("the server requires a client certificate: set tls_client_cert and tls_client_key", None),
+            ("the server refuses the certificate in tls_client_cert", self.foreign),
+        ]:
+            with self.subTest(expected):
+                shown = {"tls_client_cert": pair.cert, "tls_client_key": pair.key} if pair else {}
+                self.fails(self.strict, expected, tls_ca=self.ours.file, **shown)
+
+    def test_a_server_without_tls(self) -> None:
+        self.fails(self.server, "the server does not use TLS, but tls_ca is set", tls_ca=self.ours.file)
+
+    def test_an_agent_without_tls_on_a_port_with_tls(self) -> None:
+        self.fails(self.secured, r"the server requires TLS: set tls_ca \(error 11\)")
+
+    def test_files_that_cannot_be_used(self) -> None:
+        """The server has no TLS, so that an unencrypted connection would succeed."""
+        missing, text = self.file("x") + ".missing", self.file("text", "no PEM")
+        damaged = self.file("damaged", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+        ours, (cert, key) = self.ours.file, self.client
+        for setting, why, ca, client_cert, client_key in [
+            ("tls_ca", "no such file", missing, None, None),
+            ("tls_ca", "it holds no certificate in PEM", text, None, None),
+            ("tls_ca", "", damaged, None, None),
+            ("tls_ca", "is a directory", self.place, None, None),
+            ("tls_client_cert", "no such file", ours, missing, key),
+            ("tls_client_cert", "it holds no certificate in PEM", ours, text, key),
+            ("tls_client_cert", "", ours, damaged, key),
+            ("tls_client_key", "no such file", ours, cert, missing),
+            ("tls_client_key", "it holds no private key in PEM", ours, cert, text),
+            ("tls_client_key", "the key is encrypted with a password", ours, self.locked.cert, self.locked.key),
+            ("tls_client_key", "it is not the key of the certificate in tls_client_cert", ours, cert, self.foreign.key),
+        ]:
+            with self.subTest(setting, why=why):
+                given: dict[str, Optional[str]] = {"tls_ca": ca, "tls_client_cert": client_cert, "tls_client_key": client_key}
+                settings = {name: path for name, path in given.items() if path}
+                self.fails(self.server, f"{setting}={re.escape(settings[setting])}: {why}", **settings)
+
+    def test_settings_without_each_other(self) -> None:
+        cert, key = {"tls_client_cert": self.client.cert}, {"tls_client_key": self.client.key}
+        self.fails(self.server, "tls_client_cert is set without tls_client_key", tls_ca=self.ours.file, **cert)
+        self.fails(self.server, "tls_client_key is set without tls_client_cert", tls_ca=self.ours.file, **key)
+        _, err = self.run_program(CALLS, **cert)
+        self.assertRegex(err, "tachograph: tls_client_cert has no effect without tls_ca: the connection is not encrypted\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
