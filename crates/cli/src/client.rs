@@ -286,11 +286,11 @@ fn without_credentials(server: &str) -> String {
 
 /// A connection was made, and failed.
 fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
-    if let Some(error) = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()) {
-        // TLS 1.3: the server's objection arrives behind the handshake.
-        if error.get_ref().is_some_and(|cause| cause.is::<rustls::Error>()) {
-            return tls::refused(authority, error);
-        }
+    // TLS 1.3: the server's objection arrives behind the handshake, sometimes before the request is sent.
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let of_tls = |error: &&io::Error| error.get_ref().is_some_and(|cause| cause.is::<rustls::Error>());
+    if let Some(error) = causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find(of_tls) {
+        return tls::refused(authority, error);
     }
     if error.is_parse() {
         return Failure::new(format!("{authority} does not answer with HTTP: {error}"))

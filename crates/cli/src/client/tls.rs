@@ -74,8 +74,13 @@ pub fn refused(authority: &str, error: &io::Error) -> Failure {
             failure.hint(format!("name the file of the authority that signed its certificate in {CA}"))
         }
         Some(rustls::Error::InvalidMessage(_)) => failure.hint("the port does not use TLS: use http://"),
-        Some(rustls::Error::AlertReceived(_)) => {
-            failure.hint(format!("if the server requires a client certificate, set {CERT} and {KEY}"))
+        Some(rustls::Error::AlertReceived(_)) => failure.hint(format!(
+            "the server requires a certificate of an authority that it trusts: set {CERT} and {KEY}"
+        )),
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(other)))
+            if other.to_string().contains("CaUsedAsEndEntity") =>
+        {
+            failure.hint("the server's certificate is one of an authority (CA:TRUE); make one with CA:FALSE")
         }
         _ => failure,
     }

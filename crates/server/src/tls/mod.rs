@@ -29,8 +29,8 @@ const REFUSED_BYTES_MAX: u64 = 1 << 20;
 /// Interval at which the files are checked for changes.
 const RELOAD_EVERY: Duration = Duration::from_secs(5);
 
-/// Content type of TLS's first record (RFC 8446, 5.1): the first byte of every TLS connection.
-const HANDSHAKE_RECORD: u8 = 22;
+/// Type and major version of TLS's first record (RFC 8446, 5.1): the first bytes of every TLS connection.
+const HANDSHAKE: [u8; 2] = [22, 3];
 
 /// A connection, encrypted or not.
 pub type Socket = Box<dyn Io>;
@@ -90,9 +90,10 @@ pub async fn open<S: Io + 'static>(
 ) -> Option<Opened> {
     let Some(tls) = tls else { return Some(Opened::Ready(Box::new(wrap(socket)))) };
     let opening = async {
-        let mut first = [0];
+        let mut first = [0; 2];
         match socket.peek(&mut first).await? {
-            1.. if first[0] != HANDSHAKE_RECORD => Ok(Opened::Plain(Box::new(wrap(socket)))),
+            1 if first[0] != HANDSHAKE[0] => Ok(Opened::Plain(Box::new(wrap(socket)))),
+            2 if first != HANDSHAKE => Ok(Opened::Plain(Box::new(wrap(socket)))),
             _ => tls.handshake(wrap(socket)).await.map(Opened::Ready),
         }
     };
