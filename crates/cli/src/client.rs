@@ -46,8 +46,8 @@ pub struct Connection {
 /// A temporary refusal: the server is busy or full.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Retry after this time.
-    Later(Duration),
+    /// Retry after this time; the reason is the server's.
+    Later(Duration, String),
     Failed(Failure),
 }
 
@@ -191,7 +191,9 @@ impl Connection {
         };
         match wait {
             _ if status.is_success() => Ok(text),
-            Some(wait) if status == StatusCode::SERVICE_UNAVAILABLE => Err(Refusal::Later(wait)),
+            Some(wait) if status == StatusCode::SERVICE_UNAVAILABLE => {
+                Err(Refusal::Later(wait, refused(&self.authority, status, &text).message().to_owned()))
+            }
             _ => Err(Refusal::Failed(refused(&self.authority, status, &text))),
         }
     }

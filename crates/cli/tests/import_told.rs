@@ -4,6 +4,9 @@
 mod place;
 mod support;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use place::Place;
 use support::run;
 
@@ -274,4 +277,24 @@ fn values_out_of_range_are_not_imported_as_infinity() {
             assert!(outcome["broken_named"][nth].to_string().contains(expect), "{expect} in {outcome}");
         }
     }
+}
+
+#[test]
+fn an_import_that_waits_for_a_full_server_says_so_and_can_be_interrupted() {
+    let place = Place::with(&["--disk-reserve-bytes", "9000000000000000"]);
+    let file = place.file("a.lp", b"a value=1\n");
+    let mut import = Command::new(support::tacho())
+        .args(["import", file.to_str().unwrap(), "--server", &place.server.url()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(import.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let waiting = lines.find(|line| line.starts_with("waiting for capacity")).unwrap();
+    assert!(waiting.contains("bytes are free on the disk"), "{waiting}");
+    let sent = Command::new("kill").args(["-INT", &import.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(import.wait().unwrap().code(), Some(1), "{rest:?}");
+    let error = rest.iter().find(|line| line.starts_with("error: ")).unwrap();
+    assert!(error.starts_with("error: interrupted while it waited for capacity: "), "{error}");
 }

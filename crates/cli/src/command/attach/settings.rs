@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_keys_are_those_of_the_agent() {
         let keys = keys();
-        assert_eq!(keys[..3], ["enabled", "server", "service"]);
+        assert_eq!(keys[..3], ["enabled", "server", "tls_ca"]);
         assert!(keys.contains(&"request_id_headers".to_owned()), "{keys:?}");
         assert!(!keys.contains(&"strands_max".to_owned()), "only the Python agent has it: {keys:?}");
         // Each is a constant of the agent.
@@ -199,7 +199,7 @@ mod tests {
         for (text, expect) in [
             ("service", "give KEY=VALUE, for example service=shop"),
             ("=shop", "the agent has no setting \"\"; there are enabled, "),
-            ("Service=shop", "the agent has no setting \"Service\"; there are enabled, server, service, "),
+            ("Service=shop", "the agent has no setting \"Service\"; there are enabled, server, tls_ca, "),
         ] {
             let said = pair(text).unwrap_err();
             assert!(said.starts_with(expect), "{said}");

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -20,6 +21,10 @@ use crate::failure::Failure;
 
 /// How long to wait for a server without capacity.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How long to wait silently.
+const TOLD_AFTER: Duration = Duration::from_secs(3);
+/// Interval of looking whether the import was interrupted.
+const STOP_EVERY: Duration = Duration::from_millis(100);
 /// Limit on the series of one checksum request.
 const QUESTIONS: usize = 500;
 
@@ -48,18 +53,16 @@ impl Target {
         batch: Batch,
         session: u128,
         seq: u64,
+        stop: &AtomicBool,
     ) -> Result<(u64, Vec<String>), Failure> {
-        let begun = Instant::now();
+        let mut queue = Queue { begun: Instant::now(), is_told: false, stop };
         match self {
             Self::Server(connection) => {
                 let body = hyper::body::Bytes::from(frames::body(&batch, session, seq));
                 loop {
                     match connection.post("/api/v1/import", body.clone()).await {
                         Ok(answer) => return Ok(refused(&answer)),
-                        Err(Refusal::Later(wait)) if begun.elapsed() < PATIENCE => {
-                            tokio::time::sleep(wait).await;
-                        }
-                        Err(Refusal::Later(_)) => return Err(full()),
+                        Err(Refusal::Later(wait, why)) => queue.wait(wait, &why).await?,
                         Err(Refusal::Failed(failure)) => return Err(failure),
                     }
                 }
@@ -75,8 +78,8 @@ impl Target {
                         }
                         Ok(Appended::Stored | Appended::Repeated) => return Ok((0, vec![])),
                         Err(error) => match error.kind() {
-                            ErrorKind::Full { retry_after } if begun.elapsed() < PATIENCE => {
-                                tokio::time::sleep(retry_after).await;
+                            ErrorKind::Full { retry_after } => {
+                                queue.wait(retry_after, &error.to_string()).await?;
                             }
                             _ => return Err(Failure::new(error)),
                         },
@@ -97,7 +100,7 @@ impl Target {
                     let answer = connection.post("/api/v1/checksum", body.into()).await;
                     let answer = answer.map_err(|refusal| match refusal {
                         Refusal::Failed(failure) => failure,
-                        Refusal::Later(_) => full(),
+                        Refusal::Later(_, why) => full(&why),
                     })?;
                     let unreadable =
                         |e| Failure::new(format!("the response with checksums cannot be parsed: {e}"));
@@ -152,7 +155,31 @@ fn refused(answer: &str) -> (u64, Vec<String>) {
     (answer["data"]["refused_records"].as_u64().unwrap_or(reasons.len() as u64), reasons)
 }
 
-fn full() -> Failure {
-    Failure::new("the server is still out of capacity")
-        .hint("its log says why; run the same command again to resume")
+fn full(why: &str) -> Failure {
+    Failure::new(format!("the server is still out of capacity: {why}"))
+}
+
+/// Waits for capacity, up to [`PATIENCE`] or until the import is interrupted.
+struct Queue<'a> {
+    begun: Instant,
+    is_told: bool,
+    stop: &'a AtomicBool,
+}
+
+impl Queue<'_> {
+    /// `why` is the reason of the store.
+    async fn wait(&mut self, time: Duration, why: &str) -> Result<(), Failure> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Failure::new(format!("interrupted while it waited for capacity: {why}")));
+            }
+            if !self.is_told && self.begun.elapsed() > TOLD_AFTER {
+                self.is_told = true;
+                eprintln!("waiting for capacity, up to {} s: {why}", PATIENCE.as_secs());
+            }
+            tokio::time::sleep(STOP_EVERY.min(time)).await;
+        }
+        if self.begun.elapsed() < PATIENCE { Ok(()) } else { Err(full(why)) }
+    }
 }
