@@ -287,7 +287,8 @@ test('a lone surrogate becomes valid UTF-8', () => {
 const DAMAGED = [
   ['a length past the limit', Buffer.from('0100400003000000' + '00000000', 'hex'), /4194305 bytes/],
   ['a wrong checksum', Buffer.from('00000000050000000029f4c1', 'hex'), /checksum mismatch/],
-  ['text', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), /frame of \d+ bytes/],
+  ['text', Buffer.from('SSH-2.0-OpenSSH_9.2p1\r\n'), /frame of \d+ bytes/],
+  ['a response of HTTP', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), /answers with HTTP/],
 ];
 for (const [what, bytes, message] of DAMAGED) {
   test(`${what} is invalid`, () => {
