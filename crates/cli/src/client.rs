@@ -298,7 +298,8 @@ fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
         return Failure::new(format!("{authority} does not answer with HTTP: {error}"))
             .hint(format!("{CHECK_ADDRESS}: 7070 is usually the port of HTTP, 7071 that of the agents"));
     }
-    Failure::new(format!("cannot reach a server at {authority}: {error}")).hint(IS_IT_RUNNING)
+    Failure::new(format!("the connection to {authority} ended: {error}"))
+        .hint("its log says why, if it is a Tachograph server")
 }
 
 /// The JSON of an answer.

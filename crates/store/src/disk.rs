@@ -64,6 +64,22 @@ pub trait DiskFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// Names of the files of a directory, sorted; none if it does not exist. `what` is for the error.
+pub fn names_in(what: &'static str, directory: &Path) -> Result<Vec<String>> {
+    let failed = |error| Error::io(what, directory, error);
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
 /// Options for a file that only its owner can access; the caller adds how to open it.
 pub fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();

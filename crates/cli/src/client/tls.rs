@@ -2,14 +2,13 @@
 //!
 //! Certificates come from files in PEM that environment variables name.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tacho_server::tls::pem;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -47,9 +46,11 @@ impl Tls {
             .with_root_certificates(roots(ca)?);
         let config = match (cert, key) {
             (None, None) => builder.with_no_client_auth(),
-            (Some(cert), Some(key)) => builder
-                .with_client_auth_cert(certificates(CERT, cert)?, private_key(key)?)
-                .map_err(|error| wrong(CERT, cert, &error))?,
+            (Some(cert), Some(key)) => {
+                let shown = pem::certificates(cert).map_err(|error| wrong(CERT, cert, &error))?;
+                let private = pem::private_key(key).map_err(|error| wrong(KEY, key, &error))?;
+                builder.with_client_auth_cert(shown, private).map_err(|error| wrong(CERT, cert, &error))?
+            }
             (Some(_), None) => return Err(Failure::usage(format!("{CERT} is set without {KEY}"))),
             (None, Some(_)) => return Err(Failure::usage(format!("{KEY} is set without {CERT}"))),
         };
@@ -87,39 +88,17 @@ pub fn refused(authority: &str, error: &io::Error) -> Failure {
 }
 
 fn roots(ca: Option<&Path>) -> Result<RootCertStore, Failure> {
+    if let Some(path) = ca {
+        return pem::authorities(path).map_err(|error| wrong(CA, path, &error));
+    }
     let mut roots = RootCertStore::empty();
-    match ca {
-        Some(path) => {
-            for certificate in certificates(CA, path)? {
-                roots.add(certificate).map_err(|error| wrong(CA, path, &error))?;
-            }
-        }
-        None => {
-            let found = rustls_native_certs::load_native_certs();
-            // Some systems keep certificates that cannot be parsed.
-            roots.add_parsable_certificates(found.certs);
-            if roots.is_empty() {
-                return Err(Failure::new("this system has no certificate authorities")
-                    .hint(format!("install ca-certificates, or name a file in {CA}")));
-            }
-        }
+    // Some systems keep certificates that cannot be parsed.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(Failure::new("this system has no certificate authorities")
+            .hint(format!("install ca-certificates, or name a file in {CA}")));
     }
     Ok(roots)
-}
-
-fn certificates(variable: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let bytes = fs::read(path).map_err(|error| wrong(variable, path, &error))?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    match found {
-        Ok(found) if found.is_empty() => Err(wrong(variable, path, &"it holds no certificate in PEM")),
-        Ok(found) => Ok(found),
-        Err(error) => Err(wrong(variable, path, &format!("{error:?}"))),
-    }
-}
-
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
-    let bytes = fs::read(path).map_err(|error| wrong(KEY, path, &error))?;
-    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| wrong(KEY, path, &"it holds no private key in PEM"))
 }
 
 fn wrong(variable: &str, path: &Path, cause: &dyn std::fmt::Display) -> Failure {

@@ -1,10 +1,9 @@
 //! The quarantine: unreadable files and parts of files that may still have records. Never removed here.
 
-use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use tacho_store::disk::{Disk, free_path};
+use tacho_store::disk::{self, Disk, free_path};
 use tacho_store::{Error, Result};
 
 use super::format::{file_name, file_number, file_path};
@@ -21,19 +20,7 @@ pub fn path(directory: &Path) -> PathBuf {
 
 /// Names of its files, sorted.
 pub fn list(directory: &Path) -> Result<Vec<String>> {
-    let path = path(directory);
-    let failed = |e| Error::io("list quarantine", &path, e);
-    let entries = match std::fs::read_dir(&path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
-    }
-    names.sort_unstable();
-    Ok(names)
+    disk::names_in("list quarantine", &path(directory))
 }
 
 /// The segment that was moved here under this name.

@@ -5,10 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::server::danger::ClientCertVerifier;
+
+use super::pem::{self, PemError};
 
 /// Files in PEM (RFC 7468).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +28,8 @@ pub struct Files {
 pub enum TlsError {
     #[error("cannot read {what} {path}: {source}")]
     Read { what: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("{what} {path} is not PEM: {source:?}")]
+    #[error("{what} {path} {source}")]
     Pem { what: &'static str, path: PathBuf, source: PemError },
-    #[error("{what} {path} holds no {item}, a PEM file with \"-----BEGIN {item}-----\" is needed")]
-    Empty { what: &'static str, path: PathBuf, item: &'static str },
     #[error("tls-key {path} may be read by every user of this machine (mode {mode:03o}): chmod 600 {path}")]
     Readable { path: PathBuf, mode: u32 },
     #[error("tls-client-ca {path} cannot be used: {cause}")]
@@ -38,23 +38,16 @@ pub enum TlsError {
     Pair { cert: PathBuf, key: PathBuf, cause: String },
 }
 
-/// What tells whether a file has changed: inode, size, and times of its content and of its permissions.
-pub(super) type State = Vec<Option<[i128; 4]>>;
+/// What tells whether a file has changed: its inode, and the time of the last change of its content or permissions.
+pub(super) type State = Vec<Option<(u64, i64, i64)>>;
 
 impl Files {
     pub(super) fn state(&self) -> State {
-        let state = |path: &Path| {
+        let state = |path: &PathBuf| {
             let about = fs::metadata(path).ok()?;
-            let time = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
-            let (content, about_it) =
-                (time(about.mtime(), about.mtime_nsec()), time(about.ctime(), about.ctime_nsec()));
-            Some([about.ino().into(), about.size().into(), content, about_it])
+            Some((about.ino(), about.ctime(), about.ctime_nsec()))
         };
-        [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(|path| state(path))
-            .collect()
+        [&self.cert, &self.key].into_iter().chain(&self.client_ca).map(state).collect()
     }
 
     pub(super) fn read(&self) -> Result<ServerConfig, TlsError> {
@@ -66,48 +59,36 @@ impl Files {
             None => builder.with_no_client_auth(),
             Some(path) => builder.with_client_cert_verifier(verifier(path)?),
         };
-        let (cert, key) = (certificates("tls-cert", &self.cert)?, self.key()?);
+        let cert = pem::certificates(&self.cert).map_err(failed("tls-cert", &self.cert))?;
+        let key = self.key()?;
         let mut config = builder.with_single_cert(cert, key).map_err(|error| pair(error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
 
     fn key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
-        let (what, path) = ("tls-key", self.key.clone());
-        let bytes = read(what, &path)?;
-        let mode = fs::metadata(&path).map_or(0, |about| about.mode() & 0o777);
+        let path = &self.key;
+        let key = pem::private_key(path).map_err(failed("tls-key", path))?;
+        let mode = fs::metadata(path).map_or(0, |about| about.mode() & 0o777);
         if mode & 0o004 != 0 {
-            return Err(TlsError::Readable { path, mode });
+            return Err(TlsError::Readable { path: path.clone(), mode });
         }
-        PrivateKeyDer::from_pem_slice(&bytes).map_err(|source| match source {
-            PemError::NoItemsFound => TlsError::Empty { what, path, item: "PRIVATE KEY" },
-            source => TlsError::Pem { what, path, source },
-        })
+        Ok(key)
     }
 }
 
-fn verifier(path: &Path) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, TlsError> {
-    let failed = |cause: String| TlsError::Authority { path: path.to_owned(), cause };
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates("tls-client-ca", path)? {
-        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
-    }
+fn verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let roots = pem::authorities(path).map_err(failed("tls-client-ca", path))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
-        .map_err(|error| failed(error.to_string()))
+        .map_err(|error| TlsError::Authority { path: path.to_owned(), cause: error.to_string() })
 }
 
-fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let bytes = read(what, path)?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let found = found.map_err(|source| TlsError::Pem { what, path: path.to_owned(), source })?;
-    if found.is_empty() {
-        return Err(TlsError::Empty { what, path: path.to_owned(), item: "CERTIFICATE" });
+/// The error about this file.
+fn failed(what: &'static str, path: &Path) -> impl Fn(PemError) -> TlsError {
+    move |source| match source {
+        PemError::Read(source) => TlsError::Read { what, path: path.to_owned(), source },
+        source => TlsError::Pem { what, path: path.to_owned(), source },
     }
-    Ok(found)
-}
-
-fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(|source| TlsError::Read { what, path: path.to_owned(), source })
 }

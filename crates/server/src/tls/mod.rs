@@ -2,9 +2,10 @@
 //!
 //! Step before: a listener accepted a connection. Step after: it reads and writes the [`Socket`] as before.
 //!
-//! `files.rs` reads certificates and keys; this file keeps those in use, and does the handshake.
+//! `files.rs` reads certificates and keys (`pem.rs`); this file keeps those in use, and does the handshake.
 
 mod files;
+pub mod pem;
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

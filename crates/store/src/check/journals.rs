@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::finding::{Finding, FindingKind, Place};
 use super::known::Known;
 use crate::arrival::Arrival;
+use crate::disk;
 use crate::evidence::{Gap, gaps};
 use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
 use crate::journal::{self, Contents, Found, Front, Lack};
@@ -152,7 +153,7 @@ impl Journals {
     /// Findings about names, and about the quarantine.
     pub fn names(&self) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        for name in names_in(&self.directory)? {
+        for name in disk::names_in("list journal", &self.directory)? {
             let place = Place::file(format!("{}{name}", self.prefix));
             let is_journal = name.ends_with(".journal") && named_generation(&name).is_some();
             let is_known = is_journal || ["LOCK", journal::QUARANTINE].contains(&name.as_str());
@@ -164,7 +165,7 @@ impl Journals {
             }
         }
         let quarantine = self.directory.join(journal::QUARANTINE);
-        for name in names_in(&quarantine)? {
+        for name in disk::names_in("list journal", &quarantine)? {
             let path = quarantine.join(&name);
             let place = Place::file(format!("{}{}/{name}", self.prefix, journal::QUARANTINE));
             if journal::is_lack(&path) {
@@ -276,22 +277,6 @@ impl Journals {
         }
         findings
     }
-}
-
-/// Names of the files of a directory, sorted; none if it does not exist.
-fn names_in(directory: &Path) -> Result<Vec<String>> {
-    let failed = |e| Error::io("list journal", directory, e);
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
-    }
-    names.sort_unstable();
-    Ok(names)
 }
 
 fn quarantined(path: &Path, place: Place, generation: u64) -> Finding {
