@@ -8,6 +8,7 @@ import java.io.DataInputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
@@ -16,6 +17,7 @@ import java.nio.ByteOrder;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import java.util.zip.CRC32C;
@@ -90,6 +92,9 @@ public final class WireServer implements Closeable {
     private final SSLContext tls;
     private final boolean needsCertificate;
 
+    /** Ports that may be taken before a free one is found. */
+    private static final int ATTEMPTS_MAX = 1_000;
+
     /** Listens on a free port of 127.0.0.1. */
     public WireServer() throws IOException {
         this(null, false);
@@ -102,7 +107,7 @@ public final class WireServer implements Closeable {
     public WireServer(SSLContext tls, boolean needsCertificate) throws IOException {
         this.tls = tls;
         this.needsCertificate = needsCertificate;
-        listener = listen(0);
+        listener = listenBelowEphemeralPorts();
         port = listener.getLocalPort();
         serve(listener);
     }
@@ -113,6 +118,22 @@ public final class WireServer implements Closeable {
 
     public String address() {
         return "127.0.0.1:" + port;
+    }
+
+    /**
+     * On a port that the system gives to no other program while this server is stopped: Linux takes
+     * free ports from 32768 on.
+     */
+    private ServerSocket listenBelowEphemeralPorts() throws IOException {
+        for (int attempt = 0; ; attempt++) {
+            try {
+                return listen(ThreadLocalRandom.current().nextInt(10_000, 32_768));
+            } catch (BindException e) {
+                if (attempt == ATTEMPTS_MAX) {
+                    throw e;
+                }
+            }
+        }
     }
 
     private ServerSocket listen(int port) throws IOException {
