@@ -349,3 +349,38 @@ fn imports_of_many_frames_at_once_stay_within_the_memory_of_records() {
     drop(imports);
     assert!(server.stop().success());
 }
+
+#[test]
+fn long_lists_of_rules_do_not_stay_in_the_memory_of_idle_connections() {
+    use tacho_ingest::wire::{ClientFrame, Hello};
+    const AGENTS: u128 = 900;
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &[]);
+    let pattern = |rule: usize| format!("com.a{rule}.{}..*", "b".repeat(900));
+    for rule in 0..1_000 {
+        let path = format!("/api/v1/probes?state=off&pattern={}", pattern(rule));
+        assert_eq!(server.post(&path, &[], b"").status, 200);
+    }
+    let before = memory(&server, "VmHWM:");
+    let agents: Vec<TcpStream> = (1..=AGENTS)
+        .map(|agent| {
+            let mut stream = TcpStream::connect(server.records).unwrap();
+            let pairs = [("service", "shop".to_owned()), ("control", "1".to_owned())];
+            let pairs = pairs.map(|(key, value)| (key.to_owned(), value)).to_vec();
+            // The first half of a session is not 0.
+            let session = agent << 64 | 1;
+            let mut hello = Vec::new();
+            ClientFrame::Hello(Hello { version_min: 1, version_max: 1, session, pairs, secret: None })
+                .encode(&mut hello);
+            stream.write_all(&hello).unwrap();
+            stream
+        })
+        .collect();
+    for mut agent in &agents {
+        // Beyond WELCOME: the list is being sent.
+        agent.read_exact(&mut [0; 1_000]).unwrap();
+    }
+    let grown = memory(&server, "VmHWM:") - before;
+    assert!(grown < 400 << 20, "{grown} bytes for {AGENTS} lists");
+    assert!(server.stop().success());
+}

@@ -78,13 +78,14 @@ pub(super) async fn write(
     let mut list = Vec::new();
     let mut bytes = Vec::new();
     while frames.recv_many(&mut list, FRAMES_MAX).await > 0 {
-        bytes.clear();
-        bytes.shrink_to(BUFFER_BYTES_KEPT);
         list.iter().for_each(|queued: &Queued| queued.message.encode(&mut bytes));
         match tokio::time::timeout(patience, socket.write_all(&bytes)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
+        // An idle connection keeps little memory, and what waits for `written` may count on it.
+        bytes.clear();
+        bytes.shrink_to(BUFFER_BYTES_KEPT);
         list.clear();
     }
     // Fails if the peer has left, which is harmless.
