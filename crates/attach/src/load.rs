@@ -33,8 +33,10 @@ use crate::{Fault, Process};
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
 /// Timeout for a JVM that has just started to handle SIGQUIT and to support agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);
-/// The JVM's response to a request to load an agent before its modules are initialized.
-const NOT_READY: &str = "java.lang.NullPointerException";
+/// How a JVM that has just started answers a request to load an agent: before its modules are initialized, and, since JDK 21,
+/// before JVMTI's live phase.
+const NOT_READY: [&str; 2] =
+    ["java.lang.NullPointerException", "Dynamic agent loading is only permitted in the live phase"];
 const PAUSE: Duration = Duration::from_millis(20);
 /// Timeout for loading: the agent transforms all classes that it watches.
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
@@ -51,14 +53,16 @@ pub fn load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), F
     let begun = Instant::now();
     loop {
         match try_load(process, jar, options) {
-            Err(Fault::NotTaken { said, .. })
-                if said.starts_with(NOT_READY) && begun.elapsed() < READY_TIME_MAX =>
-            {
+            Err(Fault::NotTaken { said, .. }) if is_not_ready(&said) && begun.elapsed() < READY_TIME_MAX => {
                 std::thread::sleep(PAUSE);
             }
             ended => return ended,
         }
     }
+}
+
+fn is_not_ready(said: &str) -> bool {
+    NOT_READY.iter().any(|answer| said.starts_with(answer))
 }
 
 fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), Fault> {
@@ -278,6 +282,18 @@ mod tests {
             (format!("-1\n{long}"), Some(cut.as_str())),
         ] {
             assert_eq!(check_response(&answer).err().as_deref(), expect, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_starting_jvm_is_asked_again() {
+        for (answer, expect) in [
+            ("-1\njava.lang.NullPointerException\n\tat java.base/java.lang.Module\n", true),
+            ("-1\nDynamic agent loading is only permitted in the live phase\n", true),
+            ("-1\nDynamic agent loading is not enabled. Use -XX:+EnableDynamicAgentLoading\n", false),
+            ("0\nreturn code: 102\n", false),
+        ] {
+            assert_eq!(is_not_ready(&check_response(answer).unwrap_err()), expect, "{answer:?}");
         }
     }
 
