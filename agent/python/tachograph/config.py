@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import math
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -123,6 +124,17 @@ def _string(value: Any) -> str:
     return value
 
 
+def _file(value: Any) -> str:
+    """A path. An unusable value becomes the path of no file: with an empty one the connection would not be encrypted."""
+    try:
+        path = os.fsdecode(value)
+    except Exception:  # __fspath__ of the value may raise anything
+        path = ""
+    if not path and not isinstance(value, str):
+        raise ValueError(messages.expected("the path of a file"), f"<{type(value).__name__}>")
+    return path
+
+
 def _address(value: Any) -> str:
     parse_address(_string(value))
     return value
@@ -145,6 +157,8 @@ def _probes(value: Any) -> tuple[str, ...]:
 
 
 _READERS: dict[type, Callable[[Any], Any]] = {bool: _flag, str: _string, tuple: _list}
+# Settings that are paths.
+_FILES = ("tls_ca", "tls_client_cert", "tls_client_key")
 
 
 @dataclass(frozen=True)
@@ -219,7 +233,7 @@ def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: l
     if known is None:
         warnings.append(_unknown(name, place))
         return
-    read = known.metadata.get("read") or _READERS[type(known.default)]
+    read = _file if name in _FILES else known.metadata.get("read") or _READERS[type(known.default)]
     try:
         values[name] = read(value.strip() if isinstance(value, str) else value)
     except ValueError as e:
