@@ -130,8 +130,10 @@ def _file(value: Any) -> str:
         path = os.fsdecode(value)
     except Exception:  # __fspath__ of the value may raise anything
         path = ""
-    if not path and not isinstance(value, str):
-        raise ValueError(messages.expected("the path of a file"), f"<{type(value).__name__}>")
+    is_text = isinstance(value, str)
+    path = path.strip() if is_text else path
+    if not path and not (is_text and len(value) == 0):
+        raise ValueError(messages.expected("the path of a file"), "<blank>" if is_text else f"<{type(value).__name__}>")
     return path
 
 
@@ -233,9 +235,12 @@ def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: l
     if known is None:
         warnings.append(_unknown(name, place))
         return
-    read = _file if name in _FILES else known.metadata.get("read") or _READERS[type(known.default)]
+    read = known.metadata.get("read") or _READERS[type(known.default)]
     try:
-        values[name] = read(value.strip() if isinstance(value, str) else value)
+        if name in _FILES:
+            values[name] = _file(value)
+        else:
+            values[name] = read(value.strip() if isinstance(value, str) else value)
     except ValueError as e:
         allowed, values[name] = (*e.args, known.default)[:2]
         used = known.metadata.get("text") or _text(values[name]) or messages.SETTING_DEFAULT

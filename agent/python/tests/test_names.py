@@ -90,12 +90,12 @@ class Config(unittest.TestCase):
             def __fspath__(self) -> str:
                 raise LookupError
 
-        for value in [None, 7, True, [], ["/x/a.pem"], {}, b"", Nowhere()]:
+        for value in [None, 7, True, [], ["/x/a.pem"], {}, b"", Nowhere(), " ", "\t\n"]:
             for name in ("tls_ca", "tls_client_cert", "tls_client_key"):
                 settings, warnings = config.load({"TACHO_TLS_CA": "system"}, {name: value})
-                used = f"<{type(value).__name__}>"
+                used = "<blank>" if isinstance(value, str) else f"<{type(value).__name__}>"
                 self.assertEqual(getattr(settings, name), used)
-                self.assertRegex(warnings[0], f"{name}=.*: expected the path of a file; using {used}$")
+                self.assertRegex(warnings[0], rf"(?s){name}=.*: expected the path of a file; using {used}$")
 
     def test_bounds_are_allowed(self) -> None:
         for name, values in [
