@@ -43,9 +43,6 @@ final class TlsFiles {
     private static final String CERT = "tls_client_cert";
     private static final String KEY = "tls_client_key";
 
-    /** The JDK's implementation is preferred: a program may add others. */
-    private static final String PROVIDER = "SunJSSE";
-
     private static final Pattern BLOCK =
             Pattern.compile("-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \\1-----");
 
@@ -54,6 +51,13 @@ final class TlsFiles {
             Map.of("RSA", "SHA256withRSA", "EC", "SHA256withECDSA", "EdDSA", "EdDSA");
 
     private static final char[] PASSWORD = {'t'};
+
+    /**
+     * The JDK's implementation, with its own algorithms, found when the agent starts: the program
+     * may add others, such as one that trusts every server, and make them the default. Null in a
+     * JVM without it.
+     */
+    private final Provider provider = Security.getProvider("SunJSSE");
 
     private final String ca;
     private final String cert;
@@ -96,9 +100,11 @@ final class TlsFiles {
         }
         KeyManager[] shown = cert.isEmpty() ? null : keyManagers();
         try {
-            Provider provider = Security.getProvider(PROVIDER);
             TrustManagerFactory trust =
-                    TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+                    provider == null
+                            ? TrustManagerFactory.getInstance(
+                                    TrustManagerFactory.getDefaultAlgorithm())
+                            : TrustManagerFactory.getInstance("PKIX", provider);
             trust.init(trusted);
             SSLContext context =
                     provider == null
@@ -121,7 +127,9 @@ final class TlsFiles {
             KeyStore store = newStore();
             store.setKeyEntry("agent", own, PASSWORD, chain.toArray(new Certificate[0]));
             KeyManagerFactory keys =
-                    KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+                    provider == null
+                            ? KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm())
+                            : KeyManagerFactory.getInstance("SunX509", provider);
             keys.init(store, PASSWORD);
             return keys.getKeyManagers();
         } catch (GeneralSecurityException e) {
