@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import ssl
+import stat
 from typing import Any
 
 from . import messages
@@ -178,12 +179,20 @@ class Encrypted:
 def _check(setting: str, path: str, mark: bytes, missing: str) -> None:
     """Raises TlsError unless the file can be read and contains `mark`; the errors of `ssl` do not name the file."""
     try:
-        with open(path, "rb") as file:
-            is_there = mark in file.read()
+        mode = os.stat(path).st_mode
+        is_readable = stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # reading a FIFO waits for its writer; the system refuses a directory
+        is_there = is_readable and mark in _content(path)
     except (OSError, ValueError) as e:  # ValueError: no path
         raise _unusable(setting, path, e) from e
+    if not is_readable:
+        raise _unusable(setting, path, messages.TLS_NOT_A_FILE)
     if not is_there:
         raise _unusable(setting, path, missing)
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _unusable(setting: str, path: str, why: Any) -> TlsError:

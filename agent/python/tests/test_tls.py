@@ -210,6 +210,7 @@ class Refusals(TlsTest):
             ("None", "tls_ca=.*<NoneType>: no such file"),
             ("[]", "tls_ca=.*<list>: no such file"),
             (repr("/x\0y"), "tls_ca=.*: embedded null byte"),
+            (repr(" "), "tls_ca=.*<blank>: no such file"),
         ]:
             with self.subTest(value):
                 self.fails(self.server, expected, source=CALLS.replace("start()", f"start(tls_ca={value})"))
@@ -239,6 +240,8 @@ class Refusals(TlsTest):
     def test_files_that_cannot_be_used(self) -> None:
         """The server has no TLS, so that an unencrypted connection would succeed."""
         missing, text = self.file("x") + ".missing", self.file("text", "no PEM")
+        fifo = str(Path(self.folder(), "fifo"))
+        os.mkfifo(fifo)
         damaged = self.file("damaged", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
         ours, (cert, key) = self.ours.file, self.client
         for setting, why, ca, client_cert, client_key in [
@@ -246,6 +249,7 @@ class Refusals(TlsTest):
             ("tls_ca", "it holds no certificate in PEM", text, None, None),
             ("tls_ca", "", damaged, None, None),
             ("tls_ca", "is a directory", self.place, None, None),
+            ("tls_ca", "it is not a regular file", fifo, None, None),
             ("tls_client_cert", "no such file", ours, missing, key),
             ("tls_client_cert", "it holds no certificate in PEM", ours, text, key),
             ("tls_client_cert", "", ours, damaged, key),

@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.security.GeneralSecurityException;
 import java.security.KeyFactory;
 import java.security.KeyStore;
@@ -228,14 +229,19 @@ final class TlsFiles {
 
     /** Bytes as characters: a comment may be in any encoding. */
     private static String read(String setting, String path) throws IOException {
+        String why = Messages.TLS_NOT_A_FILE;
         try {
-            return Files.readString(Path.of(path), StandardCharsets.ISO_8859_1);
+            Path file = Path.of(path);
+            // Reading a FIFO waits for its writer.
+            if (!Files.readAttributes(file, BasicFileAttributes.class).isOther()) {
+                return Files.readString(file, StandardCharsets.ISO_8859_1);
+            }
         } catch (NoSuchFileException e) {
-            throw unusable(setting, path, "no such file");
+            why = "no such file";
         } catch (IOException | RuntimeException e) {
-            String message = e.getMessage();
-            throw unusable(setting, path, message == null ? e.toString() : message);
+            why = e.getMessage() == null ? e.toString() : e.getMessage();
         }
+        throw unusable(setting, path, why);
     }
 
     private static IOException unusable(String setting, String path, String why) {
