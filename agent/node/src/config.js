@@ -14,6 +14,8 @@ export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undi
 const DURATIONS = { ms: 1, s: 1_000, m: 60_000, '': 1 };
 const SIZES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, '': 1 };
 const PORT = 7071;
+/** A path of no file: with an empty one the connection would not be encrypted. */
+const UNUSABLE = { value: '<blank>', fault: messages.expected('the path of a file'), used: '<blank>' };
 /** Names within this edit distance are treated as typing errors. */
 const DISTANCE_MAX = 2;
 
@@ -34,7 +36,7 @@ export function load(environment) {
     const name = variable.slice('TACHO_'.length).toLowerCase();
     if (Object.hasOwn(SETTINGS, name)) {
       const [type, fallback, ...bounds] = SETTINGS[name];
-      const { value, fault, used } = read(type, text.trim(), fallback, ...bounds);
+      const { value, fault, used } = name === 'tls_ca' && isBlank(text) ? UNUSABLE : read(type, text.trim(), fallback, ...bounds);
       config[name] = value;
       if (fault !== '') {
         config.warnings.push(messages.settingWrong(variable, text, fault, used));
@@ -102,6 +104,9 @@ function read(type, text, fallback = '', least = '', most = '') {
       return right(text);
   }
 }
+
+/** True for a text that is not empty, but has only blanks. @param {string} text */
+const isBlank = (text) => text !== '' && text.trim() === '';
 
 /** @param {string} text */
 function list(text) {

@@ -201,6 +201,8 @@ export const TLS_NO_CERTIFICATE = 'it holds no certificate in PEM';
 
 export const TLS_NO_KEY = 'it holds no private key in PEM';
 
+export const TLS_NOT_A_FILE = 'it is not a regular file';
+
 /** @param {Value} why */
 export function tlsNotThere(why) {
   return `the server does not use TLS, but tls_ca is set (${why})`;

@@ -126,6 +126,7 @@ const FAULTS = [
   ['TACHO_SERVER', 'http://a:7071', 'expected host:port; using 127.0.0.1:7071'],
   ['TACHO_SERVER', 'a/b', 'expected host:port; using 127.0.0.1:7071'],
   ['TACHO_SERVER', '', 'expected host:port; using 127.0.0.1:7071'],
+  ['TACHO_TLS_CA', ' ', 'expected the path of a file; using <blank>', { tls_ca: '<blank>' }],
   ['TACHO_ENABLED', 'yes', 'expected true or false; using true'],
   ['TACHO_LOG_DETAIL', '', 'expected true or false; using false'],
   ['TACHO_QUEUE', '16MB', 'expected a size such as 16MiB; using 16MiB'],

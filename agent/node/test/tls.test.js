@@ -2,10 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { createServer } from 'node:tls';
+import { pathToFileURL } from 'node:url';
 import { Authority } from './support/certificates.js';
 import { PACKAGE, Tacho, outline, run, start, until } from './support/tacho.js';
 
@@ -13,6 +16,7 @@ const place = mkdtempSync(join(tmpdir(), 'tachograph-tls-'));
 const [ours, other] = ['ours', 'other'].map((name) => new Authority(place, name));
 const [client, locked] = [ours.sign('client'), ours.sign('locked', undefined, 'secret')];
 const foreign = other.sign('foreign');
+const missing = join(place, 'missing');
 const shown = { TACHO_TLS_CLIENT_CERT: client.cert, TACHO_TLS_CLIENT_KEY: client.key };
 const trusting = { TACHO_TLS_CA: ours.file };
 
@@ -110,23 +114,61 @@ test('the authorities of the runtime are used', async () => {
   assert.equal((await secured.operations('system')).get('inner')?.count, 100, err);
 });
 
-test('a renewed client certificate is used at the next connection', async () => {
-  const pair = { cert: join(place, 'renewed.cert'), key: join(place, 'renewed.key') };
-  const put = (from) => {
-    for (const part of ['cert', 'key']) {
-      copyFileSync(from[part], `${pair[part]}.new`);
-      renameSync(`${pair[part]}.new`, pair[part]);
-    }
-  };
-  put(foreign);
-  const env = { ...trusting, TACHO_TLS_CLIENT_CERT: pair.cert, TACHO_TLS_CLIENT_KEY: pair.key };
-  const program = start(strict, 'waits.js', { service: 'renewed', env });
-  await until('a refusal', () => program.said.err.includes('the server refuses the certificate in tls_client_cert'));
-  put(client);
-  await until('a connection', () => program.said.err.includes('connected to'));
+for (const [what, program] of [
+  ['a renewed client certificate is used at the next connection', 'waits.js'],
+  ['functions that the program replaces are not called, and its defaults do not apply', 'patched.js'],
+]) {
+  test(what, async () => {
+    const pair = { cert: join(place, `renewed-${program}.cert.pem`), key: join(place, `renewed-${program}.key.pem`) };
+    const put = (from) => {
+      for (const part of ['cert', 'key']) {
+        copyFileSync(from[part], `${pair[part]}.new`);
+        renameSync(`${pair[part]}.new`, pair[part]);
+      }
+    };
+    put(foreign);
+    const env = { ...trusting, TACHO_TLS_CLIENT_CERT: pair.cert, TACHO_TLS_CLIENT_KEY: pair.key };
+    const { child, said, ended } = start(strict, program, { service: program, env });
+    await until('a refusal', () => said.err.includes('the server refuses the certificate in tls_client_cert'));
+    put(client);
+    await until('a connection', () => said.err.includes('connected to'));
+    child.stdin.end();
+    assert.equal((await ended).out, '');
+    assert.equal((await strict.operations(program)).get('outer')?.count, 1);
+  });
+}
+
+test('nothing is sent to another server if the program trusts every server', async () => {
+  const pair = ours.sign('elsewhere', 'DNS:localhost');
+  let attempts = 0;
+  let received = 0;
+  const server = createServer({ cert: readFileSync(pair.cert), key: readFileSync(pair.key) }, (socket) => {
+    socket.on('data', (bytes) => (received += bytes.length));
+    socket.on('error', () => {});
+  });
+  server.on('connection', () => attempts++);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const program = start({ records: `127.0.0.1:${server.address().port}` }, 'patched.js', { service: 'trusts', env: trusting });
+  await until('attempts', () => attempts > 3);
   program.child.stdin.end();
   await program.ended;
-  assert.equal((await strict.operations('renewed')).get('outer')?.count, 1);
+  server.close();
+  assert.equal(received, 0);
+  assert.match(program.said.err, /the server's certificate is not for 127\.0\.0\.1/);
+});
+
+test('the files are not read while the server cannot be reached', async () => {
+  await fails('closed', plain, { at: { records: '127.0.0.1:1' }, with: { TACHO_TLS_CA: missing } }, 'ECONNREFUSED');
+});
+
+test('a relay without the file of its thread starts none', async () => {
+  const copy = join(place, 'copy');
+  cpSync(join(PACKAGE, 'src'), copy, { recursive: true });
+  rmSync(join(copy, 'send/relay-thread.js'), { force: true });
+  writeFileSync(join(copy, 'package.json'), '{ "type": "module" }');
+  const { Relay } = await import(pathToFileURL(join(copy, 'send/relay.js')));
+  const files = { ca: ours.file, cert: '', key: '' };
+  assert.throws(() => new Relay({ files }, { host: '127.0.0.1', port: 1 }), /there is no file .*relay-thread\.js/);
 });
 
 test('the connection alone does not load node:tls', () => {
@@ -174,17 +216,20 @@ test('an agent without TLS on a port with TLS', async () => {
   await fails('no tls here', secured, { with: {} }, 'the server requires TLS: set tls_ca (error 11)');
 });
 
-const missing = join(place, 'missing');
 const text = file('text', 'no PEM');
+const fifo = join(place, 'fifo');
+execFileSync('mkfifo', [fifo]);
 const damaged = file('damaged', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
 for (const [setting, why, files] of [
   ['tls_ca', 'no such file', { ca: missing }],
   ['tls_ca', 'it holds no certificate in PEM', { ca: text }],
   ['tls_ca', '', { ca: damaged }],
   ['tls_ca', 'illegal operation on a directory', { ca: place }],
+  ['tls_ca', 'it is not a regular file', { ca: fifo }],
   ['tls_client_cert', 'no such file', { client_cert: missing }],
   ['tls_client_cert', 'it holds no certificate in PEM', { client_cert: text }],
   ['tls_client_cert', '', { client_cert: damaged }],
+  ['tls_client_key', 'it is not a regular file', { client_key: fifo }],
   ['tls_client_key', 'no such file', { client_key: missing }],
   ['tls_client_key', 'it holds no private key in PEM', { client_key: text }],
   ['tls_client_key', 'the key is encrypted with a password', { client_cert: locked.cert, client_key: locked.key }],

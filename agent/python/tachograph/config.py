@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import math
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -123,6 +124,19 @@ def _string(value: Any) -> str:
     return value
 
 
+def _file(value: Any) -> str:
+    """A path. An unusable value becomes the path of no file: with an empty one the connection would not be encrypted."""
+    try:
+        path = os.fsdecode(value)
+    except Exception:  # __fspath__ of the value may raise anything
+        path = ""
+    is_text = isinstance(value, str)
+    path = path.strip() if is_text else path
+    if not path and not (is_text and len(value) == 0):
+        raise ValueError(messages.expected("the path of a file"), "<blank>" if is_text else f"<{type(value).__name__}>")
+    return path
+
+
 def _address(value: Any) -> str:
     parse_address(_string(value))
     return value
@@ -145,6 +159,8 @@ def _probes(value: Any) -> tuple[str, ...]:
 
 
 _READERS: dict[type, Callable[[Any], Any]] = {bool: _flag, str: _string, tuple: _list}
+# Settings that are paths.
+_FILES = ("tls_ca", "tls_client_cert", "tls_client_key")
 
 
 @dataclass(frozen=True)
@@ -221,7 +237,10 @@ def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: l
         return
     read = known.metadata.get("read") or _READERS[type(known.default)]
     try:
-        values[name] = read(value.strip() if isinstance(value, str) else value)
+        if name in _FILES:
+            values[name] = _file(value)
+        else:
+            values[name] = read(value.strip() if isinstance(value, str) else value)
     except ValueError as e:
         allowed, values[name] = (*e.args, known.default)[:2]
         used = known.metadata.get("text") or _text(values[name]) or messages.SETTING_DEFAULT

@@ -160,6 +160,7 @@ TLS_KEY_ENCRYPTED = "the key is encrypted with a password"
 TLS_KEY_OTHER = "it is not the key of the certificate in tls_client_cert"
 TLS_NO_CERTIFICATE = "it holds no certificate in PEM"
 TLS_NO_KEY = "it holds no private key in PEM"
+TLS_NOT_A_FILE = "it is not a regular file"
 
 
 def tls_not_there(why: object) -> str:

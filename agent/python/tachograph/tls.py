@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import ssl
+import stat
 from typing import Any
 
 from . import messages
@@ -32,6 +33,10 @@ class TlsError(OSError):
 class Tls:
     """The settings. The files are read at each connection, so that renewed certificates are used."""
 
+    # The class of the standard library. The program may have replaced it, or the functions that create a context: such a context
+    # trusts other servers, or all. (gevent warns of a name of the module for it.)
+    _Context: type[ssl.SSLContext] = next(one for one in ssl.SSLContext.__mro__ if one.__module__ == "ssl")
+
     def __init__(self, ca: str, client_cert: str, client_key: str) -> None:
         # The program may change its directory.
         self.ca = ca if ca == SYSTEM else os.path.abspath(ca)
@@ -49,16 +54,16 @@ class Tls:
         if bool(self.client_cert) != bool(self.client_key):
             names = ("tls_client_cert", "tls_client_key")
             raise TlsError(messages.tls_half(*(names if self.client_cert else reversed(names))))
+        # It verifies the certificate and the name. Its attributes stay: setting one does not end if `ssl.SSLContext` is replaced.
+        context = self._Context(ssl.PROTOCOL_TLS_CLIENT)
         if self.ca == SYSTEM:
-            context = ssl.create_default_context()
+            context.load_default_certs()
         else:
             _check("tls_ca", self.ca, b"CERTIFICATE-----", messages.TLS_NO_CERTIFICATE)
             try:
-                context = ssl.create_default_context(cafile=self.ca)
+                context.load_verify_locations(self.ca)
             except OSError as e:
                 raise _unusable("tls_ca", self.ca, e) from e
-        # Set by Python 3.13: it refuses authorities without key usage, which other versions and agents accept.
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if self.client_cert:
             self._show_certificate(context)
         return context
@@ -174,12 +179,20 @@ class Encrypted:
 def _check(setting: str, path: str, mark: bytes, missing: str) -> None:
     """Raises TlsError unless the file can be read and contains `mark`; the errors of `ssl` do not name the file."""
     try:
-        with open(path, "rb") as file:
-            is_there = mark in file.read()
-    except OSError as e:
+        mode = os.stat(path).st_mode
+        is_readable = stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # reading a FIFO waits for its writer; the system refuses a directory
+        is_there = is_readable and mark in _content(path)
+    except (OSError, ValueError) as e:  # ValueError: no path
         raise _unusable(setting, path, e) from e
+    if not is_readable:
+        raise _unusable(setting, path, messages.TLS_NOT_A_FILE)
     if not is_there:
         raise _unusable(setting, path, missing)
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _unusable(setting: str, path: str, why: Any) -> TlsError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import unittest
@@ -77,6 +78,24 @@ class Config(unittest.TestCase):
             ("probes", ["x", "y"], "x,y: expected names out of context, http, dbapi, or -name, or *; using *"),
         ]:
             self.assertEqual(config.load({}, {name: value}), (config.Settings(), [f"{name}={expected}"]))
+
+    def test_files_are_texts_or_paths(self) -> None:
+        for name in ("tls_ca", "tls_client_cert", "tls_client_key"):
+            for value in ["/x/a.pem", " /x/a.pem ", Path("/x/a.pem"), b"/x/a.pem"]:
+                settings, warnings = config.load({}, {"tls_ca": "system", name: value})
+                self.assertEqual((getattr(settings, name), warnings), ("/x/a.pem", []))
+
+    def test_a_file_that_is_not_a_path_does_not_become_no_file(self) -> None:
+        class Nowhere(os.PathLike):
+            def __fspath__(self) -> str:
+                raise LookupError
+
+        for value in [None, 7, True, [], ["/x/a.pem"], {}, b"", Nowhere(), " ", "\t\n"]:
+            for name in ("tls_ca", "tls_client_cert", "tls_client_key"):
+                settings, warnings = config.load({"TACHO_TLS_CA": "system"}, {name: value})
+                used = "<blank>" if isinstance(value, str) else f"<{type(value).__name__}>"
+                self.assertEqual(getattr(settings, name), used)
+                self.assertRegex(warnings[0], rf"(?s){name}=.*: expected the path of a file; using {used}$")
 
     def test_bounds_are_allowed(self) -> None:
         for name, values in [

@@ -51,6 +51,17 @@ joinall([spawn(work) for _ in range(5)])
 context = ssl.create_default_context()
 context.options |= ssl.OP_NO_COMPRESSION
 """
+# A program that trusts every server, before and after the start of the agent.
+TRUSTING = """
+import ssl
+class Trusting(ssl.SSLContext):
+    def __init__(self, *_):
+        self.check_hostname = False
+        self.verify_mode = ssl.CERT_NONE
+def trust():
+    ssl.create_default_context = ssl._create_unverified_context
+    ssl.SSLContext = Trusting
+"""
 UNENCRYPTED = """
 import sys, tachograph
 tachograph.start()
@@ -100,11 +111,11 @@ class TlsTest(ServerTest):
         self.assertEqual(err, "", "no log lines without an error")
         self.assertEqual(server.counts(self.service), {span: 1 for span in spans})
 
-    def fails(self, server: Server, expected: str, address: str = "", **settings: str) -> None:
+    def fails(self, server: Server, expected: str, address: str = "", source: str = CALLS, **settings: str) -> None:
         """The log has one line that matches, and the server has no record."""
         settings = {"server": address or server.address, "service": self.id(), **settings}
         log = self.file("log")
-        program = self.launch(CALLS, log=log, **settings)
+        program = self.launch(source, log=log, **settings)
         said = until(lambda: re.search(r".*(cannot reach|lost) the server .*", Path(log).read_text("utf-8")), "a line")[0]
         _, err = program.communicate(timeout=2 * PATIENCE_S)
         self.assertEqual((program.returncode, err), (0, ""))
@@ -120,6 +131,10 @@ class Connections(TlsTest):
     def test_records_arrive_with_a_client_certificate(self) -> None:
         settings = {"tls_client_cert": self.client.cert, "tls_client_key": self.client.key}
         self.succeeds(self.strict, CALLS, "outer", tls_ca=self.ours.file, **settings)
+
+    def test_files_are_given_as_paths(self) -> None:
+        given = f"import pathlib\n{CALLS}".replace("start()", f"start(tls_ca=pathlib.Path({self.ours.file!r}))")
+        self.succeeds(self.secured, given, "outer")
 
     def test_records_of_a_forked_child_arrive(self) -> None:
         self.run_program(FORK, server=self.secured.address, tls_ca=self.ours.file)
@@ -164,6 +179,12 @@ class Connections(TlsTest):
             shutil.copyfile(before, f"{after}.new")
             os.replace(f"{after}.new", after)
 
+    def test_the_keys_of_the_connection_are_not_logged(self) -> None:
+        keys = Path(self.folder(), "keys")
+        source = f"import os\nos.environ['SSLKEYLOGFILE'] = {str(keys)!r}\n{CALLS}"
+        self.succeeds(self.secured, source, "outer", tls_ca=self.ours.file)
+        self.assertFalse(keys.exists())
+
     def test_without_the_setting_the_module_ssl_is_not_loaded(self) -> None:
         self.run_program(UNENCRYPTED)
         self.assertEqual(self.server.counts(self.service), {"outer": 1})
@@ -174,6 +195,25 @@ class Refusals(TlsTest):
         for authority in (self.other.file, "system"):
             with self.subTest(authority=authority):
                 self.fails(self.secured, "no authority of tls_ca has signed the server's certificate", tls_ca=authority)
+
+    def test_a_program_that_trusts_every_server_does_not_change_the_agent(self) -> None:
+        start = "tachograph.start()\n"
+        self.assertIn(start, CALLS)
+        for source in (f"{TRUSTING}trust()\n{CALLS}", TRUSTING + CALLS.replace(start, f"{start}trust()\n")):
+            for authority in (self.other.file, "system"):
+                with self.subTest(source, authority=authority):
+                    self.fails(self.secured, "no authority of tls_ca has signed", source=source, tls_ca=authority)
+
+    def test_values_that_are_not_paths(self) -> None:
+        """The server has no TLS, so that an unencrypted connection would succeed."""
+        for value, expected in [
+            ("None", "tls_ca=.*<NoneType>: no such file"),
+            ("[]", "tls_ca=.*<list>: no such file"),
+            (repr("/x\0y"), "tls_ca=.*: embedded null byte"),
+            (repr(" "), "tls_ca=.*<blank>: no such file"),
+        ]:
+            with self.subTest(value):
+                self.fails(self.server, expected, source=CALLS.replace("start()", f"start(tls_ca={value})"))
 
     def test_the_name_in_the_certificate_must_be_that_of_the_setting(self) -> None:
         named = self.serve(self.ours.sign("named", "DNS:localhost"), name="localhost")
@@ -200,6 +240,8 @@ class Refusals(TlsTest):
     def test_files_that_cannot_be_used(self) -> None:
         """The server has no TLS, so that an unencrypted connection would succeed."""
         missing, text = self.file("x") + ".missing", self.file("text", "no PEM")
+        fifo = str(Path(self.folder(), "fifo"))
+        os.mkfifo(fifo)
         damaged = self.file("damaged", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
         ours, (cert, key) = self.ours.file, self.client
         for setting, why, ca, client_cert, client_key in [
@@ -207,6 +249,7 @@ class Refusals(TlsTest):
             ("tls_ca", "it holds no certificate in PEM", text, None, None),
             ("tls_ca", "", damaged, None, None),
             ("tls_ca", "is a directory", self.place, None, None),
+            ("tls_ca", "it is not a regular file", fifo, None, None),
             ("tls_client_cert", "no such file", ours, missing, key),
             ("tls_client_cert", "it holds no certificate in PEM", ours, text, key),
             ("tls_client_cert", "", ours, damaged, key),

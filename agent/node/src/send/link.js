@@ -1,9 +1,12 @@
-// Establishes the connection to the server, again after each failure. One socket at a time, event-driven; it never keeps the
-// process alive.
+// Establishes the connection to the server, again after each failure. One socket at a time, event-driven; it does not keep
+// the process alive.
 //
 //   resting --(time is up)--> connecting --> connected (Protocol: greeting, open)
 //      ^                                          |
 //      +--------(any fault; backs off)------------+
+//
+// With TLS, `connecting` includes reading the files and the handshake. Only reading the files keeps the process alive, because
+// Node.js cannot unref it.
 //
 // Before: `protocol.js`, the content of the exchange. After: the server.
 
@@ -58,23 +61,57 @@ export class Link {
     if (this.isEnded) {
       return;
     }
-    const { tls } = this;
     let socket;
     try {
-      socket = tls === null ? connect({ ...this.address, noDelay: true }) : tls.connect(this.address);
+      socket = connect({ ...this.address, noDelay: true });
     } catch (error) {
       this.#fail(this.#cause(error), 0);
       return;
     }
-    this.socket = socket;
     socket.unref();
-    const mine = () => this.socket === socket; // a socket that was given up may still emit events
-    socket.on(tls === null ? 'connect' : 'secureConnect', () => mine() && this.#connected());
-    socket.on('data', (bytes) => mine() && this.#take(bytes));
-    socket.on('error', (error) => mine() && this.#fail(this.#cause(error), 0));
-    socket.on('close', () => mine() && this.#fail(messages.SERVER_CLOSED, 0));
+    const { tls } = this;
+    if (tls === null) {
+      this.#use(socket, 'connect');
+    } else {
+      this.#watch(socket);
+      socket.on('connect', () => this.#encrypt(tls, socket));
+    }
     this.protocol.lastHeard = performance.now();
     this.checkedAt = performance.now();
+  }
+
+  /**
+   * @param {import('./tls.js').Tls} tls
+   * @param {import('node:net').Socket} plain connected; it has no listener for data, which would take that of the handshake
+   */
+  async #encrypt(tls, plain) {
+    const mine = () => this.socket === plain && !plain.destroyed;
+    try {
+      const context = await tls.context();
+      if (mine()) {
+        this.#use(tls.encrypt(plain, this.address.host, context), 'secureConnect');
+      }
+    } catch (error) {
+      if (mine()) {
+        this.#fail(this.#cause(error), 0);
+      }
+    }
+  }
+
+  /** @param {import('node:net').Socket} socket for records @param {string} ready the event after which it takes them */
+  #use(socket, ready) {
+    const mine = this.#watch(socket);
+    socket.on(ready, () => mine() && this.#connected());
+    socket.on('data', (bytes) => mine() && this.#take(bytes));
+  }
+
+  /** @param {import('node:net').Socket} socket the current one from now on; a former one may still emit events */
+  #watch(socket) {
+    this.socket = socket;
+    const mine = () => this.socket === socket;
+    socket.on('error', (error) => mine() && this.#fail(this.#cause(error), 0));
+    socket.on('close', () => mine() && this.#fail(messages.SERVER_CLOSED, 0));
+    return mine;
   }
 
   /** @param {any} error */

@@ -1,31 +1,40 @@
-// A connection with TLS for the end of the process: nothing encrypts without the loop, which no longer runs. Another thread has a
-// loop; it connects, and passes bytes between a port and the server.
+// A connection with TLS for the end of the process. Encryption needs an event loop, and that of this thread no longer runs, so
+// another thread connects and passes bytes between a port and the server.
 //
-//   message to the thread: bytes to send, or null: close the connection after them
-//   message from it: bytes received; a text: why the connection has failed; null: it is closed as asked
+//   message to the thread    bytes   to be sent to the server
+//                            null    no more bytes follow: the thread closes the connection when it has sent all
+//   message from the thread  bytes   received from the server
+//                            text    the connection has failed; the text is the cause
+//                            null    the connection is closed
 //
-// This file is both sides. Before: `farewell.js`. After: the server.
+// Before: `farewell.js`. After: `relay-thread.js`.
 
-import { isMainThread, MessageChannel, receiveMessageOnPort, Worker, workerData } from 'node:worker_threads';
+import { existsSync } from 'node:fs';
+import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import * as messages from '../messages.js';
-import { Tls } from './tls.js';
 
-/** Marks the data of the thread. */
-const RELAY = 'tachograph.relay';
 const EMPTY = Buffer.alloc(0);
 
 export class Relay {
-  /** @param {Tls} tls @param {{ host: string, port: number }} address */
+  /**
+   * @param {import('./tls.js').Tls} tls
+   * @param {{ host: string, port: number }} address
+   * @throws {Error} if there is no file for the thread, because the program was bundled into one file without it
+   */
   constructor(tls, address) {
+    const file = new URL('./relay-thread.js', import.meta.url);
+    if (!existsSync(file)) {
+      throw new Error(`there is no file ${file}`);
+    }
     const { port1, port2 } = new MessageChannel();
     this.port = port1;
-    const thread = new Worker(new URL(import.meta.url), {
+    const thread = new Worker(file, {
       // The thread loads neither the agent nor what the program loads into its threads.
       execArgv: [],
       env: { ...process.env, NODE_OPTIONS: '' },
       stdout: true,
       stderr: true,
-      workerData: { [RELAY]: { port: port2, files: tls.files, address } },
+      workerData: { port: port2, files: tls.files, address },
       transferList: [port2],
     });
     thread.on('error', () => {}); // the caller waits for a limited time
@@ -59,33 +68,4 @@ export class Relay {
     this.isEnding = true;
     this.port.postMessage(null);
   }
-}
-
-/**
- * @typedef {object} Work
- * @property {import('node:worker_threads').MessagePort} port
- * @property {import('./tls.js').Files} files
- * @property {{ host: string, port: number }} address
- */
-
-/** @param {Work} work */
-function run({ port, files, address }) {
-  const tls = new Tls(files);
-  const failed = (/** @type {any} */ error) => port.postMessage(tls.cause(error, address.host));
-  try {
-    const socket = tls.connect(address);
-    socket.on('data', (bytes) => port.postMessage(bytes));
-    socket.on('error', failed);
-    socket.on('close', () => port.postMessage(null));
-    // Nothing is written before the server's certificate is verified.
-    socket.once('secureConnect', () => {
-      port.on('message', (bytes) => (bytes === null ? socket.end() : socket.write(bytes)));
-    });
-  } catch (error) {
-    failed(error);
-  }
-}
-
-if (!isMainThread && workerData !== null && typeof workerData === 'object' && Object.hasOwn(workerData, RELAY)) {
-  run(workerData[RELAY]);
 }

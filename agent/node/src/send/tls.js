@@ -1,7 +1,8 @@
-// TLS of the connection: opens it with the files of the settings, and names the cause of a failure. `node:tls` is loaded only if
-// `tls_ca` is set. Before: `link.js`, `relay.js`. After: `crates/server/src/tls`.
+// TLS of the connection: encrypts it with the files of the settings, and names the cause of a failure. `node:tls` is loaded only
+// if `tls_ca` is set. Before: `link.js`, `relay-thread.js`. After: `crates/server/src/tls`.
 
-import { readFileSync } from 'node:fs';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
@@ -39,48 +40,88 @@ export class Tls {
     const absolute = (/** @type {string} */ path) => (path === '' ? '' : resolve(path)); // the program may change its directory
     /** Can be passed to another thread. @type {Files} */
     this.files = { ca: ca === SYSTEM ? ca : absolute(ca), cert: absolute(cert), key: absolute(key) };
+    // Taken at the start: the program may replace functions of the modules, or change the defaults, later.
+    /** @type {typeof import('node:tls')} */
+    const tls = require('node:tls');
+    const { checkServerIdentity, connect, createSecureContext } = tls;
+    this.tls = { checkServerIdentity, connect, createSecureContext };
+    /** @type {import('node:tls').SecureContextOptions} */
+    this.defaults = {
+      ciphers: tls.DEFAULT_CIPHERS,
+      ecdhCurve: tls.DEFAULT_ECDH_CURVE,
+      minVersion: tls.DEFAULT_MIN_VERSION,
+      maxVersion: tls.DEFAULT_MAX_VERSION,
+    };
+    /** @type {typeof import('node:crypto')} */
+    const { X509Certificate, createPrivateKey } = require('node:crypto');
+    this.crypto = { X509Certificate, createPrivateKey };
+    /** The context that is being made. @type {Promise<import('node:tls').SecureContext> | null} */
+    this.making = null;
   }
 
   /**
-   * The socket is ready at its event `secureConnect`. Reads the files at each call, so that renewed certificates are used.
-   * @param {{ host: string, port: number }} address
-   * @returns {import('node:tls').TLSSocket}
-   * @throws {Error} if a file cannot be used, see `cause`
+   * Reads the files, so that renewed certificates are used, without blocking the program: it rejects if one cannot be used, see
+   * `cause`. At most one thread of libuv waits for a slow file system.
    */
-  connect({ host, port }) {
-    const name = host.split('%')[0]; // the zone of an address is not part of a certificate
-    /** @type {typeof import('node:tls')} */
-    const { checkServerIdentity, connect } = require('node:tls');
-    const socket = connect({
-      host,
-      port,
-      ...this.#read(),
-      servername: isIP(name) === 0 ? name : '',
-      checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate),
-      rejectUnauthorized: true, // NODE_TLS_REJECT_UNAUTHORIZED is a variable of the program
-    });
-    socket.setNoDelay(true);
-    return socket;
+  context() {
+    this.making ??= this.#make().finally(() => (this.making = null));
+    return this.making;
   }
 
-  /** @returns {{ ca?: Buffer, cert?: Buffer, key?: Buffer }} */
-  #read() {
+  /**
+   * The result is ready at its event `secureConnect`.
+   * @param {import('node:net').Socket} socket connected
+   * @param {string} host
+   * @param {import('node:tls').SecureContext} secureContext
+   */
+  encrypt(socket, host, secureContext) {
+    const name = host.split('%')[0]; // the zone of an address is not part of a certificate
+    return this.tls.connect({
+      socket,
+      secureContext,
+      servername: isIP(name) === 0 ? name : '',
+      checkServerIdentity: (_, certificate) => this.tls.checkServerIdentity(name, certificate),
+      rejectUnauthorized: true, // NODE_TLS_REJECT_UNAUTHORIZED is a variable of the program
+    });
+  }
+
+  async #make() {
+    return this.tls.createSecureContext({ ...this.defaults, ...(await this.#read()) });
+  }
+
+  /** @returns {Promise<{ ca?: Buffer, cert?: Buffer, key?: Buffer }>} */
+  async #read() {
     const { ca, cert, key } = this.files;
     if ((cert === '') !== (key === '')) {
       const names = ['tls_client_cert', 'tls_client_key'];
       const [given, missing] = cert === '' ? names.reverse() : names;
       throw new Unusable(messages.tlsHalf(given, missing));
     }
-    const trusted = ca === SYSTEM ? {} : { ca: certificate('tls_ca', ca).pem };
+    const trusted = ca === SYSTEM ? {} : { ca: (await this.#certificate('tls_ca', ca)).pem };
     if (cert === '') {
       return trusted;
     }
-    const shown = certificate('tls_client_cert', cert);
-    const kept = privateKey('tls_client_key', key);
+    const shown = await this.#certificate('tls_client_cert', cert);
+    const kept = await this.#privateKey('tls_client_key', key);
     if (!shown.first.checkPrivateKey(kept.key)) {
       throw unusable('tls_client_key', key, messages.TLS_KEY_OTHER);
     }
     return { ...trusted, cert: shown.pem, key: kept.pem };
+  }
+
+  /** @param {string} setting @param {string} path */
+  async #certificate(setting, path) {
+    const pem = await read(setting, path, 'CERTIFICATE-----', messages.TLS_NO_CERTIFICATE);
+    return { pem, first: await attempt(setting, path, () => new this.crypto.X509Certificate(pem)) };
+  }
+
+  /** @param {string} setting @param {string} path */
+  async #privateKey(setting, path) {
+    const pem = await read(setting, path, 'PRIVATE KEY-----', messages.TLS_NO_KEY);
+    if (pem.includes('ENCRYPTED')) {
+      throw unusable(setting, path, messages.TLS_KEY_ENCRYPTED);
+    }
+    return { pem, key: await attempt(setting, path, () => this.crypto.createPrivateKey(pem)) };
   }
 
   /**
@@ -113,43 +154,39 @@ export class Tls {
   }
 }
 
-/** @param {string} setting @param {string} path */
-function certificate(setting, path) {
-  const pem = read(setting, path, 'CERTIFICATE-----', messages.TLS_NO_CERTIFICATE);
-  /** @type {typeof import('node:crypto')} */
-  const { X509Certificate } = require('node:crypto');
-  return { pem, first: attempt(setting, path, () => new X509Certificate(pem)) };
-}
-
-/** @param {string} setting @param {string} path */
-function privateKey(setting, path) {
-  const pem = read(setting, path, 'PRIVATE KEY-----', messages.TLS_NO_KEY);
-  if (pem.includes('ENCRYPTED')) {
-    throw unusable(setting, path, messages.TLS_KEY_ENCRYPTED);
-  }
-  /** @type {typeof import('node:crypto')} */
-  const { createPrivateKey } = require('node:crypto');
-  return { pem, key: attempt(setting, path, () => createPrivateKey(pem)) };
-}
-
 /**
  * @param {string} setting
  * @param {string} path
  * @param {string} mark text that the file must contain
  * @param {string} missing the fault if it does not
  */
-function read(setting, path, mark, missing) {
-  const bytes = attempt(setting, path, () => readFileSync(path));
+async function read(setting, path, mark, missing) {
+  const bytes = await attempt(setting, path, () => readRegular(path));
   if (!bytes.includes(mark)) {
     throw unusable(setting, path, missing);
   }
   return bytes;
 }
 
-/** @template T @param {string} setting @param {string} path @param {() => T} operation @returns {T} */
-function attempt(setting, path, operation) {
+/** @param {string} path */
+async function readRegular(path) {
+  const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0); // a FIFO without a writer does not block; Windows has no flag
+  const file = await open(path, flags);
   try {
-    return operation();
+    const kind = await file.stat();
+    if (!kind.isFile() && !kind.isDirectory()) {
+      throw new Error(messages.TLS_NOT_A_FILE);
+    }
+    return await file.readFile(); // of a directory this fails, and the system says why
+  } finally {
+    await file.close();
+  }
+}
+
+/** @template T @param {string} setting @param {string} path @param {() => T} operation */
+async function attempt(setting, path, operation) {
+  try {
+    return await operation();
   } catch (error) {
     const { reason, message } = /** @type {Error & { reason?: string }} */ (error);
     // Without the code, the system call and the path, which the line has already.

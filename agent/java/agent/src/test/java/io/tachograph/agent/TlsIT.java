@@ -38,7 +38,7 @@ class TlsIT {
     private static Authority.Pair foreign;
 
     @BeforeAll
-    static void makeCertificates() throws IOException {
+    static void makeCertificates() throws Exception {
         ours = new Authority(place, "ours");
         other = new Authority(place, "other");
         server = ours.sign("server", NAMES);
@@ -49,6 +49,8 @@ class TlsIT {
         Files.writeString(
                 place.resolve("damaged"),
                 "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+        String fifo = place.resolve("fifo").toString();
+        assertEquals(0, new ProcessBuilder("mkfifo", fifo).start().waitFor());
         String key = client.key().toString();
         String old = place.resolve("old.key.pem").toString();
         Authority.openssl(List.of("ec", "-in", key, "-out", old));
@@ -257,6 +259,7 @@ class TlsIT {
                 "tls_ca, text, -, -, it holds no certificate in PEM",
                 "tls_ca, damaged, -, -, ''",
                 "tls_ca, '', -, -, ''",
+                "tls_ca, fifo, -, -, it is not a regular file",
                 "tls_client_cert, ours.pem, missing, client.key.pem, no such file",
                 "tls_client_cert, ours.pem, text, client.key.pem, it holds no certificate in PEM",
                 "tls_client_cert, ours.pem, damaged, client.key.pem, ''",

@@ -1,9 +1,11 @@
 package io.tachograph.core.config;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * The subset of TOML 1.0 that the agent reads: lines {@code key = value} with a basic string, a
@@ -21,6 +23,8 @@ final class ConfigFile {
     private final String text;
     private final Map<String, String> values = new LinkedHashMap<>();
     private final List<String> faults = new ArrayList<>();
+    private final Set<String> arrays = new HashSet<>();
+    private final StringBuilder skipped = new StringBuilder();
     private int at;
     private int line = 1;
 
@@ -44,6 +48,16 @@ final class ConfigFile {
         return faults;
     }
 
+    /** Keys whose value is an array. */
+    Set<String> arrays() {
+        return arrays;
+    }
+
+    /** The text of the invalid lines. */
+    String skipped() {
+        return skipped.toString();
+    }
+
     private void run() {
         while (at < text.length()) {
             skipBlank(true);
@@ -51,6 +65,7 @@ final class ConfigFile {
                 return;
             }
             int began = line;
+            int from = at;
             String key = bareKey();
             try {
                 if (key.isEmpty()) {
@@ -63,6 +78,9 @@ final class ConfigFile {
                 }
                 at++;
                 skipBlank(false);
+                if (peek() == '[') {
+                    arrays.add(key);
+                }
                 String value = peek() == '[' ? array() : scalar();
                 skipBlank(false);
                 if (at < text.length() && peek() != '\n') {
@@ -79,6 +97,7 @@ final class ConfigFile {
                                 + ": "
                                 + fault.getMessage());
                 skipLine();
+                skipped.append(text, from, at).append('\n');
             }
         }
     }

@@ -31,6 +31,12 @@ public final class Settings {
                     "TACHO_RECORDS",
                     "TACHO_URL");
 
+    /**
+     * Value of {@code tls_ca} if one is given that cannot be read: the path of no file, because
+     * with an empty one the connection would not be encrypted.
+     */
+    static final String UNREADABLE = "<unreadable>";
+
     // generated: others (cargo xtask generate, from agent/settings.toml)
     private static final Set<String> OTHERS =
             Set.of("strands_max", "pending", "signals", "children");
@@ -103,11 +109,35 @@ public final class Settings {
             text = Files.readString(Path.of(path), StandardCharsets.UTF_8);
         } catch (IOException | RuntimeException e) {
             warnings.add("cannot read the configuration " + path + ": " + e);
+            values.put(Setting.TLS_CA, UNREADABLE); // it may be given there
             return;
         }
         ConfigFile file = ConfigFile.parse(text);
         file.faults().forEach(fault -> warnings.add(path + " " + fault));
-        file.values().forEach((key, value) -> take(path + " ", key, value));
+        boolean isCaUnreadable = names(file.skipped(), Setting.TLS_CA);
+        for (Map.Entry<String, String> value : file.values().entrySet()) {
+            String key = value.getKey();
+            if (find(key) == Setting.TLS_CA && file.arrays().contains(key)) {
+                places.put(Setting.TLS_CA, path + " " + key);
+                isCaUnreadable = true;
+            } else {
+                take(path + " ", key, value.getValue());
+            }
+        }
+        if (isCaUnreadable && text(Setting.TLS_CA).isEmpty()) {
+            places.putIfAbsent(Setting.TLS_CA, path + " " + Setting.TLS_CA.key());
+            refuseCa("?");
+        }
+    }
+
+    private void refuseCa(String text) {
+        values.put(Setting.TLS_CA, UNREADABLE);
+        String allowed = Messages.expected("the path of a file");
+        warnings.add(wrong(Setting.TLS_CA, text, allowed, UNREADABLE));
+    }
+
+    private static boolean names(String text, Setting setting) {
+        return text.toLowerCase(Locale.ROOT).contains(setting.key());
     }
 
     /**
@@ -122,6 +152,10 @@ public final class Settings {
             return;
         }
         places.put(setting, place + name);
+        if (setting == Setting.TLS_CA && !text.isEmpty() && text.isBlank()) {
+            refuseCa(text);
+            return;
+        }
         ValueText value = ValueText.read(setting, text.trim());
         if (!value.fault.isEmpty()) {
             warnings.add(wrong(setting, text, value.fault, value.used));

@@ -196,6 +196,8 @@ public final class Messages {
 
     public static final String TLS_NO_KEY = "it holds no private key in PEM";
 
+    public static final String TLS_NOT_A_FILE = "it is not a regular file";
+
     public static String tlsNotThere(Object why) {
         return "the server does not use TLS, but tls_ca is set (" + why + ")";
     }

@@ -72,10 +72,16 @@ final class TlsChannel implements ByteChannel {
                         if (!flush()) {
                             return false;
                         }
-                        wrap(EMPTY);
+                        if (wrap(EMPTY) == Status.CLOSED) {
+                            throw closed();
+                        }
                         break;
                     case NEED_UNWRAP:
-                        if (unwrap() == Status.BUFFER_UNDERFLOW && !fill()) {
+                        Status status = unwrap();
+                        if (status == Status.CLOSED) {
+                            throw closed();
+                        }
+                        if (status == Status.BUFFER_UNDERFLOW && !fill()) {
                             return false;
                         }
                         break;
@@ -121,7 +127,7 @@ final class TlsChannel implements ByteChannel {
         try {
             while (flush() && source.hasRemaining()) {
                 if (wrap(source) == Status.CLOSED) {
-                    throw new EOFException(Messages.SERVER_CLOSED);
+                    throw closed();
                 }
             }
         } catch (SSLException e) {
@@ -205,12 +211,16 @@ final class TlsChannel implements ByteChannel {
         }
         int count = socket.read(netIn);
         if (count < 0) {
-            throw new EOFException(Messages.SERVER_CLOSED);
+            throw closed();
         }
         if (count == 0) {
             flush();
         }
         return count > 0;
+    }
+
+    private static EOFException closed() {
+        return new EOFException(Messages.SERVER_CLOSED);
     }
 
     /** @return true if everything is sent */

@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.security.GeneralSecurityException;
 import java.security.KeyFactory;
 import java.security.KeyStore;
@@ -43,9 +44,6 @@ final class TlsFiles {
     private static final String CERT = "tls_client_cert";
     private static final String KEY = "tls_client_key";
 
-    /** The JDK's implementation is preferred: a program may add others. */
-    private static final String PROVIDER = "SunJSSE";
-
     private static final Pattern BLOCK =
             Pattern.compile("-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \\1-----");
 
@@ -54,6 +52,13 @@ final class TlsFiles {
             Map.of("RSA", "SHA256withRSA", "EC", "SHA256withECDSA", "EdDSA", "EdDSA");
 
     private static final char[] PASSWORD = {'t'};
+
+    /**
+     * The JDK's implementation, with its own algorithms, found when the agent starts: the program
+     * may add others, such as one that trusts every server, and make them the default. Null in a
+     * JVM without it.
+     */
+    private final Provider provider = Security.getProvider("SunJSSE");
 
     private final String ca;
     private final String cert;
@@ -96,9 +101,11 @@ final class TlsFiles {
         }
         KeyManager[] shown = cert.isEmpty() ? null : keyManagers();
         try {
-            Provider provider = Security.getProvider(PROVIDER);
             TrustManagerFactory trust =
-                    TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+                    provider == null
+                            ? TrustManagerFactory.getInstance(
+                                    TrustManagerFactory.getDefaultAlgorithm())
+                            : TrustManagerFactory.getInstance("PKIX", provider);
             trust.init(trusted);
             SSLContext context =
                     provider == null
@@ -121,7 +128,9 @@ final class TlsFiles {
             KeyStore store = newStore();
             store.setKeyEntry("agent", own, PASSWORD, chain.toArray(new Certificate[0]));
             KeyManagerFactory keys =
-                    KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+                    provider == null
+                            ? KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm())
+                            : KeyManagerFactory.getInstance("SunX509", provider);
             keys.init(store, PASSWORD);
             return keys.getKeyManagers();
         } catch (GeneralSecurityException e) {
@@ -220,14 +229,19 @@ final class TlsFiles {
 
     /** Bytes as characters: a comment may be in any encoding. */
     private static String read(String setting, String path) throws IOException {
+        String why = Messages.TLS_NOT_A_FILE;
         try {
-            return Files.readString(Path.of(path), StandardCharsets.ISO_8859_1);
+            Path file = Path.of(path);
+            // Reading a FIFO waits for its writer.
+            if (!Files.readAttributes(file, BasicFileAttributes.class).isOther()) {
+                return Files.readString(file, StandardCharsets.ISO_8859_1);
+            }
         } catch (NoSuchFileException e) {
-            throw unusable(setting, path, "no such file");
+            why = "no such file";
         } catch (IOException | RuntimeException e) {
-            String message = e.getMessage();
-            throw unusable(setting, path, message == null ? e.toString() : message);
+            why = e.getMessage() == null ? e.toString() : e.getMessage();
         }
+        throw unusable(setting, path, why);
     }
 
     private static IOException unusable(String setting, String path, String why) {

@@ -7,6 +7,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -56,6 +57,66 @@ class SettingsTest {
                                 .map(value -> value.getKey() + "=" + value.getValue() + "\n")
                                 .collect(Collectors.joining());
         assertEquals(Files.readString(folder.resolve("agent.txt")), lines);
+    }
+
+    /** Without {@code tls_ca} the connection would not be encrypted. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "tls_ca = /etc/ca.pem",
+                "tls_ca = '/etc/ca.pem",
+                "tls_ca = ",
+                "tls_ca: '/etc/ca.pem'",
+                "tls_ca '/etc/ca.pem'",
+                "tls_ca = '/etc/ca.pem' '/etc/other.pem'",
+                "tls_ca = []",
+                "TLS_CA = [ ]",
+                "tls_ca = ['']",
+                "tls_ca = ['/etc/ca.pem']",
+                "\"tls_ca\" = '/etc/ca.pem'",
+                "agent.tls_ca = '/etc/ca.pem'",
+                "include = [\ntls_ca = '/etc/ca.pem'",
+                "tls_ca = ' '",
+                "tls_ca = '\t'",
+            })
+    void anAuthorityThatCannotBeReadIsNotNone(String line) throws Exception {
+        Settings settings = load("host = 'h'\n" + line + "\nservice = 's'\n", Map.of());
+        assertEquals(Settings.UNREADABLE, settings.text(Setting.TLS_CA));
+        assertEquals("s", settings.text(Setting.SERVICE));
+        String last = settings.warnings().get(settings.warnings().size() - 1);
+        assertTrue(last.matches("(?i).*agent.toml tls_ca=.*; using <unreadable>"), last);
+        Settings given = load(line, Map.of("TACHO_TLS_CA", "system"));
+        assertEquals("system", given.text(Setting.TLS_CA));
+    }
+
+    @Test
+    void aBlankAuthorityIsNotNone() {
+        Settings settings = Settings.load(null, Map.of("TACHO_TLS_CA", " "));
+        assertEquals(Settings.UNREADABLE, settings.text(Setting.TLS_CA));
+        String expected = "TACHO_TLS_CA= : expected the path of a file; using <unreadable>";
+        assertEquals(List.of(expected), settings.warnings());
+    }
+
+    @Test
+    void aFileThatCannotBeReadMayHaveAnAuthority() throws Exception {
+        String missing = folder.resolve("missing.toml").toString();
+        Path latin = Files.write(folder.resolve("latin.toml"), new byte[] {'#', (byte) 0xe9});
+        for (String file : List.of(missing, latin.toString())) {
+            Settings settings = Settings.load(file, Map.of());
+            assertEquals(Settings.UNREADABLE, settings.text(Setting.TLS_CA));
+            Settings given = Settings.load(file, Map.of("TACHO_TLS_CA", "a.pem"));
+            assertEquals("a.pem", given.text(Setting.TLS_CA));
+            Settings none = Settings.load(file, Map.of("TACHO_TLS_CA", ""));
+            assertEquals("", none.text(Setting.TLS_CA));
+        }
+    }
+
+    @Test
+    void otherInvalidLinesDoNotRequireTls() throws Exception {
+        Settings settings = load("service = s\ninclude = [\n", Map.of());
+        assertEquals("", settings.text(Setting.TLS_CA));
+        Settings twice = load("tls_ca = 'a.pem'\ntls_ca = 'b.pem'\n", Map.of());
+        assertEquals("a.pem", twice.text(Setting.TLS_CA));
     }
 
     @Test
