@@ -101,7 +101,7 @@ public final class Tallies {
         openCount = 0;
     }
 
-    /** Returns the token of the innermost open call if it is a call of this operation, else 0. */
+    /** Returns the token of the innermost open call of this operation; 0 if there is none. */
     int innermost(int operation) {
         for (int at = openCount; at > 0; at--) {
             if (list[(int) open[at - 1]].operation() == operation) {

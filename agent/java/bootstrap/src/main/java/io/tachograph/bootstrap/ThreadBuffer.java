@@ -386,10 +386,12 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The token of the innermost open call, for byte code that cannot keep a token (constructors).
+     * The token of the innermost open call of this operation, for byte code that cannot keep a
+     * token (constructors). If this depth is not recorded: the token of the innermost unrecorded
+     * call.
      *
-     * @param operation the expected operation of that call
-     * @return 0 if the innermost open call has another operation, or no call is open
+     * @param operation id from {@link Operations}
+     * @return 0 if there is no such call
      */
     int innermost(int operation) {
         if (slot == UNASSIGNED) {

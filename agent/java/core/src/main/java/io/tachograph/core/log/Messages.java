@@ -1,7 +1,7 @@
 package io.tachograph.core.log;
 
 /**
- * Log lines and faults that the agents of all languages report in the same words; {@code
+ * Log lines and faults that the agents of all languages report in the same words. {@code
  * agent/messages.toml} defines them.
  */
 public final class Messages {

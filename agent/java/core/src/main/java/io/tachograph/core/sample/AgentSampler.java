@@ -6,8 +6,8 @@ import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Series;
 
 /**
- * Counts and costs of the agent itself. Called by the samplers' thread, and by the sender before
- * the program ends: stateless.
+ * Counts and costs of the agent itself. It has no state, because two threads call it: that of the
+ * samplers, and the sender before the program ends.
  */
 final class AgentSampler implements Sampler {
     private final Totals totals;

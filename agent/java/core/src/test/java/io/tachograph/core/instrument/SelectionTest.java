@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Settings, then rules of the server: the last rule that matches a method decides. */
+/** Rules from the settings and from the server: the last rule that matches a method decides. */
 class SelectionTest {
     @Retention
     static class Board {

@@ -98,8 +98,8 @@ class VectorTest {
             FrameReader frames = new FrameReader();
             frames.push(ByteBuffer.wrap(damaged));
             if (at < 4) {
-                // A length above the available bytes: the reader waits, and refuses a length that
-                // no server sends.
+                // If the length is above the number of available bytes, the reader waits. It
+                // refuses a length that no server sends.
                 try {
                     assertFalse(frames.next());
                 } catch (FrameReader.Damaged e) {
@@ -123,8 +123,8 @@ class VectorTest {
     }
 
     /**
-     * A dictionary in the state that {@code data.vec} assumes: ids are assigned in the order of
-     * use.
+     * Returns a dictionary in the state that {@code data.vec} assumes. Ids are assigned in the
+     * order of use.
      */
     private static Dictionary dictionary(Vectors.Case dict) {
         Dictionary dictionary = new Dictionary(Operations.shared());
@@ -146,8 +146,8 @@ class VectorTest {
     void definitions() throws Exception {
         Vectors.Case expected = Vectors.read("data.vec").get("dict");
         Dictionary dictionary = dictionary(expected);
-        // The series of the vector have ids that are not in order of use, so only the part before
-        // them is compared.
+        // In the vector, the ids of the series do not have the order of use, so only the part
+        // before the series is compared.
         byte[] frame = dictionary.frame(0, dictionary.size());
         String body = HexFormat.of().formatHex(frame, Wire.FRAME_HEADER_BYTES, frame.length);
         assertEquals(
