@@ -5,8 +5,8 @@ import io.tachograph.bootstrap.probe.Outermost;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined where a pool starts a thread: the thread does not belong to the task that made the pool
- * grow.
+ * Inlined where a pool starts a thread. The thread does not belong to the task for which the pool
+ * was enlarged.
  */
 final class PoolThreadAdvice {
     private PoolThreadAdvice() {}
