@@ -22,8 +22,9 @@ import java.nio.file.StandardCopyOption;
 import java.util.List;
 
 /**
- * Records arrive over TLS; without it, or with settings that cannot be used, nothing is sent, and
- * the log has the cause. {@code crates/cli/tests/tls.rs} tests the same with the real server.
+ * Records arrive over TLS. If the server does not use TLS, or the settings cannot be used, nothing
+ * is sent, and the log has the cause. {@code crates/cli/tests/tls.rs} tests the same with the real
+ * server.
  */
 class TlsIT {
     private static final String NAMES = "IP:127.0.0.1,DNS:localhost";
@@ -80,7 +81,7 @@ class TlsIT {
         assertEquals(1000L * CALLS, server.decoder().callsEnded, program.describe());
     }
 
-    /** The log has one line with this cause, and the server has no record. */
+    /** Checks that the log has one line with this cause, and that the server has no record. */
     private static void fails(WireServer server, Program program, String expected)
             throws Exception {
         program.run();

@@ -15,7 +15,10 @@ import shop.JdbcShop;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Statements of H2 through HikariCP: each once, without data, with the wait for the connection. */
+/**
+ * Statements of H2 through HikariCP. Each is recorded once, without data, with the wait for the
+ * connection.
+ */
 class JdbcIT {
     private static final String WAIT = "HikariDataSource.getConnection";
 
