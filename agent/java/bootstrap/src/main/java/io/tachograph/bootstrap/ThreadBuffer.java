@@ -285,11 +285,7 @@ public final class ThreadBuffer extends Ring {
         return - ++skipped;
     }
 
-    /**
-     * Writes the escapes that precede an outermost call.
-     *
-     * @return false if the ring has no space, or the trace is not recorded
-     */
+    /** Writes the escapes before an outermost call. False if the call is not recorded. */
     private boolean begin(int operation) {
         String name = borrowed ? owner.getName() : null;
         boolean isRenamed = name != null && name != nameWritten && !name.equals(nameWritten);
@@ -479,11 +475,7 @@ public final class ThreadBuffer extends Ring {
                 home.session().high(), home.session().traceLow(segment), span, segment);
     }
 
-    /**
-     * Makes {@code context} the parent of the next outermost calls.
-     *
-     * @return the previous parent, may be null
-     */
+    /** Makes {@code context} the parent of the next outermost calls. @return the previous one */
     Context attach(Context context) {
         Context before = attached;
         attached = context;
