@@ -13,7 +13,8 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Runs traces that begin in several ways, some of them very often, and prints the number of each.
+ * Runs traces that begin with different operations, some of them very often, and prints the number
+ * of traces per operation.
  */
 final class Entries {
     private static final Noted NOTED = Entries_NotedRecords.get();

@@ -52,7 +52,7 @@ final class Steady {
         System.out.println("requests " + count);
     }
 
-    /** Makes nested calls down and up one recursion, slowly. */
+    /** Makes a recursion slowly, down to the given depth and back. */
     static void recursion(int depth) throws Exception {
         System.out.println("result " + Slow.down(depth));
         waitUntilTold();

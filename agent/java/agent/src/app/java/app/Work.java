@@ -10,7 +10,7 @@ public final class Work {
 
     private Work() {}
 
-    /** The annotation in a pattern of the tests. */
+    /** A pattern of the tests selects methods with this annotation. */
     @Retention(RetentionPolicy.RUNTIME)
     public @interface Watched {}
 

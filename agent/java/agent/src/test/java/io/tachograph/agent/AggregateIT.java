@@ -103,7 +103,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void nothingIsLostOrCountedTwiceOverManySwitches(int jdk) throws Exception {
+    void noCallIsLostOrCountedTwiceOverManySwitches(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, jdk, "until-told", "8").start();
             String[] patterns = {REQUEST, REQUEST + ".leaf", REQUEST + ".middle", REQUEST + ".h*"};

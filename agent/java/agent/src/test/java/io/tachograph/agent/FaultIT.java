@@ -145,7 +145,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void fullQueueIsCounted(int jdk) throws Exception {
+    void recordsDroppedByAFullQueueAreCounted(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.SILENT;
             Program program =
@@ -385,7 +385,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void sigtermFlushes(int jdk) throws Exception {
+    void sigtermSendsTheRemainingRecords(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "sleep", "30").with("TACHO_SERVER", server.address()).start();

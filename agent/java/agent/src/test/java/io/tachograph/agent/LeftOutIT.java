@@ -72,8 +72,8 @@ class LeftOutIT {
     }
 
     /**
-     * Checks that all recorded traces have arrived, and that recorded and unrecorded traces
-     * together are all traces of the program.
+     * Checks that all recorded traces have arrived, and that recorded and unrecorded traces add up
+     * to all traces of the program.
      */
     private static void assertCounts(Decoder got, Map<String, Long> made) {
         Map<String, Long> kept = last(got, KEPT);
@@ -199,7 +199,7 @@ class LeftOutIT {
     /** Calls that are open during rule changes and a lost connection stay balanced. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void nothingIsLostOverManySwitches(int jdk) throws Exception {
+    void noTraceIsLostOverManySwitches(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, jdk, 50, "until-told", "6").start();
             String[] patterns = {REQUEST + "*", REQUEST + "leaf", REQUEST + "m*", REQUEST + "h*"};

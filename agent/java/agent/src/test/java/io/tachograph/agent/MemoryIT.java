@@ -50,7 +50,7 @@ class MemoryIT {
                     program.number("made"),
                     server.decoder().callsEnded + server.executionsDropped,
                     "recorded and dropped");
-            // In each round, as many threads as the bound allows have buffers: 1,024.
+            // The bound is 1,024 buffers, so this many threads have a buffer in each round.
             assertTrue(server.decoder().callsEnded >= 3 * 3 * 1_024, program.describe());
             return bytes(program) - bare(25, "busy-virtual", count);
         }

@@ -152,7 +152,7 @@ class RecordingIT {
     }
 
     @Test
-    void moreVirtualThreadsThanBuffersAreCounted() throws Exception {
+    void callsOfVirtualThreadsWithoutABufferAreCounted() throws Exception {
         try (WireServer server = new WireServer()) {
             Program.on(25, "virtual", "2000")
                     .with("TACHO_SERVER", server.address())
@@ -374,7 +374,7 @@ class RecordingIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void samplersReport(int jdk) throws Exception {
+    void theSamplersSendTheirSamples(int jdk) throws Exception {
         List<String> names =
                 List.of(
                         "jvm_memory_used_bytes",

@@ -178,7 +178,7 @@ class RecordsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void callsWithoutRoomAreDroppedAndCounted(int jdk) throws Exception {
+    void recordsThatDoNotFitAreDroppedAndCounted(int jdk) throws Exception {
         int count = 300_000;
         try (WireServer server = new WireServer()) {
             program(jdk, server, "burst", "" + count).with("TACHO_BUFFER", 256).run();
@@ -203,7 +203,7 @@ class RecordsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void withoutAnAgentAndWithOneAttachedLater(int jdk) throws Exception {
+    void recordsBeginWhenAnAgentIsAttached(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program bare = program(jdk, server, "every").bare().run();
             assertEquals("", bare.errors());

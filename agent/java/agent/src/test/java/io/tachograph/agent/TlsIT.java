@@ -122,7 +122,7 @@ class TlsIT {
 
     @ParameterizedTest
     @ValueSource(strings = {"TLSv1.2", "TLSv1.3"})
-    void everyCallArrivesWithBothVersions(String version) throws Exception {
+    void everyCallArrivesWithBothVersionsOfTls(String version) throws Exception {
         try (WireServer server = strict()) {
             Program program =
                     Program.on(17, "threads", "8", "2000")
@@ -208,7 +208,7 @@ class TlsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theNameInTheCertificateMustBeThatOfTheSetting(int jdk) throws Exception {
+    void theNameInTheCertificateMustEqualTheSetting(int jdk) throws Exception {
         Authority.Pair named = ours.sign("named", "DNS:localhost");
         try (WireServer server = new WireServer(ours.context(named), false)) {
             String expected = "the server's certificate is not for 127.0.0.1";
@@ -230,7 +230,7 @@ class TlsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aServerWithoutTls(int jdk) throws Exception {
+    void aServerWithoutTlsGetsNoRecords(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING;
             String expected = "the server does not use TLS, but tls_ca is set";
@@ -268,7 +268,7 @@ class TlsIT {
                 "tls_client_key, ours.pem, client.cert.pem, foreign.key.pem,"
                         + " it is not the key of the certificate in tls_client_cert",
             })
-    void filesThatCannotBeUsed(String setting, String ca, String cert, String key, String why)
+    void unusableFilesAreLogged(String setting, String ca, String cert, String key, String why)
             throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(17, server.address(), place.resolve(ca));
@@ -287,7 +287,7 @@ class TlsIT {
     }
 
     @Test
-    void settingsWithoutEachOther() throws Exception {
+    void incompleteSettingsAreLogged() throws Exception {
         try (WireServer server = new WireServer()) {
             Program half = program(17, server.address(), ours.file);
             half.with("TACHO_TLS_CLIENT_CERT", client.cert());

@@ -38,8 +38,8 @@ public final class Records {
     }
 
     /**
-     * Looks for the agent by name. A reference in byte code would not do: if it fails to resolve
-     * once, it never resolves, and an agent may be attached later.
+     * Looks for the agent by name. A reference in byte code does not work here: if it fails to
+     * resolve once, it never resolves, and an agent may be attached later.
      */
     private static boolean isAgentThere() {
         try {

@@ -26,7 +26,10 @@ final class Bufferless {
         isAttached = true;
     }
 
-    /** Clears the state, because the thread now has a permanent buffer with this state. */
+    /**
+     * Clears this state. The thread now has a permanent buffer, which has its own copy of the
+     * state.
+     */
     void forget() {
         attached = null;
         isAttached = false;

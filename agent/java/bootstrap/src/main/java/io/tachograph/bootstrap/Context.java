@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * A reference to a call on another thread of this process or in another process. It is the parent
- * of the calls that a thread records under it. Immutable.
+ * A reference to a call on another thread of this process or in another process. Calls of the
+ * current thread are recorded with it as their parent. Immutable.
  */
 public final class Context {
     /** Value of {@link #segment} for a context from another process. */
@@ -61,7 +61,7 @@ public final class Context {
     }
 
     /**
-     * True if this context was read from a header. The calls under it are entry points of this
+     * True if this context was read from a header. Calls with this parent are entry points of this
      * process.
      */
     public boolean isFromHeader() {

@@ -3,7 +3,7 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A call that may end on another thread than the one on which it began. It holds no buffer in
+ * A call that may end on a different thread from the one where it began. It holds no buffer in
  * between. There are two kinds: an outermost call that its thread leaves, such as a request that is
  * answered later ({@link Recorder#leave}); and a call that its thread only begins, such as a
  * request whose answer is a promise ({@link Recorder#begin}).

@@ -149,7 +149,7 @@ public final class Recorder {
 
     /**
      * Makes {@code context} the parent of this thread's outermost calls until {@link #detach}. The
-     * thread needs a buffer only if it records such a call.
+     * thread needs a buffer only if it records an outermost call.
      *
      * @param context null: no parent
      * @return the value for {@link #detach}

@@ -10,8 +10,8 @@ import java.util.concurrent.locks.LockSupport;
  * its caller.
  *
  * <p>A <i>token</i> identifies a call: the depth at which it was entered, from 1; a negative number
- * if the call is not recorded; 0 if it is unknown. If the token at an exit is not that of the
- * innermost open call, exits were missed, because an exit can overflow the stack. The missed exits
+ * if the call is not recorded; 0 if it is unknown. An exit with the token of an outer call means
+ * that exits of inner calls were missed, because an exit can overflow the stack. The missed exits
  * are added, as failed.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.RingReader}.

@@ -10,9 +10,9 @@ import java.util.concurrent.atomic.AtomicInteger;
  *
  * <p>An operation with which traces begin is called an <i>entry operation</i>. Each one has its own
  * share ({@link TraceEntry}). Every second, the shares are computed from the traces of the previous
- * second. The method is that of Jaeger's adaptive sampling (Shkuro, Mastering Distributed Tracing,
- * 2019, ch. 8): a probability for each operation, and a rate up to which every trace is recorded.
- * The number of traces per second is adapted as in Dapper (Sigelman et al., 2010, sec. 4.4).
+ * second. The method is Jaeger's adaptive sampling (Shkuro, Mastering Distributed Tracing, 2019,
+ * ch. 8): a probability for each operation, and a rate up to which every trace is recorded. The
+ * number of traces per second is adapted as in Dapper (Sigelman et al., 2010, sec. 4.4).
  *
  * <p>After: {@code io.tachograph.core.cost.TraceKeeper}, which sets the shares.
  */

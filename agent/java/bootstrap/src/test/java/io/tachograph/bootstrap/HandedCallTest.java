@@ -45,7 +45,7 @@ class HandedCallTest {
      * no effect.
      */
     @Test
-    void callsWithoutRoomAreCounted() {
+    void callsThatDoNotFitAreCounted() {
         Buffers buffers = buffers(64);
         long before = Losses.calls();
         int begun = 0;

@@ -127,7 +127,7 @@ class TalliesTest {
     }
 
     @Test
-    void theLongestCallIsThatOfItsInterval() {
+    void theLongestCallIsReportedForItsInterval() {
         Tally tally = new Tally(1, 0);
         Tally.nextInterval();
         tally.add(100, true);
@@ -145,7 +145,7 @@ class TalliesTest {
     }
 
     @Test
-    void constructorsFindTheirCall() {
+    void exitsOfConstructorsEndTheirOwnCall() {
         ThreadBuffer buffer = buffers().current();
         int outer = buffer.enterCounted(operation("<init>"));
         buffer.enterCounted(operation("other"));

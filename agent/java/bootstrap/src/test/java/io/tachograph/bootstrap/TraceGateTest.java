@@ -159,7 +159,7 @@ class TraceGateTest {
     }
 
     @Test
-    void constructorsFindTheirCall() {
+    void exitsOfConstructorsEndTheirOwnCall() {
         Buffers buffers = buffers(1);
         ThreadBuffer buffer = buffers.current();
         buffer.attach(UNSAMPLED);
@@ -173,7 +173,7 @@ class TraceGateTest {
     }
 
     @Test
-    void callsElsewhereFollowATraceThatIsNotRecorded() {
+    void callsOnOtherThreadsFollowAnUnrecordedTrace() {
         Buffers buffers = buffers(1);
         ThreadBuffer buffer = buffers.current();
         buffers.traces().spare(0);
@@ -241,7 +241,7 @@ class TraceGateTest {
     }
 
     @Test
-    void aShareIsPermitsAndAProbability() {
+    void aShareHasPermitsAndAProbability() {
         Buffers buffers = buffers(3);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 6; at++) {
@@ -293,7 +293,7 @@ class TraceGateTest {
     }
 
     @Test
-    void aCallWithoutRoomIsNotDecided() {
+    void theGateIgnoresACallThatDoesNotFit() {
         Buffers buffers = shortRings(1_000);
         ThreadBuffer buffer = buffers.current();
         int kept = 0;
@@ -354,7 +354,7 @@ class TraceGateTest {
 
     /** A parent is an object, and a ring of 64 words has space for 16 objects. */
     @Test
-    void aCallWithoutRoomForItsParentIsNotDecided() {
+    void theGateIgnoresACallWhoseParentDoesNotFit() {
         Buffers buffers = shortRings(1_000);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 20; at++) {

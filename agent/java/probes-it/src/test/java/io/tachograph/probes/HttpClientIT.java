@@ -27,7 +27,7 @@ class HttpClientIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void twoProgramsMakeOneTrace(int jdk) throws Exception {
+    void callsOfTwoProgramsFormOneTrace(int jdk) throws Exception {
         try (Watched called = new Watched(jdk, JettyShop.class)) {
             String address = "127.0.0.1:" + called.port();
             try (Watched calling = new Watched(jdk, CallingShop.class, "http://" + address)) {

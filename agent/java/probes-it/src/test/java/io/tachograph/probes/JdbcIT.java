@@ -28,7 +28,7 @@ class JdbcIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void recordsStatementsOnce(int jdk) throws Exception {
+    void statementsAreRecordedOnce(int jdk) throws Exception {
         try (Watched shop = new Watched(jdk, JdbcShop.class)) {
             shop.end();
             List<String> expected =

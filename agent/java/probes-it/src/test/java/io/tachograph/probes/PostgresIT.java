@@ -99,7 +99,7 @@ class PostgresIT {
         }
     }
 
-    /** The names without those of statements that the pool itself executes. */
+    /** The names, without the statements that the pool itself executes. */
     private static List<String> plain(List<String> names, Watched shop) {
         List<String> own = names.stream().filter(name -> name.contains("\"ad\"")).toList();
         assertFalse(own.isEmpty(), () -> shop.shapes().toString());

@@ -30,7 +30,7 @@ class ServletIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void recordsEachRequestOnce(int jdk) throws Exception {
+    void eachRequestIsRecordedOnce(int jdk) throws Exception {
         try (Watched tomcat = new Watched(jdk, TomcatShop.class)) {
             assertEquals(
                     200,
@@ -85,7 +85,7 @@ class ServletIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void recordsJavaxServlets(int jdk) throws Exception {
+    void javaxServletsAreRecorded(int jdk) throws Exception {
         try (Watched undertow = new Watched(jdk, UndertowShop.class)) {
             assertEquals(
                     200,

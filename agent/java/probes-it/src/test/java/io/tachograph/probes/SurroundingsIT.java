@@ -102,7 +102,7 @@ class SurroundingsIT {
 
     @ParameterizedTest
     @CsvSource({"17, true", "17, false", "25, true", "25, false"})
-    void theAgentOfOpenTelemetryRunsNextToIt(int jdk, boolean first) throws Exception {
+    void theAgentOfOpenTelemetryRunsInTheSameProgram(int jdk, boolean first) throws Exception {
         Path other = Watched.jars("opentelemetry-javaagent-").get(0);
         List<String> options =
                 List.of(

@@ -15,8 +15,8 @@ public final class Jdks {
     private Jdks() {}
 
     /**
-     * Returns the {@code java} command of a version. It is that of this JVM, {@code
-     * TACHO_JDK<version>}, {@code JAVA_HOME}, or a directory below /usr/lib/jvm, /opt/java or
+     * Returns the {@code java} command of a version. Searches this JVM, {@code TACHO_JDK<version>},
+     * {@code JAVA_HOME}, and the directories below /usr/lib/jvm, /opt/java and
      * ~/.sdkman/candidates/java.
      *
      * @throws IllegalStateException with the places that were searched

@@ -14,7 +14,7 @@ import java.util.function.ToDoubleFunction;
 /**
  * Decides which methods are no longer recorded. A method with more calls per second than a limit is
  * aggregated. If the agent's share of the processor time is over its budget, the methods whose
- * calls cost most are switched off. They are not aggregated, because a counted call costs as much
+ * calls cost most are switched off. Aggregating them would not help: a counted call costs as much
  * as a recorded one, and a method that is switched off costs nothing (docs/adr/0011-one-budget.md).
  * A limit counts as exceeded only if it is exceeded in two consecutive windows, so that the start
  * of a program changes nothing.

@@ -166,8 +166,8 @@ final class Decision {
     }
 
     /**
-     * The counts of this decision for a class whose byte code still follows the decision {@code
-     * before}.
+     * The counts of this decision for a class whose byte code was not changed since the decision
+     * {@code before}.
      */
     Decision on(Decision before) {
         Decision kept = kept();

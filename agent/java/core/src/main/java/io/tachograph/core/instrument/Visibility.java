@@ -36,8 +36,8 @@ final class Visibility {
     }
 
     /**
-     * Tests a loader. If several threads see a new loader at the same time, each of them tests it,
-     * because no thread may assume a result that is not yet known.
+     * Tests a loader. If several threads see a new loader at the same time, each of them tests it.
+     * No thread may assume a result that is not yet known.
      */
     private boolean ask(ClassLoader loader) {
         asking.set(true);

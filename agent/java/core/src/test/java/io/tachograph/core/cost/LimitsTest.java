@@ -62,7 +62,7 @@ class LimitsTest {
     }
 
     @Test
-    void theHottestAreSwitchedOffUntilTheBudgetIsKept() {
+    void theHottestMethodsAreSwitchedOffUntilTheBudgetIsKept() {
         // 2.11 million calls of 100 ns are 21 % of a second; the sender uses 0.0211 s.
         Limits slight = new Limits(0, 210_000);
         assertEquals("", judge(slight, window(1_000_000, SECOND, SECOND / 50)));
@@ -139,9 +139,9 @@ class LimitsTest {
     }
 
     /**
-     * 160,000 recorded calls, and 10 million calls of 2 ns in unrecorded traces. Divided among the
-     * recorded calls, the latter are 125 ns for each. Methods 1 to 3 therefore cost 22.5, 11.25 and
-     * 2.25 ms instead of 10, 5 and 1 ms. The aggregated method 4 costs 12 ms. The sum is 48 ms.
+     * 160,000 recorded calls, and 10 million calls of 2 ns in unrecorded traces. Each recorded call
+     * gets 125 ns of the cost of the unrecorded calls. Methods 1 to 3 therefore cost 22.5, 11.25
+     * and 2.25 ms instead of 10, 5 and 1 ms. The aggregated method 4 costs 12 ms. The sum is 48 ms.
      */
     @ParameterizedTest
     @CsvSource({"30000, 1", "20000, 1 4", "10000, 1 4 2"})

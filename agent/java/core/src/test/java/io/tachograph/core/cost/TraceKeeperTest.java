@@ -125,8 +125,8 @@ class TraceKeeperTest {
     }
 
     /**
-     * The limit, the load of a second, the minimum number of recorded traces of each operation in
-     * 20 s, and the maximum number of recorded traces per second.
+     * Columns: the limit, the load of a second, the minimum number of recorded traces of each
+     * operation in 20 s, the maximum number of recorded traces per second.
      */
     @ParameterizedTest
     @CsvSource({

@@ -142,7 +142,7 @@ class DeclaredRingTest {
     }
 
     @Test
-    void aFullRingDropsWholeRecordsAndKeepsRoomForExits() {
+    void aFullRingDropsWholeRecordsAndKeepsSpaceForExits() {
         int call = enter("outer");
         int kept = 0;
         for (int at = 0; at < 500; at++) {
@@ -163,7 +163,7 @@ class DeclaredRingTest {
     }
 
     @Test
-    void aTypeWithoutRoomAndARecordLongerThanTheRingAreDropped() {
+    void typesPastTheBoundAndRecordsLongerThanTheRingAreDropped() {
         assertFalse(buffer.records().begin(0, 0, 0));
         assertFalse(buffer.records().begin(NUMBER, 300, 0));
         assertFalse(buffer.records().begin(ORDER, 1, 40), "the side ring holds 32 objects");
@@ -191,7 +191,7 @@ class DeclaredRingTest {
     }
 
     @Test
-    void aFullQueueIsCounted() {
+    void recordsDroppedByAFullQueueAreCounted() {
         Outbox small = new Outbox(dictionary, 0);
         RingReader full =
                 new RingReader(

@@ -131,7 +131,7 @@ class ExceptionTextTest {
     }
 
     @Test
-    void otherMessagesAreRecordedAndAllIfConfigured() {
+    void otherMessagesAndConfiguredMessagesAreRecorded() {
         assertEquals(
                 "java.lang.IllegalStateException: why",
                 ExceptionText.of(new IllegalStateException("why", new RuntimeException())));

@@ -31,7 +31,7 @@ class ProbeFramesTest {
     @ParameterizedTest
     @ValueSource(
             strings = {"probes-none", "probes-one", "probes-every-state", "probes-last-revision"})
-    void rules(String name) throws Exception {
+    void rulesMatchTheVectors(String name) throws Exception {
         Vectors.Case given = vector(name);
         FrameReader frames = new FrameReader();
         frames.push(ByteBuffer.wrap(given.frame()));
@@ -46,7 +46,7 @@ class ProbeFramesTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"probed-without-rules", "probed-rules", "probed-moved"})
-    void reports(String name) throws Exception {
+    void reportsMatchTheVectors(String name) throws Exception {
         Vectors.Case expected = vector(name);
         ProbeReport report = new ProbeReport();
         report.revision = expected.number("revision");

@@ -50,7 +50,7 @@ class RecordVectorTest {
     }
 
     @Test
-    void definitions() throws Exception {
+    void definitionsMatchTheVectors() throws Exception {
         Vectors.Case expected = Vectors.read("records.vec").get("dict");
         byte[] frame = dictionary.recordTypes().frame(0, dictionary.recordTypes().size());
         String body = HexFormat.of().formatHex(frame, Wire.FRAME_HEADER_BYTES, frame.length);
@@ -60,7 +60,7 @@ class RecordVectorTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"order", "in-calls", "every-type"})
-    void records(String name) throws Exception {
+    void recordsMatchTheVectors(String name) throws Exception {
         Vectors.Case expected = Vectors.read("records.vec").get(name);
         Bytes frame =
                 Frame.begin(new Bytes(64))

@@ -36,7 +36,7 @@ class VectorTest {
     }
 
     @Test
-    void ping() throws Exception {
+    void pingMatchesTheVector() throws Exception {
         Vectors.Case expected = Vectors.read("control.vec").get("ping");
         Bytes frame = Frame.begin(new Bytes(16));
         for (String key :
@@ -61,7 +61,7 @@ class VectorTest {
                 "error",
                 "error-without-message"
             })
-    void framesOfTheServer(String name) throws Exception {
+    void framesOfTheServerAreRead(String name) throws Exception {
         Vectors.Case given = Vectors.read("control.vec").get(name);
         FrameReader frames = read(given.frame());
         BodyReader body = frames.body();
@@ -114,7 +114,7 @@ class VectorTest {
     }
 
     @Test
-    void anAnswerInHttpIsNamed() {
+    void anAnswerInHttpIsRecognised() {
         FrameReader frames = new FrameReader();
         String answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
         frames.push(ByteBuffer.wrap(answer.getBytes(StandardCharsets.US_ASCII)));
@@ -143,7 +143,7 @@ class VectorTest {
     }
 
     @Test
-    void definitions() throws Exception {
+    void definitionsMatchTheVectors() throws Exception {
         Vectors.Case expected = Vectors.read("data.vec").get("dict");
         Dictionary dictionary = dictionary(expected);
         // In the vector, the ids of the series do not have the order of use, so only the part
@@ -164,7 +164,7 @@ class VectorTest {
                 "segment-continued",
                 "segment-continued-end"
             })
-    void segments(String name) throws Exception {
+    void segmentsMatchTheVectors(String name) throws Exception {
         Map<String, Vectors.Case> cases = Vectors.read("data.vec");
         Vectors.Case expected = cases.get(name);
         Dictionary dictionary = dictionary(cases.get("dict"));

@@ -1,9 +1,9 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Prevents recording the same work twice, for example when a filter calls a servlet that forwards
- * to another servlet, or when a pool's statement calls the driver's statement. Only the outermost
- * call of each sort on a thread is recorded.
+ * Prevents recording the same work twice. For example, a filter calls a servlet that forwards to
+ * another servlet, or a pool's statement calls the driver's statement. Only the outermost call of
+ * each sort on a thread is recorded.
  */
 public final class Outermost {
     /** The token of a call inside another call of its sort. */

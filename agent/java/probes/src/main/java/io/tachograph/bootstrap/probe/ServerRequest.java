@@ -27,7 +27,10 @@ final class ServerRequest {
     /** Set if the request may be answered later, or if the thread works for such a request. */
     private LaterAnswer later;
 
-    /** True if the work is an error page. Its route is not that of the request. */
+    /**
+     * True if the work is an error page. The route of an error page is not the route of the
+     * request.
+     */
     private boolean isErrorPage;
 
     /** The last object of the server that this thread has closed. */

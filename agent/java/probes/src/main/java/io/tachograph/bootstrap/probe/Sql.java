@@ -238,8 +238,8 @@ final class Sql {
     }
 
     /**
-     * Ends a bracket. If the text is longer than the limit, nothing after the rows is read, because
-     * the amount of that text depends on the number of rows.
+     * Ends a bracket. If the text is longer than the limit, the text after the rows is ignored,
+     * because the limit may cut it at a place that depends on the number of rows.
      */
     private void closing() {
         if (shape.closeBracket()) {

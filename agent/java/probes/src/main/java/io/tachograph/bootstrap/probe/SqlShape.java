@@ -43,7 +43,7 @@ final class SqlShape {
 
     private static final int BEFORE_ITEMS_CHARS = 12;
 
-    /** A folded row, all of whose values look alike. */
+    /** A folded row in which all values look alike. */
     private static final Pattern ROW = words("(?:row ?)?\\([?, ]*\\)");
 
     private static final Pattern VALUES = words("(?:^|" + NO_NAME + ")values? ?\\z");

@@ -33,7 +33,7 @@ public final class ForkJoinProbe implements Probe {
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
         Loaded.now(POOL, TASK);
-        // This is the one method on all paths of submission. It is externalSubmit up to JDK 18, and
+        // All paths of submission call this method. It is externalSubmit up to JDK 18, and
         // poolSubmit after that.
         return builder.type(named(POOL))
                 .transform(

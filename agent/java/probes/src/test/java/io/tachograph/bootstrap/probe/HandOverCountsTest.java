@@ -16,7 +16,7 @@ class HandOverCountsTest {
     private final HandOverCounts counts = new HandOverCounts();
 
     @Test
-    void countsEachObjectInEachPlace() {
+    void eachObjectIsCountedInEachQueue() {
         Object one = new Object();
         Object other = new Object();
         for (int at = 0; at < 3; at++) {

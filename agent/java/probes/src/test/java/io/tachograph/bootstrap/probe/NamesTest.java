@@ -11,7 +11,7 @@ import java.util.Set;
 
 class NamesTest {
     @Test
-    void aNameIsFoundAgainAndTheNumberIsBounded() {
+    void aNameIsFoundAgainAndTheNumberOfNamesIsBounded() {
         Names names = new Names(Operations.HTTP_SERVER, 64);
         Set<Integer> operations = new HashSet<>();
         for (int round = 0; round < 2; round++) {

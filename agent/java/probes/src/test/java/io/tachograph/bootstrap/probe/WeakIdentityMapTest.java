@@ -46,7 +46,7 @@ class WeakIdentityMapTest {
     }
 
     @Test
-    void theNumberIsBoundedAndCollectedObjectsMakeRoom() throws Exception {
+    void theNumberIsBoundedAndCollectedObjectsAreRemoved() throws Exception {
         WeakIdentityMap<Integer> map = new WeakIdentityMap<>(10);
         Object[] kept = new Object[10];
         for (int i = 0; i < kept.length; i++) {
