@@ -79,7 +79,10 @@ class SwitchIT {
         return server.await(WAIT_S, got -> count(server, operation) >= atLeast);
     }
 
-    /** Waits until the events are sent that were in the rings when the agent answered the rule. */
+    /**
+     * Waits until the agent has sent the events that were still in the rings at the time of its
+     * answer.
+     */
     private static void settle() throws InterruptedException {
         Thread.sleep(1_500);
     }
@@ -305,8 +308,8 @@ class SwitchIT {
     }
 
     /**
-     * At the end, only patterns that should have recorded something are logged. An exclusion may
-     * match nothing.
+     * A pattern that should have recorded something is logged if it matches nothing. A pattern of
+     * an exclusion is not.
      */
     @Test
     void patternsOfAShortProgramAreLoggedAtItsEnd() throws Exception {
@@ -389,8 +392,8 @@ class SwitchIT {
             Program program =
                     program(server, jdk, "named", "TooLong")
                             .classes(tooLong("TooLong"))
-                            // JDK 17 tests the instrumentation at load, the other one a later
-                            // retransformation
+                            // JDK 17 tests instrumentation at load time, the other JDK tests later
+                            // retransformation.
                             .with("TACHO_INCLUDE", jdk == 17 ? "*" : REQUEST)
                             .start();
             assertTrue(await(server, REQUEST, 50), program.describe());
