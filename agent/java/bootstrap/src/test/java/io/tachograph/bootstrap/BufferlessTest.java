@@ -176,8 +176,9 @@ class BufferlessTest {
     }
 
     /**
-     * The exit of the borrower's call was lost. A call that may end on another thread survives the
-     * end of its thread.
+     * The owner of the buffer has ended, and the exit of its call was lost. If the buffer is lent
+     * to a call that may end on another thread, it is not reclaimed, because that call outlives the
+     * thread.
      */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})

@@ -9,11 +9,11 @@ import java.util.concurrent.atomic.AtomicReference;
  * shapes in two dialects. The total size of the texts is bounded, because they are in the heap of
  * the program.
  *
- * <p>There are two generations. New texts go into the young one. When the young one reaches half of
- * the bound, it becomes the old one. The previous old one is dropped, with all texts that were not
- * used since. Texts with values in them, which occur once, therefore displace repeated texts only
- * briefly. A dropped text is parsed again at its next use. Finding a text takes one or two look-ups
- * and no lock.
+ * <p>There are two generations. New texts go into the young one. When the young generation reaches
+ * half of the bound, the old generation is dropped, and the young one takes its place. A text that
+ * is used again moves from the old generation to the young one. Texts with values in them occur
+ * only once, so they displace repeated texts only briefly. A dropped text is parsed again at its
+ * next use. Finding a text takes one or two look-ups and no lock.
  */
 final class StatementTexts {
     static final int TEXT_CHARS_MAX = 4_096;

@@ -26,8 +26,8 @@ public final class Statements {
     private Statements() {}
 
     /**
-     * Begins to prepare a statement. The connection of a pool does not determine the dialect; the
-     * driver's connection, which is entered inside it, does.
+     * Begins to prepare a statement. The dialect is determined by the driver's connection, which a
+     * pool's connection calls.
      *
      * @return true for the outermost connection; {@link #leavePrepare} must follow
      */
