@@ -10,10 +10,10 @@ import java.util.concurrent.atomic.AtomicReference;
  * the program.
  *
  * <p>There are two generations. New texts go into the young one. When the young generation reaches
- * half of the bound, the old generation is dropped, and the young one takes its place. A text that
- * is used again moves from the old generation to the young one. Texts with values in them occur
- * only once, so they displace repeated texts only briefly. A dropped text is parsed again at its
- * next use. Finding a text takes one or two look-ups and no lock.
+ * half of the bound, the old generation is dropped, and the young one takes its place. An old text
+ * that is used again is copied to the young generation. Texts with values in them occur only once,
+ * so they displace repeated texts only briefly. A dropped text is parsed again at its next use.
+ * Finding a text takes one or two look-ups and no lock.
  */
 final class StatementTexts {
     static final int TEXT_CHARS_MAX = 4_096;
