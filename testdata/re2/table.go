@@ -1,5 +1,5 @@
-// Writes matches.txt and replacements.txt: results of Go's regexp for patterns, compiled as in Prometheus.
-// Run once with `go run table.go`; the tables are committed (generated with Go 1.26), so that no test needs Go.
+// Writes matches.txt and replacements.txt: the results of Go's regexp for patterns that are compiled as in Prometheus.
+// The tables are committed (generated once by `go run table.go` with Go 1.26), so that no test needs Go.
 package main
 
 import (

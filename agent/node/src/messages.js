@@ -118,7 +118,7 @@ export const SERVER_IS_HTTP = 'it answers with HTTP; the port of the agents is a
 
 /** @param {Value} why */
 export function serverIsOther(why) {
-  return `what answers is not a tacho server: ${why}`;
+  return `the peer is not a tacho server: ${why}`;
 }
 
 /** @param {Value} server @param {Value} why */

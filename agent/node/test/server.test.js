@@ -101,7 +101,7 @@ test('another kind of server is logged', async () => {
   const records = `127.0.0.1:${other.address().port}`;
   const ended = await run({ records }, 'endings.js', { args: ['natural', '300'] });
   assert.equal(ended.code, 0);
-  assert.match(ended.err, /what answers is not a tacho server: it answers with HTTP; the port of the agents is another/);
+  assert.match(ended.err, /the peer is not a tacho server: it answers with HTTP; the port of the agents is another/);
   other.close();
 });
 

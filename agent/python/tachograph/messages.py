@@ -94,7 +94,7 @@ SERVER_IS_HTTP = "it answers with HTTP; the port of the agents is another one, u
 
 
 def server_is_other(why: object) -> str:
-    return f"what answers is not a tacho server: {why}"
+    return f"the peer is not a tacho server: {why}"
 
 
 def server_lost(server: object, why: object) -> str:

@@ -2,7 +2,7 @@ package app;
 
 import java.lang.management.ManagementFactory;
 
-/** Prints the bytes that a million recorded calls allocate on the calling thread. */
+/** Prints the number of bytes that a million recorded calls allocate on the calling thread. */
 final class Allocation {
     private static final int CALLS = 1_000_000;
 

@@ -13,13 +13,15 @@ import java.util.concurrent.TimeUnit;
 
 import javax.management.ObjectName;
 
-/** Many threads alive at the same time; prints the memory of the process. */
+/** Runs many threads at the same time and prints the memory of the process. */
 final class Busy {
     private static final int ROUNDS = 3;
 
     private Busy() {}
 
-    /** Virtual threads that are all inside an outermost call, in three rounds. */
+    /**
+     * Runs virtual threads that are all inside an outermost call at the same time, in three rounds.
+     */
     static void virtual(int count) throws Exception {
         CountDownLatch[] inside = latches(count);
         CountDownLatch[] go = latches(1);
@@ -56,7 +58,7 @@ final class Busy {
         return latches;
     }
 
-    /** Platform threads without records: each submits a task to a pool. */
+    /** Runs platform threads without records, each of which submits a task to a pool. */
     static void handing(int count) throws Exception {
         ThreadPoolExecutor pool =
                 new ThreadPoolExecutor(2, 2, 1, TimeUnit.MINUTES, new LinkedBlockingQueue<>());
@@ -82,8 +84,8 @@ final class Busy {
     }
 
     /**
-     * Memory of the process in bytes. Frames of parked virtual threads are excluded: whether the
-     * JVM keeps one or two chunks of them per thread depends on the last collection.
+     * Prints the memory of the process in bytes. Frames of parked virtual threads are excluded,
+     * because the JVM keeps one or two chunks of them per thread, depending on the last collection.
      */
     private static void tell() throws Exception {
         String histogram =
@@ -112,7 +114,7 @@ final class Busy {
         System.out.println("heap " + heap + " direct " + direct + " resident " + resident());
     }
 
-    /** On Linux; -1 elsewhere. */
+    /** Resident memory, on Linux; -1 on other systems. */
     private static long resident() throws Exception {
         Path status = Path.of("/proc/self/status");
         if (!Files.exists(status)) {

@@ -12,7 +12,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
-/** Traces that begin in several ways, some of them hot; prints the number of each. */
+/**
+ * Runs traces that begin with different operations, some of them very often, and prints the number
+ * of traces per operation.
+ */
 final class Entries {
     private static final Noted NOTED = Entries_NotedRecords.get();
     private static final Map<String, LongAdder> MADE = new ConcurrentHashMap<>();
@@ -25,8 +28,8 @@ final class Entries {
     }
 
     /**
-     * Two threads run the hot operations, others fail or submit tasks, and this one runs the rare
-     * operations, until a line arrives on standard input.
+     * Runs until a line arrives on standard input. Two threads run the hot operations, other
+     * threads fail or submit tasks, and the current thread runs the rare operations.
      */
     static void run() throws Exception {
         Steady.tellLater();
@@ -79,7 +82,10 @@ final class Entries {
         }
     }
 
-    /** Recorded, unlike the surrounding class; {@code tiny} is counted. */
+    /**
+     * Its methods are recorded, unlike those of the surrounding class. Calls of {@code tiny} are
+     * counted.
+     */
     static final class Traces {
         private Traces() {}
 
@@ -104,7 +110,7 @@ final class Entries {
             step();
         }
 
-        /** Three pieces of work in other threads: two tasks and a thread. */
+        /** Starts three pieces of work in other threads: two tasks and a thread. */
         static void hands(ExecutorService pool) {
             pool.execute(Traces::piece);
             pool.execute(Traces::piece);

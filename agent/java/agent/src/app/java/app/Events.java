@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 
-/** Declared records of the program. */
+/** Writes declared records. */
 final class Events {
     private static final Types TYPES = Events_TypesRecords.get();
     private static final int ALLOCATION_RECORDS = 100_000;
@@ -53,7 +53,7 @@ final class Events {
     @Record
     record CartEmptied(long cart, @Unit("EUR") double total) {}
 
-    /** Its accessor throws. */
+    /** A record whose accessor throws. */
     @Record
     record Fragile(int value) {
         @Override
@@ -62,7 +62,7 @@ final class Events {
         }
     }
 
-    /** Recorded, while the rest of this class is not. */
+    /** Its methods are recorded, unlike those of the surrounding class. */
     static final class Shop {
         private Shop() {}
 
@@ -102,7 +102,7 @@ final class Events {
                 id,
                 at,
                 Duration.ofMillis(1_500));
-        chars.setLength(0); // the record has the earlier content
+        chars.setLength(0); // the record has the content from before this line
         TYPES.every(
                 false,
                 Byte.MIN_VALUE,
@@ -147,7 +147,7 @@ final class Events {
         CartEmptiedRecords.write();
     }
 
-    /** The two ways to write a Java record. */
+    /** Writes a Java record in both possible ways. */
     private static final class CartEmptiedRecords {
         static void write() {
             Events_CartEmptiedRecord.write(17, 9.5);
@@ -156,7 +156,7 @@ final class Events {
         }
     }
 
-    /** Writes records in calls and outside of them. */
+    /** Writes records inside and outside of calls. */
     private static void write(int thread, int records) {
         for (int number = 0; number < records; number++) {
             if (number % 2 == 0) {
@@ -185,7 +185,7 @@ final class Events {
         }
     }
 
-    /** Waits; an agent may be attached during the wait. */
+    /** Waits for a line. A test may attach an agent during the wait. */
     private static void untilTold() throws Exception {
         System.out.println("ready");
         for (int number = 0; System.in.available() == 0; number++) {

@@ -6,14 +6,14 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Short-lived class loaders, each with its own recorded class. */
+/** Creates short-lived class loaders, each with its own recorded class. */
 final class Loaders {
     private static final int COLLECTIONS_MAX = 50;
 
     private Loaders() {}
 
     /**
-     * Creates loaders until a line arrives on standard input, then prints how many were not
+     * Creates loaders until a line arrives on standard input, and prints how many loaders were not
      * collected.
      */
     static void run() throws Exception {
@@ -44,7 +44,7 @@ final class Loaders {
         return loader;
     }
 
-    /** Loads the guest itself, all other classes as usual. */
+    /** Loads the guest class itself, and delegates all other classes. */
     private static final class Own extends ClassLoader {
         Own() {
             super(Own.class.getClassLoader());
@@ -65,7 +65,10 @@ final class Loaders {
         }
     }
 
-    /** Throws an exception of its own loader, which must not be retained either. */
+    /**
+     * Throws an exception of a class of its own loader. The agent must not retain that exception
+     * either.
+     */
     public static final class Guest implements Runnable {
         @Override
         public void run() {

@@ -4,8 +4,8 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Cost of one recorded call, depth 10. A rough figure, not a benchmark (which is
- * experiments/overhead).
+ * Measures the cost of one recorded call at depth 10. The result is a rough figure. The benchmark
+ * is experiments/overhead.
  */
 final class Price {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();

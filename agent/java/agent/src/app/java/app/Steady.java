@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Programs that run until a line arrives on standard input; the tests act on them during the run.
+ * Programs that run until a line arrives on standard input. The tests act on them while they run.
  */
 final class Steady {
     private static final int LAST_REQUESTS = 500;
@@ -15,7 +15,8 @@ final class Steady {
     private Steady() {}
 
     /**
-     * The given number of threads make requests; at the end, one more makes a known number of them.
+     * Makes requests in the given number of threads. At the end, one more thread makes a known
+     * number of requests.
      */
     static void run(int threads) throws Exception {
         List<Thread> workers = new ArrayList<>();
@@ -51,7 +52,7 @@ final class Steady {
         System.out.println("requests " + count);
     }
 
-    /** Down and up through one recursion, slowly. */
+    /** Makes a recursion slowly, down to the given depth and back. */
     static void recursion(int depth) throws Exception {
         System.out.println("result " + Slow.down(depth));
         waitUntilTold();
@@ -61,7 +62,7 @@ final class Steady {
     static final class Slow {
         private final int value;
 
-        /** Constructors keep no token: their byte code has no place for it. */
+        /** Constructors are part of this test because their byte code has no place for a token. */
         Slow(int depth) throws InterruptedException {
             Thread.sleep(5);
             value = depth <= 1 ? 1 : 1 + down(depth - 1);
@@ -76,7 +77,7 @@ final class Steady {
         }
     }
 
-    /** A class that is loaded when a line arrives. */
+    /** Loads a class when a line arrives. */
     static void later() throws Exception {
         System.out.println("ready");
         waitUntilTold();
@@ -93,7 +94,7 @@ final class Steady {
         }
     }
 
-    /** From now on {@link #isTold} returns whether a line has arrived. */
+    /** Makes {@link #isTold} return true after a line has arrived. */
     static void tellLater() {
         Thread listener =
                 new Thread(

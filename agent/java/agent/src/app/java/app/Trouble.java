@@ -3,7 +3,7 @@ package app;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Programs with problems of their own: threads die, memory runs out. */
+/** Programs with failures of their own: threads end early, memory runs out. */
 final class Trouble {
     private static final int AT_ONCE = 8;
     private static final int FAILS_EVERY = 10;
@@ -12,7 +12,7 @@ final class Trouble {
 
     /**
      * Waits for a line on standard input. The test sends it when the agent is connected, because
-     * the problems could prevent that.
+     * the failures could prevent the connection.
      */
     static void whenTold(String what, int count) throws Exception {
         Steady.waitUntilTold();
@@ -23,7 +23,7 @@ final class Trouble {
         }
     }
 
-    /** Threads that make one request and end, every tenth with an uncaught exception. */
+    /** Runs threads that make one request and end. Every tenth ends with an uncaught exception. */
     private static void shortThreads(int count) throws InterruptedException {
         Thread.setDefaultUncaughtExceptionHandler((thread, e) -> Work.sink++);
         List<Thread> running = new ArrayList<>();
@@ -51,7 +51,7 @@ final class Trouble {
         }
     }
 
-    /** Fills the heap repeatedly, while other threads make requests. */
+    /** Fills the heap repeatedly while other threads make requests. */
     private static void outOfMemory(int rounds) throws InterruptedException {
         Thread other =
                 new Thread(

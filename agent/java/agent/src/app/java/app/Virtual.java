@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntConsumer;
 
-/** Starts virtual threads by reflection: the tests are compiled for a JDK without them. */
+/** Starts virtual threads by reflection, because the tests are compiled for a JDK without them. */
 final class Virtual {
     private Virtual() {}
 
@@ -38,7 +38,7 @@ final class Virtual {
         static void outer() {
             inner();
             try {
-                Thread.sleep(1); // the thread may continue on another carrier
+                Thread.sleep(1); // the thread may continue on another carrier thread
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
             }

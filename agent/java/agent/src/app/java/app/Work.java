@@ -4,13 +4,13 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.util.concurrent.CountDownLatch;
 
-/** The program observed by the tests. The first argument selects its work. */
+/** The program that the tests observe. Its first argument selects what it does. */
 public final class Work {
     static volatile int sink;
 
     private Work() {}
 
-    /** Matched by a pattern on annotations. */
+    /** A pattern of the tests selects methods with this annotation. */
     @Retention(RetentionPolicy.RUNTIME)
     public @interface Watched {}
 
@@ -109,7 +109,7 @@ public final class Work {
             }
         }
 
-        /** An exception whose methods must not be called by other code. */
+        /** An exception whose methods no other code may call. */
         private void evil() {
             throw new RuntimeException("raw") {
                 @Override
@@ -178,8 +178,8 @@ public final class Work {
     }
 
     /**
-     * {@code count} requests, then a pause of {@code pauseMs}, repeatedly; prints the longest
-     * request.
+     * Repeats {@code count} requests and a pause of {@code pauseMs}, and prints the duration of the
+     * longest request.
      */
     private static void loop(int seconds, long pauseMs) throws InterruptedException {
         long until = System.nanoTime() + seconds * 1_000_000_000L;
@@ -225,7 +225,7 @@ public final class Work {
         done.await();
     }
 
-    /** Ten calls per request. */
+    /** Makes ten calls per request. */
     static final class Request {
         static void handle() {
             for (int at = 0; at < 3; at++) {

@@ -7,8 +7,8 @@ import java.security.ProtectionDomain;
 import java.util.Arrays;
 
 /**
- * A second agent that compares the byte code after the first one with the original, and changes
- * nothing.
+ * A second agent, which compares the byte code that the first agent produced with the original, and
+ * changes nothing.
  */
 public final class Capture {
     private Capture() {}

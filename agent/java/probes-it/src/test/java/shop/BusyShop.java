@@ -13,7 +13,7 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Work in other threads. Each public method is one trace; the work in other threads calls {@link
+ * Work in other threads. Each method makes one trace, and the work in other threads calls {@link
  * #work}.
  */
 public final class BusyShop {
@@ -77,7 +77,7 @@ public final class BusyShop {
         timer.schedule(() -> work("schedule"), 20, TimeUnit.MILLISECONDS).get();
     }
 
-    /** Runs three times; only the first run belongs to this call. */
+    /** The task runs three times, and only the first run belongs to this call. */
     void periodic(ScheduledExecutorService timer) throws Exception {
         CountDownLatch runs = new CountDownLatch(3);
         Future<?> task =
@@ -113,12 +113,12 @@ public final class BusyShop {
         thread.join();
     }
 
-    /** After all these submissions, this thread's own calls still belong to it. */
+    /** After all these submissions, calls of this thread itself still belong to it. */
     void alone() {
         work("alone");
     }
 
-    /** A pool that compares its tasks, and so must get the program's own objects. */
+    /** A pool that compares its tasks, so it must get the program's own objects. */
     void ordered() throws Exception {
         record Task(int rank, CountDownLatch done) implements Runnable, Comparable<Task> {
             @Override

@@ -11,8 +11,8 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * Calls another program over HTTP in all ways of the JDK. The argument is the address of the other
- * program.
+ * Calls another program over HTTP in all ways that the JDK offers. The argument is the address of
+ * the other program.
  */
 public final class CallingShop {
     private final HttpClient client = HttpClient.newHttpClient();
@@ -24,7 +24,8 @@ public final class CallingShop {
 
     public static void main(String[] arguments) throws Exception {
         CallingShop shop = new CallingShop(URI.create(arguments[0]));
-        // Not in a method: without a recorded caller, no header is set before the connect.
+        // This is not in a recorded method. Without a recorded caller, no header is set before the
+        // connect.
         HttpURLConnection vain =
                 (HttpURLConnection) URI.create("http://127.0.0.1:1/vain").toURL().openConnection();
         for (int i = 0; i < 2; i++) {
@@ -34,7 +35,7 @@ public final class CallingShop {
                 }
                 vain.getInputStream();
             } catch (IOException e) {
-                // Expected: the port is closed.
+                // Expected, because the port is closed.
             }
         }
         shop.foreign();
@@ -51,7 +52,7 @@ public final class CallingShop {
             client.send(new Foreign(address), HttpResponse.BodyHandlers.discarding());
             throw new IllegalStateException("the client accepts a request without headers");
         } catch (UnsupportedOperationException e) {
-            // Expected: thrown by the request itself.
+            // Expected: the request itself throws this.
         }
     }
 
@@ -102,7 +103,7 @@ public final class CallingShop {
                     HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/")).build(),
                     HttpResponse.BodyHandlers.discarding());
         } catch (Exception e) {
-            // Expected: the port is closed.
+            // Expected, because the port is closed.
         }
     }
 

@@ -8,7 +8,7 @@ import jakarta.servlet.http.HttpServletResponse;
 
 import java.lang.reflect.Proxy;
 
-/** A request that throws for every method except those for attributes. */
+/** Makes requests whose methods all throw, except those for attributes. */
 public final class FaultyShop {
     private static int served;
 

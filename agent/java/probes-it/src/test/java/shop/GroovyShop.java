@@ -9,9 +9,9 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Classes written in Groovy, whose compiler generates a branch for each super constructor that
- * {@code super(...)} may mean. The argument is the jar of an old Groovy, whose class files have no
- * frames.
+ * Classes written in Groovy. Its compiler generates a branch for each super constructor to which
+ * {@code super(...)} may refer. The argument is the jar of an old version of Groovy, whose class
+ * files have no stack map frames.
  */
 public final class GroovyShop {
     private static final String SOURCE =
@@ -58,7 +58,10 @@ public final class GroovyShop {
         old(Path.of(arguments[0]));
     }
 
-    /** Only verified, by initialising them: this Groovy is too old to run on a new JDK. */
+    /**
+     * Only verifies the classes, by initialising them. This version of Groovy is too old to run on
+     * a new JDK.
+     */
     private static void old(Path jar) throws Exception {
         URL[] urls = {jar.toUri().toURL()};
         try (URLClassLoader loader =

@@ -11,7 +11,7 @@ import java.sql.Statement;
 
 import javax.sql.DataSource;
 
-/** SQL over H2 and HikariCP: prepared and plain, in batches, failing. */
+/** SQL over H2 and HikariCP: prepared and plain statements, batches, and failures. */
 public final class JdbcShop {
     private final DataSource pool;
 
@@ -93,7 +93,7 @@ public final class JdbcShop {
             statement.setString(1, "s3cret");
             statement.executeQuery().close();
         } catch (SQLException e) {
-            // Expected: its message contains the value.
+            // Expected: the message contains the value.
         }
     }
 }

@@ -12,7 +12,7 @@ import java.net.InetSocketAddress;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** The server of the JDK, whose handlers answer at once, later, or not at all. */
+/** The server of the JDK, with handlers that answer at once, later, or not at all. */
 public final class JdkServerShop {
     private static final ExecutorService WORKERS = Executors.newFixedThreadPool(2);
     private static final long LATER_MS = 400;
@@ -90,7 +90,7 @@ public final class JdkServerShop {
         }
     }
 
-    /** The end of the body is late, not the headers; nothing closes the exchange. */
+    /** Sends the headers at once and the end of the body late. The exchange is never closed. */
     static void stream(HttpExchange exchange) {
         try (OutputStream body = body(exchange)) {
             body.write('o');
@@ -104,7 +104,7 @@ public final class JdkServerShop {
 
     private static OutputStream body(HttpExchange exchange)
             throws IOException, InterruptedException {
-        Thread.sleep(50); // the handler has returned
+        Thread.sleep(50); // the handler has returned by then
         OutputStream body = exchange.getResponseBody();
         exchange.sendResponseHeaders(200, 0);
         return body;

@@ -9,8 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Servlets in several versions of Jetty, each with its own class loader. The argument is the
- * directory of their libraries.
+ * Servlets in several versions of Jetty, each in its own class loader. The argument is the
+ * directory of the libraries.
  */
 public final class JettysShop {
     private JettysShop() {}

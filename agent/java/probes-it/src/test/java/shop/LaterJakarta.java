@@ -8,11 +8,14 @@ import jakarta.servlet.http.HttpServletResponse;
 
 import java.io.IOException;
 
-/** Answers later, in all ways of {@code jakarta.servlet}; the other package has the same class. */
+/**
+ * Answers later, in all ways of {@code jakarta.servlet}. {@code LaterJavax} is the same class for
+ * the other package.
+ */
 public final class LaterJakarta extends HttpServlet {
     private static final long serialVersionUID = 1L;
 
-    /** Shortest time of a request that is answered later, ms. */
+    /** Shortest duration of a request that is answered later, ms. */
     private static final int LATER_MS = 250;
 
     @Override

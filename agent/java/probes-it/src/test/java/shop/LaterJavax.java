@@ -8,11 +8,14 @@ import javax.servlet.http.HttpServlet;
 import javax.servlet.http.HttpServletRequest;
 import javax.servlet.http.HttpServletResponse;
 
-/** Answers later, in all ways of {@code javax.servlet}; the other package has the same class. */
+/**
+ * Answers later, in all ways of {@code javax.servlet}. {@code LaterJakarta} is the same class for
+ * the other package.
+ */
 public final class LaterJavax extends HttpServlet {
     private static final long serialVersionUID = 1L;
 
-    /** Shortest time of a request that is answered later, ms. */
+    /** Shortest duration of a request that is answered later, ms. */
     private static final int LATER_MS = 250;
 
     @Override

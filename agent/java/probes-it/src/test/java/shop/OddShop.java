@@ -6,8 +6,9 @@ import groovyjarjarasm.asm.MethodVisitor;
 import groovyjarjarasm.asm.Opcodes;
 
 /**
- * A class that no compiler generates but the JVM accepts: its constructor has two branches that
- * call {@code super()}, both reached only from below, and no stack map frames.
+ * A class that no compiler generates, but the JVM accepts. Its constructor has two branches that
+ * call {@code super()}. Both are reached only by jumps from later code, and there are no stack map
+ * frames.
  */
 public final class OddShop {
     private OddShop() {}

@@ -14,7 +14,7 @@ import javax.sql.DataSource;
 
 /**
  * Statements for a real PostgreSQL, through two pools. All data contains the word {@code s3cret},
- * in every syntax of PostgreSQL for data.
+ * in every syntax that PostgreSQL has for data.
  */
 public final class PostgresShop {
     private final DataSource source;
@@ -23,9 +23,7 @@ public final class PostgresShop {
         this.source = source;
     }
 
-    /**
-     * @param arguments the pool, and the URL
-     */
+    /** @param arguments the pool and the URL */
     public static void main(String[] arguments) throws Exception {
         try (AutoCloseable pool =
                 arguments[0].equals("hikari") ? hikari(arguments[1]) : dbcp(arguments[1])) {
@@ -75,7 +73,7 @@ public final class PostgresShop {
                 "insert into \"ad\" values (1, 'title s3cret')");
     }
 
-    /** Names in quotes, which are strings in other dialects. */
+    /** Uses names in quotes, which are strings in other dialects. */
     void plain() throws SQLException {
         execute("select \"title\" from \"ad\" where \"id\" = 1 and title <> 'plain s3cret'");
     }

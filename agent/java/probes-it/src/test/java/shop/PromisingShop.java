@@ -16,8 +16,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Many open requests at the same time: some that are never answered, then some that are answered
- * once all of them have arrived.
+ * Keeps many requests open at the same time. Some are never answered. The others are answered after
+ * all of them have arrived.
  */
 public final class PromisingShop {
     public static final int SILENT = 300;
@@ -55,7 +55,7 @@ public final class PromisingShop {
             if (silent.stream().anyMatch(CompletableFuture::isDone)) {
                 throw new IllegalStateException("these requests must not be answered");
             }
-            new CountDownLatch(1).await(); // until the process is killed
+            new CountDownLatch(1).await(); // until the test kills the process
         }
     }
 
@@ -80,7 +80,7 @@ public final class PromisingShop {
                 }
             }
         } catch (IOException e) {
-            // Closed at the end of the program.
+            // The socket is closed at the end of the program.
         }
     }
 

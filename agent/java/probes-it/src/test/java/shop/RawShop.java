@@ -15,7 +15,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 
-/** Sends requests to a socket, and prints the received bytes and the answer. */
+/** Sends requests to a socket, and prints the bytes that arrive and the answer. */
 public final class RawShop {
     private static final String ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     private static final String MOVED =
@@ -36,7 +36,7 @@ public final class RawShop {
     public static void main(String[] arguments) throws Exception {
         for (HttpClient.Version version : HttpClient.Version.values()) {
             if (version.name().equals("HTTP_3")) {
-                continue; // it sends no bytes to a socket
+                continue; // this request sends no bytes to a socket
             }
             try (ServerSocket socket = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
                 new RawShop(socket, version).sendAll();
@@ -70,7 +70,7 @@ public final class RawShop {
         HttpResponse<String> answer = client.send(request, HttpResponse.BodyHandlers.ofString());
         say(request, answer);
         say(request, client.sendAsync(request, HttpResponse.BodyHandlers.ofString()).get());
-        // The request of an answer can be sent again.
+        // The request in an answer can be sent again.
         say(request, client.send(answer.request(), HttpResponse.BodyHandlers.ofString()));
     }
 
@@ -104,7 +104,7 @@ public final class RawShop {
                 }
             }
         } catch (IOException e) {
-            // Closed at the end of the program.
+            // The socket is closed at the end of the program.
         }
     }
 

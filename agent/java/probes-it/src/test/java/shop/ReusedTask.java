@@ -18,14 +18,14 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One task object that is submitted repeatedly, by recorded calls ({@link #a}, {@link #b}) and by
- * {@code main}, which is not recorded. Each scenario is a method that does the work, so that its
+ * One task object that is submitted repeatedly: by recorded calls ({@link #a}, {@link #b}) and by
+ * {@code main}, which is not recorded. Each scenario has its own method for the work, so that its
  * runs can be identified.
  */
 public final class ReusedTask {
     static final int TIMES = 200;
 
-    /** A pool whose only thread is blocked until {@link #open}. */
+    /** A pool whose only thread is blocked until the gate is opened. */
     private static final class Gated extends ThreadPoolExecutor {
         private final CountDownLatch gate = new CountDownLatch(1);
 
@@ -45,7 +45,7 @@ public final class ReusedTask {
             gate.countDown();
         }
 
-        /** Opens it, and waits until all its tasks have run. */
+        /** Opens the gate, and waits until all tasks have run. */
         void end() throws InterruptedException {
             open();
             finish(this);
@@ -55,11 +55,11 @@ public final class ReusedTask {
     static final class Filler implements Runnable {
         @Override
         public void run() {
-            // Occupies a place in a queue.
+            // This task only occupies a place in a queue.
         }
     }
 
-    /** All instances are equal, so that a sorting queue cannot order them. */
+    /** All instances are equal, so a sorting queue cannot order them. */
     record Equal(Runnable work) implements Runnable, Comparable<Equal> {
         @Override
         public void run() {
@@ -187,7 +187,7 @@ public final class ReusedTask {
         second.end();
         first.end();
 
-        // Into the queue, then into a new thread.
+        // The first task goes into the queue, the second one into a new thread.
         pool = new Gated(new ArrayBlockingQueue<>(1), 2, new ThreadPoolExecutor.AbortPolicy());
         CountDownLatch ran = new CountDownLatch(1);
         Runnable newThread =
@@ -235,7 +235,8 @@ public final class ReusedTask {
         b(pool, drained);
         pool.end();
 
-        // Not by the pool; detected some time after the queue is empty.
+        // The pool does not remove the task itself. The agent detects this some time after the
+        // queue is empty.
         pool = new Gated();
         Runnable takenUnseen = ReusedTask::takenUnseen;
         a(pool, takenUnseen);
@@ -246,7 +247,7 @@ public final class ReusedTask {
         pool.end();
     }
 
-    /** Waits by the clock that the agent uses. */
+    /** Waits until a second has passed on the clock that the agent uses. */
     private static void awaitSecond() throws InterruptedException {
         long since = CoarseClock.nanos();
         while (CoarseClock.nanos() - since <= 1_000_000_000L) {
@@ -260,7 +261,7 @@ public final class ReusedTask {
         return pool;
     }
 
-    /** Submits it again, unrecorded and by {@link #b}, when the pool has room. */
+    /** Submits the task again, unrecorded and by {@link #b}, when the pool has space. */
     private static void again(Gated pool, Runnable task) throws InterruptedException {
         pool.open();
         while (pool.getQueue().size() > 0) {
@@ -329,7 +330,7 @@ public final class ReusedTask {
         pool.end();
     }
 
-    /** Submissions for which the JDK creates an object each. */
+    /** Submissions for which the JDK creates a new object each time. */
     private static void others() throws Exception {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1);
         Runnable scheduled = ReusedTask::scheduled;

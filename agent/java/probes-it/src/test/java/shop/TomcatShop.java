@@ -19,7 +19,10 @@ import org.apache.tomcat.util.descriptor.web.FilterMap;
 import java.io.IOException;
 import java.nio.file.Files;
 
-/** Servlets in Tomcat: behind a filter, forwarding to each other, failing, answering later. */
+/**
+ * Servlets in Tomcat: behind a filter, with a forward to another servlet, failing, and answering
+ * later.
+ */
 public final class TomcatShop extends HttpServlet {
     private static final long serialVersionUID = 1L;
 

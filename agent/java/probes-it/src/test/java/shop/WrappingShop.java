@@ -5,8 +5,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Servlets that get wrapped requests and responses of the program, in sequence on one thread. Most
- * wrappers throw for some method.
+ * Servlets that get wrapped requests and responses of the program, one after the other on one
+ * thread. Most wrappers throw in one of their methods.
  */
 public final class WrappingShop {
     private WrappingShop() {}
@@ -26,8 +26,8 @@ public final class WrappingShop {
     }
 
     /**
-     * Implements the methods that the probes and {@code HttpServlet} call, but throws for {@code
-     * unknown}.
+     * Returns a wrapper with the methods that the probes and {@code HttpServlet} call. The method
+     * {@code unknown} throws.
      */
     private static <T> T odd(Class<T> type, String path, String unknown) {
         Map<String, Object> answers = new HashMap<>();

@@ -36,7 +36,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
-/** Spring MVC, Jersey and plain servlets in one Tomcat, which answer at once or later. */
+/** Spring MVC, Jersey and plain servlets in one Tomcat. They answer at once or later. */
 @SpringBootApplication
 public class AsyncShop {
     private static final int LATER_MS = 250;
@@ -92,7 +92,7 @@ public class AsyncShop {
         return "found " + id;
     }
 
-    /** A status that is not a failure. */
+    /** An exception with a status that is not a failure. */
     @ResponseStatus(HttpStatus.GONE)
     static final class Gone extends RuntimeException {
         private static final long serialVersionUID = 1L;

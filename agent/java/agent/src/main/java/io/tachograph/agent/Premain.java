@@ -6,7 +6,7 @@ import java.net.URI;
 import java.util.jar.JarFile;
 
 /**
- * Entry point of the agent, before {@code main} ({@code -javaagent}) or later ({@code agentmain}).
+ * Entry point of the agent: before {@code main} ({@code -javaagent}) or later ({@code agentmain}).
  * If the agent fails here, the program starts without it.
  */
 public final class Premain {

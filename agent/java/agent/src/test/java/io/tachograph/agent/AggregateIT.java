@@ -20,11 +20,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Calls that are counted instead of recorded: by a setting, by a rule, by a limit. */
+/** Calls that are counted instead of recorded, because of a setting, a rule or a limit. */
 class AggregateIT {
     private static final String REQUEST = "app.Work$Request";
 
-    /** Longest wait, s: all tests share two cores. */
+    /** Longest wait, s. It is long because all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static final String COUNT = "tacho_operation_seconds_count";
@@ -38,7 +38,7 @@ class AggregateIT {
                 .with("TACHO_FLUSH_MAX", "60s");
     }
 
-    /** Last value of each series of a metric, by operation and caller: {@code a<b}. */
+    /** The last value of each series of a metric, by operation and caller: {@code a<b}. */
     private static Map<String, Double> series(Decoder got, String name) {
         Map<String, Double> last = new TreeMap<>();
         for (Sample sample : got.samples) {
@@ -80,7 +80,7 @@ class AggregateIT {
                 .sum();
     }
 
-    /** The four metrics of one operation agree. */
+    /** Checks that the four metrics of each operation agree. */
     private static void assertSeriesAgree(Decoder got) {
         Map<String, Double> counts = series(got, COUNT);
         assertEquals(counts, series(got, "tacho_operation_seconds_bucket"));
@@ -94,7 +94,8 @@ class AggregateIT {
                 key += sample.at();
                 double value = sample.value().doubleValue();
                 boolean first = sample.labels().get("le").equals("0.000000064");
-                assertTrue(first || value >= below.get(key), "buckets fall: " + sample);
+                assertTrue(first || value >= below.get(key),
+                        "a bucket is less than the one before: " + sample);
                 below.put(key, value);
             }
         }
@@ -102,7 +103,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void nothingIsLostOrCountedTwiceOverManySwitches(int jdk) throws Exception {
+    void noCallIsLostOrCountedTwiceOverManySwitches(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, jdk, "until-told", "8").start();
             String[] patterns = {REQUEST, REQUEST + ".leaf", REQUEST + ".middle", REQUEST + ".h*"};
@@ -110,7 +111,7 @@ class AggregateIT {
                 int state = revision % 2 == 0 ? 1 : 2;
                 server.rules(revision, new ProbeRule(state, patterns[revision % 7 % 4]));
                 long asked = revision;
-                // The first answer may precede the loading of the classes.
+                // The first answer may come before the classes are loaded.
                 assertTrue(
                         server.awaitProbed(
                                 WAIT_S,
@@ -291,7 +292,8 @@ class AggregateIT {
             assertNull(server.fault);
             Decoder got = server.decoder();
             double ratio = last(got, "tacho_agent_overhead_ratio", "none", "");
-            // An estimate: the costs of calls are calibrated, too high on a busy machine.
+            // The overhead is an estimate. On a busy machine the calibrated costs of calls are too
+            // high.
             assertTrue(ratio > 0 && ratio < 5, "ratio " + ratio);
             double record = last(got, "tacho_agent_call_seconds", "mode", "record");
             double aggregate = last(got, "tacho_agent_call_seconds", "mode", "aggregate");

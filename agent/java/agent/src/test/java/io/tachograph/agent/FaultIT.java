@@ -18,16 +18,16 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * Faults of the server and wrong settings do not change the program: the agent logs one line, and
- * sends again as soon as it can.
+ * Faults of the server and wrong settings do not change the program. The agent logs one line and
+ * sends again when it can.
  */
 class FaultIT {
-    /** Calls of one request of the program. */
+    /** Number of calls in one request of the program. */
     private static final int CALLS = 10;
 
     /**
-     * Limit on the time of a program that the agent must not delay, ms: far more than the program
-     * needs on two busy cores.
+     * Limit on the run time of a program that the agent must not delay, ms. It is far above the
+     * time that the program needs on two busy cores.
      */
     private static final long MILLIS_MAX = 60_000;
 
@@ -48,7 +48,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void noServer(int jdk) throws Exception {
+    void aProgramRunsWithoutAServer(int jdk) throws Exception {
         int port;
         try (WireServer gone = new WireServer()) {
             port = gone.port();
@@ -61,7 +61,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void serverStartsLater(int jdk) throws Exception {
+    void theAgentConnectsToAServerThatStartsLater(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.stop();
             Program program =
@@ -83,7 +83,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void serverDiesAndReturns(int jdk) throws Exception {
+    void theAgentReconnectsAfterTheServerFails(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "loop", "5", "2")
@@ -131,7 +131,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void deafServerCostsCallsNotTime(int jdk) throws Exception {
+    void aServerThatNeverReadsCostsRecordsButNoTime(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.DEAF;
             Program program =
@@ -145,7 +145,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void fullQueueIsCounted(int jdk) throws Exception {
+    void recordsDroppedByAFullQueueAreCounted(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.SILENT;
             Program program =
@@ -168,7 +168,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void smallRingLosesWholeCalls(int jdk) throws Exception {
+    void aSmallRingDropsWholeCalls(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "burst", "300000")
@@ -187,7 +187,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void blockLosesNothing(int jdk) throws Exception {
+    void blockDropsNoCall(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "burst", "100000")
@@ -221,7 +221,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void garbageFromTheServer(int jdk) throws Exception {
+    void invalidBytesFromTheServerAreLogged(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.GARBAGE;
             Program program =
@@ -243,7 +243,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void errorsOfTheServerAreObeyed(int jdk) throws Exception {
+    void theAgentFollowsErrorsOfTheServer(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING;
             server.errorCode = 2;
@@ -253,7 +253,8 @@ class FaultIT {
                             .start();
             program.awaitOutput("end", 30);
             Thread.sleep(300);
-            assertEquals(1, server.connections, "no version in common: not tried again at once");
+            assertEquals(1, server.connections,
+                    "without a common version the agent does not retry at once");
             assertOneLine(program, "error 2");
         }
     }
@@ -319,7 +320,7 @@ class FaultIT {
                 "TACHO_PROBES, nosuch, 'expected names out of '",
                 "TACHO_PROBES, 'methods,jdcb', 'or -name, or *; using methods'",
             })
-    void wrongValues(String variable, String value, String expected) throws Exception {
+    void wrongValuesAreLogged(String variable, String value, String expected) throws Exception {
         Program program = Program.on(17, "burst", "1000").with(variable, value).run();
         assertTrue(program.errors().lines().count() >= 1, program.describe());
         assertTrue(program.errors().lines().count() <= 3, program.describe());
@@ -342,7 +343,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void wrongConfiguration(int jdk) throws Exception {
+    void faultsOfAConfigurationFileAreLogged(int jdk) throws Exception {
         Path file = Files.createTempFile("tacho", ".toml");
         Files.writeString(
                 file,
@@ -384,7 +385,7 @@ class FaultIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void sigtermFlushes(int jdk) throws Exception {
+    void sigtermSendsTheRemainingRecords(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "sleep", "30").with("TACHO_SERVER", server.address()).start();

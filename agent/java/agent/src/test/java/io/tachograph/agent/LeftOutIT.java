@@ -24,7 +24,7 @@ import java.util.stream.Collectors;
 
 /** Programs with a limit on traces: recorded traces are complete, and all traces are counted. */
 class LeftOutIT {
-    /** Longest wait, s: all tests share two cores. */
+    /** Longest wait, s. It is long because all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static final Path API = Path.of("../api/target/classes");
@@ -50,7 +50,10 @@ class LeftOutIT {
                 .with("TACHO_FLUSH_MAX", "60s");
     }
 
-    /** Last value of each series of a metric, by operation; empty for a series without one. */
+    /**
+     * The last value of each series of a metric, by operation; the key is empty for a series
+     * without an operation.
+     */
     private static Map<String, Long> last(Decoder got, String name) {
         Map<String, Long> last = new TreeMap<>();
         for (Sample sample : got.samples) {
@@ -69,8 +72,8 @@ class LeftOutIT {
     }
 
     /**
-     * All recorded traces have arrived; recorded and unrecorded traces together are all traces of
-     * the program.
+     * Checks that all recorded traces have arrived, and that recorded and unrecorded traces add up
+     * to all traces of the program.
      */
     private static void assertCounts(Decoder got, Map<String, Long> made) {
         Map<String, Long> kept = last(got, KEPT);
@@ -128,7 +131,7 @@ class LeftOutIT {
             assertCounts(got, Map.of(HOT, hot, RARE, rare, HANDS, hands));
             assertWhole(got.roots);
 
-            // At most the limit in each second, and a few traces more in the first one.
+            // The limit applies in each second. The first second may have a few more traces.
             Map<String, Long> kept = last(got, KEPT);
             long all = kept.values().stream().mapToLong(Long::longValue).sum();
             assertTrue(all <= 100 * (program.millis() / 1_000 + 1) + 3, all + " kept");
@@ -136,7 +139,7 @@ class LeftOutIT {
             assertTrue(kept.get(RARE) >= (rare + 1) / 2, kept + " of " + rare);
             assertTrue(kept.get(HANDS) >= 10, kept + " of " + hands);
 
-            // All calls, including those of tasks and threads.
+            // The number of all calls, including those of tasks and threads.
             long calls = 3 * hot + 2 * rare + 8 * hands;
             assertEquals(calls, got.callsEnded + last(got, CALLS).get(""));
             Map<String, Long> counts = last(got, "tacho_operation_seconds_count");
@@ -168,11 +171,12 @@ class LeftOutIT {
                         .collect(Collectors.groupingBy(root -> root.parent, Collectors.counting()));
         roots.stream()
                 .filter(root -> root.operation.equals(HANDS))
-                .forEach(root -> assertEquals(3, pieces.remove(root.span), "pieces of one trace"));
-        assertEquals(Map.of(), pieces, "pieces of no trace");
+                .forEach(root -> assertEquals(3, pieces.remove(root.span),
+                        "each trace has three pieces"));
+        assertEquals(Map.of(), pieces, "no piece lacks its trace");
     }
 
-    /** Declared records are always kept; those in a recorded trace have its ids. */
+    /** Declared records are always kept. Those in a recorded trace have the ids of the trace. */
     private static void assertNoted(Decoder got, long rare, long kept) {
         List<Declared> noted =
                 got.declared.stream()
@@ -192,10 +196,10 @@ class LeftOutIT {
         assertTrue(ratios.stream().anyMatch(ratio -> ratio < 1), ratios.toString());
     }
 
-    /** Calls that are open during switches and a lost connection stay balanced. */
+    /** Calls that are open during rule changes and a lost connection stay balanced. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void nothingIsLostOverManySwitches(int jdk) throws Exception {
+    void noTraceIsLostOverManySwitches(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, jdk, 50, "until-told", "6").start();
             String[] patterns = {REQUEST + "*", REQUEST + "leaf", REQUEST + "m*", REQUEST + "h*"};
@@ -243,7 +247,7 @@ class LeftOutIT {
         }
     }
 
-    /** With a limit on traces, the budget for the overhead holds as without one. */
+    /** The budget for the overhead has the same effect with a limit on traces as without one. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void theBudgetSwitchesMethodsOff(int jdk) throws Exception {

@@ -10,17 +10,17 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Memory that the agent adds to a program, compared with a run without it. */
+/** The memory that the agent adds to a program, compared with a run without the agent. */
 class MemoryIT {
     /**
-     * A thread that recorded or dropped a call has two entries in its table of thread locals, with
-     * their objects; the rest allows for differences between the runs.
+     * Limit per thread. A thread that recorded or dropped a call has two entries in its table of
+     * thread locals, with their objects. The rest of the limit covers differences between the runs.
      */
     private static final long BYTES_EACH_MAX = 320;
 
     private static final long ROOM = 2 << 20;
 
-    /** Frames that the server has not acknowledged at the time of the measurement. */
+    /** Size of the frames that the server has not acknowledged at the time of the measurement. */
     private static final long QUEUE = 4 << 20;
 
     /** Heap and direct memory with {@code count} live threads. */
@@ -36,7 +36,7 @@ class MemoryIT {
         return Program.on(jdk, what, String.valueOf(count)).option("-Xmx400m");
     }
 
-    /** @return memory added by the agent */
+    /** @return memory that the agent adds */
     private static long busy(int count) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
@@ -50,7 +50,7 @@ class MemoryIT {
                     program.number("made"),
                     server.decoder().callsEnded + server.executionsDropped,
                     "recorded and dropped");
-            // In each round the threads up to the bound have buffers: 1,024 of them.
+            // The bound is 1,024 buffers, so this many threads have a buffer in each round.
             assertTrue(server.decoder().callsEnded >= 3 * 3 * 1_024, program.describe());
             return bytes(program) - bare(25, "busy-virtual", count);
         }
@@ -64,13 +64,13 @@ class MemoryIT {
         assertTrue(
                 grown < 9_000 * BYTES_EACH_MAX + QUEUE + ROOM,
                 () -> atTheBound + " bytes with 1,024 threads, " + farPastIt + " with 10,000");
-        // Rings of 16 KiB, open calls and objects of 4 KiB, and the sender's state of each.
+        // Rings of 16 KiB, open calls, objects of 4 KiB, and the state of the sender for each ring.
         assertTrue(
                 atTheBound < 1_024 * 32_768L + QUEUE,
                 () -> atTheBound + " bytes with 1,024 threads");
     }
 
-    /** A ring of 128 MiB in a heap of half that size. */
+    /** The ring has 128 MiB, in a heap of half that size. */
     @Test
     void callsWithoutMemoryAreCounted() throws Exception {
         try (WireServer server = new WireServer()) {
@@ -87,7 +87,7 @@ class MemoryIT {
         }
     }
 
-    /** A ring has 256 KiB, so one ring per thread would be 100 MiB. */
+    /** A ring has 256 KiB, so one ring per thread would need 100 MiB. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void threadsThatOnlySubmitTasksTakeNoRing(int jdk) throws Exception {
@@ -97,7 +97,7 @@ class MemoryIT {
                     program(jdk, "handing", count).with("TACHO_SERVER", server.address()).run();
             assertNull(server.fault);
             long added = bytes(program) - bare(jdk, "handing", count);
-            // The agent itself, its class data and the rings of the calibration take some 3 MiB.
+            // The agent itself, its class data and the rings of the calibration take about 3 MiB.
             assertTrue(added < count * 1_024 + (8 << 20), () -> added + " bytes more");
         }
     }

@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** One run of {@code app.Work} under the agent, in a JVM of its own. */
+/** One run of {@code app.Work} with the agent, in a separate JVM. */
 final class Program {
     static final Path JAR =
             Path.of(System.getProperty("tacho.jar", "../target/tachograph-agent.jar"));
@@ -68,7 +68,7 @@ final class Program {
         return this;
     }
 
-    /** Starts the program without the agent; {@link #attach} loads it later. */
+    /** Starts the program without the agent. {@link #attach} loads the agent later. */
     Program bare() {
         bare = true;
         return this;
@@ -131,7 +131,7 @@ final class Program {
         return this;
     }
 
-    /** Runs it to its end; fails unless it exits with 0. */
+    /** Runs the program to its end. Fails unless the exit code is 0. */
     Program run() throws IOException, InterruptedException {
         return start().finish();
     }
@@ -146,14 +146,14 @@ final class Program {
         }
     }
 
-    /** Writes a line to its standard input. */
+    /** Writes a line to the standard input of the program. */
     void say(String line) throws IOException {
         OutputStream in = process.getOutputStream();
         in.write((line + "\n").getBytes(StandardCharsets.UTF_8));
         in.flush();
     }
 
-    /** Waits for its end; fails unless it exits with 0. */
+    /** Waits for the end of the program. Fails unless the exit code is 0. */
     Program finish() throws IOException, InterruptedException {
         if (!process.waitFor(120, TimeUnit.SECONDS)) {
             kill();

@@ -18,10 +18,13 @@ import java.util.List;
 
 /** Compares the records that the server receives with the actions of the program. */
 class RecordingIT {
-    /** Words, enough that no call is dropped although the sender shares two busy cores. */
+    /**
+     * Size of the ring, words. It is so large that no call is dropped, although the sender shares
+     * two busy cores.
+     */
     private static final int BUFFER = 1 << 20;
 
-    /** Runs the program and returns the received records. */
+    /** Runs the program. @return the records that the server received */
     private static Decoder record(int jdk, String... arguments) throws Exception {
         try (WireServer server = new WireServer()) {
             Program.on(jdk, arguments)
@@ -37,7 +40,7 @@ class RecordingIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void shapesAreThoseOfTheProgram(int jdk) throws Exception {
+    void recordedTracesEqualTheCallsOfTheProgram(int jdk) throws Exception {
         Decoder got = record(jdk, "shapes");
         String calls = "app.Work$Calls.";
         String child = "app.Work$Child.<init>(int)";
@@ -149,7 +152,7 @@ class RecordingIT {
     }
 
     @Test
-    void moreVirtualThreadsThanBuffersAreCounted() throws Exception {
+    void callsOfVirtualThreadsWithoutABufferAreCounted() throws Exception {
         try (WireServer server = new WireServer()) {
             Program.on(25, "virtual", "2000")
                     .with("TACHO_SERVER", server.address())
@@ -161,7 +164,7 @@ class RecordingIT {
             assertEquals(
                     server.decoder().roots.size() * 3L,
                     server.decoder().callsEnded,
-                    "whole traces only");
+                    "traces are complete");
         }
     }
 
@@ -171,7 +174,7 @@ class RecordingIT {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "allocation").with("TACHO_SERVER", server.address()).run();
-            // Reading the counter itself may allocate a little.
+            // Reading the counter may itself allocate a few bytes.
             assertTrue(program.number("bytes") < 2_000, program.describe());
         }
     }
@@ -182,10 +185,13 @@ class RecordingIT {
         program.finish();
     }
 
-    /** Sixteen times as many threads as buffers: buffers of ended threads are reused. */
+    /**
+     * There are sixteen times as many threads as buffers, so buffers of ended threads must be
+     * reused.
+     */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void threadsEnd(int jdk) throws Exception {
+    void buffersOfEndedThreadsAreReused(int jdk) throws Exception {
         int threads = 1_024;
         int failing = 103;
         try (WireServer server = new WireServer()) {
@@ -204,7 +210,7 @@ class RecordingIT {
                     threads * 10 + failing,
                     got.callsEnded + server.executionsDropped,
                     program.describe());
-            assertTrue(got.callsEnded > 64 * 10, "buffers are not given back: " + got.callsEnded);
+            assertTrue(got.callsEnded > 64 * 10, "buffers are not reused: " + got.callsEnded);
             for (Call root : got.roots) {
                 boolean fails = root.operation.equals("app.Trouble$Body.fail()");
                 assertEquals(fails, root.failed, root::shape);
@@ -216,7 +222,7 @@ class RecordingIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void memoryRunsOut(int jdk) throws Exception {
+    void recordingContinuesAfterMemoryRunsOut(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     Program.on(jdk, "out-of-memory", "5")
@@ -244,10 +250,12 @@ class RecordingIT {
         }
     }
 
-    /** The first sample comes after at least a second, the next one an hour later. */
+    /**
+     * The first sample comes after at least a second, and the next one would come an hour later.
+     */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theLastCountsArrive(int jdk) throws Exception {
+    void theCountsOfTheEndArrive(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program.on(jdk, "loop", "3", "1")
                     .with("TACHO_SERVER", server.address())
@@ -366,7 +374,7 @@ class RecordingIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void samplersReport(int jdk) throws Exception {
+    void theSamplersSendTheirSamples(int jdk) throws Exception {
         List<String> names =
                 List.of(
                         "jvm_memory_used_bytes",

@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 
-/** Declared records in real JVMs: the server receives the values that the program writes. */
+/** Declared records in real JVMs. The server receives the values that the program writes. */
 class RecordsIT {
     private static final Path API = Path.of("../api/target/classes");
 
@@ -36,7 +36,7 @@ class RecordsIT {
                 .with("TACHO_FLUSH_MAX", "30s");
     }
 
-    private static void assertSound(WireServer server) {
+    private static void assertNoFault(WireServer server) {
         assertNull(server.fault, () -> "the server found a fault: " + server.fault);
     }
 
@@ -45,7 +45,7 @@ class RecordsIT {
     void valuesOfEveryTypeArrive(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(jdk, server, "every").with("TACHO_SERVICE", "shop").run();
-            assertSound(server);
+            assertNoFault(server);
             List<Declared> got = server.decoder().declared;
             Map<String, Object> first = new LinkedHashMap<>();
             first.put("truth", true);
@@ -92,12 +92,12 @@ class RecordsIT {
             assertEquals(5, got.size(), "records whose code throws are dropped");
             assertNamed(got);
             assertEquals(4, server.entriesDropped, "and counted");
-            assertToldOnce(program, "app_every", IllegalStateException.class);
-            assertToldOnce(program, "fragile", UnsupportedOperationException.class);
+            assertLoggedOnce(program, "app_every", IllegalStateException.class);
+            assertLoggedOnce(program, "fragile", UnsupportedOperationException.class);
         }
     }
 
-    private static void assertToldOnce(Program program, String type, Class<?> thrown)
+    private static void assertLoggedOnce(Program program, String type, Class<?> thrown)
             throws Exception {
         String line =
                 "a record of "
@@ -129,7 +129,7 @@ class RecordsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void manyThreadsInCallsAndOutside(int jdk) throws Exception {
+    void recordsOfManyThreadsArriveInsideAndOutsideOfCalls(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             program(jdk, server, "threads", "8").run();
             assertComplete(server, 8, 500);
@@ -137,23 +137,24 @@ class RecordsIT {
     }
 
     @Test
-    void virtualThreads() throws Exception {
+    void recordsOfVirtualThreadsArrive() throws Exception {
         try (WireServer server = new WireServer()) {
             program(25, server, "virtual", "2000").run();
             Decoder got = server.decoder();
-            assertSound(server);
+            assertNoFault(server);
             assertEquals(6_000, got.declared.size() + server.entriesDropped);
-            // The rings lent to virtual threads hold at least this many between two passes of the
-            // sender.
+            // The rings that are lent to virtual threads hold at least this many records between
+            // two passes of the sender.
             assertTrue(got.declared.size() > 500, "received " + got.declared.size());
         }
     }
 
     /**
-     * Each thread's records have arrived in order; records inside calls have the ids of the call.
+     * Checks that each thread's records have arrived in order, and that records inside calls have
+     * the ids of the call.
      */
     private static void assertComplete(WireServer server, int threads, int records) {
-        assertSound(server);
+        assertNoFault(server);
         Decoder got = server.decoder();
         Map<String, Call> calls = new HashMap<>();
         got.roots.forEach(root -> calls.put(root.span, root));
@@ -177,22 +178,22 @@ class RecordsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void callsWithoutRoomAreDroppedAndCounted(int jdk) throws Exception {
+    void recordsThatDoNotFitAreDroppedAndCounted(int jdk) throws Exception {
         int count = 300_000;
         try (WireServer server = new WireServer()) {
             program(jdk, server, "burst", "" + count).with("TACHO_BUFFER", 256).run();
-            assertSound(server);
+            assertNoFault(server);
             assertEquals(count, server.decoder().declared.size() + server.entriesDropped);
             assertTrue(server.entriesDropped > 0, "a ring of 256 words cannot hold all");
         }
     }
 
     @Test
-    void aServerWithoutSupportGetsNone() throws Exception {
+    void aServerWithoutSupportGetsNoDeclaredRecords() throws Exception {
         try (WireServer server = new WireServer()) {
             server.isOld = true;
             program(17, server, "threads", "2").run();
-            assertSound(server);
+            assertNoFault(server);
             assertEquals(500, server.decoder().roots.size());
             assertEquals(0, server.decoder().declared.size());
             assertEquals(1_000, server.entriesDropped);
@@ -202,7 +203,7 @@ class RecordsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void withoutAnAgentAndWithOneAttachedLater(int jdk) throws Exception {
+    void recordsBeginWhenAnAgentIsAttached(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program bare = program(jdk, server, "every").bare().run();
             assertEquals("", bare.errors());
@@ -222,7 +223,7 @@ class RecordsIT {
             } finally {
                 program.kill();
             }
-            assertSound(server);
+            assertNoFault(server);
             assertTrue((long) server.decoder().declared.get(0).values().get("number") > 0);
         }
     }
@@ -232,7 +233,7 @@ class RecordsIT {
     void nothingIsAllocated(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(jdk, server, "allocation").run();
-            // Reading the counter itself may allocate a little.
+            // Reading the counter may itself allocate a few bytes.
             assertTrue(program.number("bytes") < 2_000, program.describe());
         }
     }

@@ -31,7 +31,8 @@ class SwitchIT {
     private static final int CALLS = 10;
 
     /**
-     * Longest wait, s, for events that usually take under one second: all tests share two cores.
+     * Longest wait, s, for events that usually take less than a second. It is long because all
+     * tests share two cores.
      */
     private static final int WAIT_S = 90;
 
@@ -78,7 +79,10 @@ class SwitchIT {
         return server.await(WAIT_S, got -> count(server, operation) >= atLeast);
     }
 
-    /** Waits for the events that were in the rings when the rule was answered. */
+    /**
+     * Waits until the agent has sent the events that were still in the rings at the time of its
+     * answer.
+     */
     private static void settle() throws InterruptedException {
         Thread.sleep(1_500);
     }
@@ -120,7 +124,8 @@ class SwitchIT {
             settle();
             long atOff = count(server, REQUEST);
             Thread.sleep(500);
-            assertEquals(atOff, count(server, REQUEST), "calls are recorded though it is off");
+            assertEquals(atOff, count(server, REQUEST),
+                    "calls are recorded although the method is off");
             assertEquals(List.of("changed", "original"), captured(program));
             assertEquals(0, server.probed().on());
             assertTrue(server.probed().off() >= 4, server.probed().toString());
@@ -145,7 +150,8 @@ class SwitchIT {
     }
 
     private static void assertEnded(Call call) {
-        assertTrue(call.end != null && !call.failed, () -> "not ended well: " + call.shape());
+        assertTrue(call.end != null && !call.failed,
+                () -> "not ended, or failed: " + call.shape());
         call.children.forEach(SwitchIT::assertEnded);
     }
 
@@ -176,7 +182,7 @@ class SwitchIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void openCallsEndTheWayTheyWereEntered(int jdk) throws Exception {
+    void openCallsKeepTheStateInWhichTheyBegan(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, jdk, "recursion", "120");
             program.with("TACHO_EXCLUDE", "app.Work.*, app.Steady.*").start();
@@ -197,7 +203,10 @@ class SwitchIT {
         }
     }
 
-    /** A call has all its callees, or those from the time when its class was instrumented. */
+    /**
+     * Checks that a call has all its callees, or those from the time when its class was
+     * instrumented.
+     */
     private static void assertPartOfRequest(Call call) {
         String name = call.operation.substring(REQUEST.length() + 1);
         int most = name.startsWith("handle") ? 3 : name.startsWith("middle") ? 2 : 0;
@@ -211,7 +220,7 @@ class SwitchIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void eightThreadsWhileSwitchedFiftyTimes(int jdk) throws Exception {
+    void eightThreadsRunWhileMethodsAreSwitchedFiftyTimes(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, jdk, "until-told", "8").start();
             assertTrue(await(server, REQUEST, 100), program.describe());
@@ -247,7 +256,7 @@ class SwitchIT {
             assertTrue(await(server, late + ".call", 3), program.describe());
             assertTrue(
                     server.awaitProbed(WAIT_S, probed -> probed.on() == 2),
-                    () -> "the answer is not brought up to date: " + server.probed());
+                    () -> "the answer has no new counts: " + server.probed());
             assertEquals(2, server.probed().matched(0), "call and the constructor");
             program.say("end");
             program.finish();
@@ -272,7 +281,7 @@ class SwitchIT {
             server.forgetRules();
             server.start();
             assertTrue(await(server, REQUEST, atOff + 100), program.describe());
-            assertNull(server.probed(), "an answer went to a server that may not know it");
+            assertNull(server.probed(), "the agent answered a server that may not support PROBED");
             program.say("end");
             program.finish();
             assertNull(server.fault);
@@ -298,9 +307,12 @@ class SwitchIT {
         }
     }
 
-    /** What is to record something and does not; an exclusion may have nothing to do. */
+    /**
+     * A pattern that should have recorded something is logged if it matches nothing. A pattern of
+     * an exclusion is not.
+     */
     @Test
-    void patternsOfAProgramThatIsOverSoonerAreNamedAtItsEnd() throws Exception {
+    void patternsOfAShortProgramAreLoggedAtItsEnd() throws Exception {
         try (WireServer server = new WireServer()) {
             Program program =
                     program(server, 17, "later")
@@ -334,24 +346,24 @@ class SwitchIT {
                 rules(server, revision, new ProbeRule(revision % 2, guest));
             }
             long atOn = server.probed().on();
-            assertTrue(atOn > 10, "methods that are watched: " + atOn);
+            assertTrue(atOn > 10, "recorded methods: " + atOn);
             program.say("end");
             program.finish();
             assertTrue(program.number("made") > 50, program.describe());
             assertEquals(0, program.number("alive"), program.describe());
             assertNull(server.fault);
-            assertAllEndedSomehow(server.decoder().roots);
+            assertAllHaveEnded(server.decoder().roots);
         }
     }
 
-    private static void assertAllEndedSomehow(List<Call> calls) {
+    private static void assertAllHaveEnded(List<Call> calls) {
         for (Call call : calls) {
             assertTrue(call.end != null, call::shape);
-            assertAllEndedSomehow(call.children);
+            assertAllHaveEnded(call.children);
         }
     }
 
-    /** A method of maximum length, so that no instruction can be added. */
+    /** Compiles a class with a method of maximum length, to which no instruction can be added. */
     private static Path tooLong(String name) throws IOException {
         Path folder = Files.createTempDirectory("too-long");
         Path source = folder.resolve(name + ".java");
@@ -380,7 +392,9 @@ class SwitchIT {
             Program program =
                     program(server, jdk, "named", "TooLong")
                             .classes(tooLong("TooLong"))
-                            .with("TACHO_INCLUDE", jdk == 17 ? "*" : REQUEST) // at load, or later
+                            // JDK 17 tests instrumentation at load time, the other JDK tests later
+                            // retransformation.
+                            .with("TACHO_INCLUDE", jdk == 17 ? "*" : REQUEST)
                             .start();
             assertTrue(await(server, REQUEST, 50), program.describe());
             for (int revision = 1; revision <= 6; revision++) {
@@ -392,7 +406,7 @@ class SwitchIT {
             program.say("end");
             program.finish();
             assertNull(server.fault);
-            assertEquals(0, count(server, "TooLong"), "it stays unchanged");
+            assertEquals(0, count(server, "TooLong"), "the class is unchanged");
             long named = program.errors().lines().filter(line -> line.contains("TooLong")).count();
             assertEquals(1, named, program.describe());
         }

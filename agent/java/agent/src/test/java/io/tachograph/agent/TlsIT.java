@@ -22,8 +22,9 @@ import java.nio.file.StandardCopyOption;
 import java.util.List;
 
 /**
- * Records arrive over TLS; without it, or with settings that cannot be used, nothing is sent, and
- * the log has the cause. {@code crates/cli/tests/tls.rs} tests the same with the real server.
+ * Records arrive over TLS. If the server does not use TLS, or the settings cannot be used, nothing
+ * is sent, and the log has the cause. {@code crates/cli/tests/tls.rs} tests the same with the real
+ * server.
  */
 class TlsIT {
     private static final String NAMES = "IP:127.0.0.1,DNS:localhost";
@@ -82,7 +83,7 @@ class TlsIT {
         assertEquals(1000L * CALLS, server.decoder().callsEnded, program.describe());
     }
 
-    /** The log has one line with this cause, and the server has no record. */
+    /** Checks that the log has one line with this cause, and that the server has no record. */
     private static void fails(WireServer server, Program program, String expected)
             throws Exception {
         program.run();
@@ -123,7 +124,7 @@ class TlsIT {
 
     @ParameterizedTest
     @ValueSource(strings = {"TLSv1.2", "TLSv1.3"})
-    void everyCallArrivesWithBothVersions(String version) throws Exception {
+    void everyCallArrivesWithBothVersionsOfTls(String version) throws Exception {
         try (WireServer server = strict()) {
             Program program =
                     Program.on(17, "threads", "8", "2000")
@@ -209,7 +210,7 @@ class TlsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theNameInTheCertificateMustBeThatOfTheSetting(int jdk) throws Exception {
+    void theNameInTheCertificateMustEqualTheSetting(int jdk) throws Exception {
         Authority.Pair named = ours.sign("named", "DNS:localhost");
         try (WireServer server = new WireServer(ours.context(named), false)) {
             String expected = "the server's certificate is not for 127.0.0.1";
@@ -231,7 +232,7 @@ class TlsIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void aServerWithoutTls(int jdk) throws Exception {
+    void aServerWithoutTlsGetsNoRecords(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.mode = WireServer.Mode.REFUSING;
             String expected = "the server does not use TLS, but tls_ca is set";
@@ -270,7 +271,7 @@ class TlsIT {
                 "tls_client_key, ours.pem, client.cert.pem, foreign.key.pem,"
                         + " it is not the key of the certificate in tls_client_cert",
             })
-    void filesThatCannotBeUsed(String setting, String ca, String cert, String key, String why)
+    void unusableFilesAreLogged(String setting, String ca, String cert, String key, String why)
             throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(17, server.address(), place.resolve(ca));
@@ -289,7 +290,7 @@ class TlsIT {
     }
 
     @Test
-    void settingsWithoutEachOther() throws Exception {
+    void incompleteSettingsAreLogged() throws Exception {
         try (WireServer server = new WireServer()) {
             Program half = program(17, server.address(), ours.file);
             half.with("TACHO_TLS_CLIENT_CERT", client.cert());

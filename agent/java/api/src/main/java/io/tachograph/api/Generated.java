@@ -5,7 +5,9 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
-/** Marks classes generated from a {@link Record}: the agent does not record their methods. */
+/**
+ * Marks classes that are generated from a {@link Record}. The agent does not record their methods.
+ */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.TYPE)
 public @interface Generated {}

@@ -23,18 +23,18 @@ import java.lang.annotation.Target;
  * CartEmptiedRecord.write(17, Reason.GIVEN_UP);                             // generated
  * }</pre>
  *
- * On an interface, each abstract method declares a record type, and its parameters are the fields;
- * on a Java record, the components are the fields. A field is a {@code boolean}, a {@code byte},
- * {@code short}, {@code int}, {@code long}, {@code float} or {@code double}, a {@link String}, a
- * {@link CharSequence}, an enum, a {@link java.util.UUID}, an {@link java.time.Instant} or a {@link
- * java.time.Duration} (in ns); at most 64 fields.
+ * On an interface, each abstract method declares a record type, and its parameters are the fields.
+ * On a Java record, the components are the fields. A record type has at most 64 fields. The type of
+ * a field is {@code boolean}, {@code byte}, {@code short}, {@code int}, {@code long}, {@code
+ * float}, {@code double}, {@link String}, {@link CharSequence}, an enum, {@link java.util.UUID},
+ * {@link java.time.Instant} or {@link java.time.Duration} (in ns).
  */
 @Retention(RetentionPolicy.SOURCE)
 @Target({ElementType.TYPE, ElementType.METHOD})
 public @interface Record {
     /**
-     * On an interface, the prefix of its type names; on a method or a Java record, the type name.
-     * By default names are those of the source, in snake case.
+     * On an interface, the prefix of the names of its types. On a method or a Java record, the name
+     * of the type. The default is the name in the source, in snake case.
      */
     String value() default "";
 }

@@ -4,25 +4,24 @@ import io.tachograph.bootstrap.RecordCursor;
 import io.tachograph.bootstrap.RecordTypes;
 
 /**
- * The interface between generated code and an agent, used if {@link Records#on} is true; not for
- * other callers. A record is {@link #begin}, the values in the order of the fields, {@link #end}.
+ * The interface between generated code and an agent. Generated code uses it if {@link Records#on}
+ * is true; other code must not call it. To write a record, the code calls {@link #begin}, writes
+ * the values in the order of the fields, and calls {@link #end}.
  */
 public final class RecordWriter {
     private RecordWriter() {}
 
     /**
-     * The id of a type.
+     * Returns the id of a type.
      *
-     * @param kinds a constant of {@link RecordTypes} for each field
+     * @param kinds one constant of {@link RecordTypes} for each field
      * @param fields name and unit of each field, alternately
      */
     public static int type(String name, String kinds, String... fields) {
         return RecordTypes.shared().id(name, kinds, fields);
     }
 
-    /**
-     * @return the target of the values; null if the record is dropped
-     */
+    /** @return the object to which the values are written; null if the record is dropped */
     public static Object begin(int type, int words, int objects) {
         RecordCursor cursor = RecordCursor.current();
         return cursor.begin(type, words, objects) ? cursor : null;
@@ -44,7 +43,7 @@ public final class RecordWriter {
         ((RecordCursor) to).put((long) Float.floatToRawIntBits(value));
     }
 
-    /** A value that may be null; immutable, of a class of the JDK. */
+    /** Writes a value, which may be null. It must be immutable and of a class of the JDK. */
     public static void object(Object to, Object value) {
         ((RecordCursor) to).put(value);
     }
@@ -53,11 +52,11 @@ public final class RecordWriter {
      * Counts a record that could not be created.
      *
      * @param type name of the type
-     * @param thrown exception from the program's code of a value, or an out-of-memory or stack
+     * @param thrown an exception from the program's code of a value, or an out-of-memory or stack
      *     overflow error
      */
     public static void failed(String type, Throwable thrown) {
-        RecordCursor.current().fail(); // first: returns a borrowed buffer in any case
+        RecordCursor.current().fail(); // first: a borrowed buffer is returned in any case
         RecordTypes.shared().failed(type, thrown);
     }
 

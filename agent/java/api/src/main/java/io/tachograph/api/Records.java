@@ -5,9 +5,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MutableCallSite;
 
 /**
- * Whether an agent is loaded. Generated code checks it before each record. The JIT compiler treats
- * the answer as a constant, so a record costs nothing without an agent. It changes once, when an
- * agent is attached to a running program.
+ * Tells whether an agent is loaded. Generated code checks this before each record. The JIT compiler
+ * treats the answer as a constant, so a record costs nothing without an agent. The answer changes
+ * once, when an agent is attached to a running program.
  */
 public final class Records {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
@@ -25,7 +25,7 @@ public final class Records {
         }
     }
 
-    /** Called by the agent when it was loaded after this class. */
+    /** The agent calls this method when it is loaded after this class. */
     public static void attached() {
         if (isAgentThere()) {
             SITE.setTarget(constant(true));
@@ -38,8 +38,8 @@ public final class Records {
     }
 
     /**
-     * Looked up by name: a reference in byte code that failed to resolve once never resolves, and
-     * an agent may be attached later.
+     * Looks for the agent by name. A reference in byte code does not work here: if it fails to
+     * resolve once, it never resolves, and an agent may be attached later.
      */
     private static boolean isAgentThere() {
         try {

@@ -60,7 +60,7 @@ class RecordsTest {
         long before = (long) buffer.getClass().getMethod("published").invoke(buffer);
         call(loader, "p.Caller", "call");
         long after = (long) buffer.getClass().getMethod("published").invoke(buffer);
-        assertEquals(2, after - before, "a word with the type and the time, and one number");
+        assertEquals(2, after - before, "one word with type and time, and one number");
         assertEquals("ada", buffer.getClass().getMethod("takeObject").invoke(buffer));
         Object types = call(loader, "io.tachograph.bootstrap.RecordTypes", "shared");
         Object entry = types.getClass().getMethod("entry", int.class).invoke(types, 1);

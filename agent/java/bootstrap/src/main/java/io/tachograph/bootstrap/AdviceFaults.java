@@ -1,25 +1,25 @@
 package io.tachograph.bootstrap;
 
 /**
- * Exceptions thrown by advice: counted by place, with the latest exception of each place, until the
- * sender takes it. They do not reach the program.
+ * Exceptions that advice threw. They are counted by place, and the latest exception of each place
+ * is kept until the sender takes it. They do not reach the program.
  *
- * <p>The handler compiled into the advice writes both arrays without a call or an allocation,
- * because the advice may have failed with a stack overflow, and an exception from the handler would
- * reach the program. It also takes no lock, so failures at the same place and instant may be
- * counted once.
+ * <p>The exception handler that is compiled into the advice writes both arrays without a call or an
+ * allocation: the advice may have failed with a stack overflow, and an exception from the handler
+ * would reach the program. The handler also takes no lock, so two failures at the same place and
+ * instant may be counted as one.
  *
  * <p>Before: the handler, {@code io.tachograph.core.instrument.FaultHandler}. After: {@code
  * io.tachograph.core.send.FaultLog}.
  */
 public final class AdviceFaults {
-    /** About thirty places exist; places past this bound are counted under the first one. */
+    /** About thirty places exist. Places past this bound are counted under the first place. */
     public static final int PLACES_MAX = 128;
 
-    /** The place of the code of {@link Recorder} that runs in constructors. */
+    /** The place of failures in the methods of {@link Recorder} for constructors. */
     static final int CONSTRUCTORS = 1;
 
-    // Public: inlined into classes of the program.
+    // Public, because code that is inlined into classes of the program writes these arrays.
 
     /** Failures since the start, by place. */
     public static final long[] COUNTS = new long[PLACES_MAX];
@@ -37,7 +37,7 @@ public final class AdviceFaults {
 
     private AdviceFaults() {}
 
-    /** Location of advice: probe and advice class. */
+    /** The location of advice: its probe and its advice class. */
     public static final class Place {
         public final String probe;
         public final String advice;
@@ -48,9 +48,7 @@ public final class AdviceFaults {
         }
     }
 
-    /**
-     * @return the place's number, the same for the same names
-     */
+    /** @return the number of the place; the same names always get the same number */
     public static synchronized int place(String probe, String advice) {
         for (int at = 0; at < size; at++) {
             if (PLACES[at].probe.equals(probe) && PLACES[at].advice.equals(advice)) {
@@ -66,7 +64,7 @@ public final class AdviceFaults {
 
     // ---- for the sender ----
 
-    /** Numbers below this are places. */
+    /** The numbers of the known places are 0 to this value, exclusive. */
     public static int size() {
         return size;
     }

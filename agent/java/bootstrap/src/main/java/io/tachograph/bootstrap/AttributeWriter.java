@@ -1,15 +1,16 @@
 package io.tachograph.bootstrap;
 
 /**
- * Attributes of one thread's calls: texts, numbers, exceptions. An attribute without room is
- * dropped and counted; its call is kept.
+ * Writes the attributes of one thread's calls: texts, numbers, exceptions. If the ring has no space
+ * for an attribute, the attribute is dropped and counted; its call is kept.
  */
 final class AttributeWriter {
     private final ThreadBuffer buffer;
 
     /**
-     * Identity hash of the last recorded exception, 0 for none. A reference would retain the
-     * exception's class loader, since an outermost call may run as long as the program.
+     * Identity hash of the last recorded exception; 0 if there is none. A reference would prevent
+     * the exception's class loader from being unloaded, because an outermost call may run as long
+     * as the program.
      */
     private int lastThrown;
 
@@ -38,8 +39,8 @@ final class AttributeWriter {
     }
 
     /**
-     * Records an exception where it first appears and where it leaves the outermost call, but not
-     * at the levels between.
+     * Records an exception where it first appears and where it leaves the outermost call. The
+     * levels in between do not record it again.
      */
     void exception(Throwable thrown, int call) {
         if (thrown == null) {
@@ -62,12 +63,12 @@ final class AttributeWriter {
         dropped = dropped + 1;
     }
 
-    /** Clears the state when the outermost call ends. */
+    /** Clears the state at the end of the outermost call. */
     void end() {
         lastThrown = 0;
     }
 
-    /** Attributes dropped because the ring was full, since the buffer exists. */
+    /** Number of attributes dropped since the buffer was created, because the ring was full. */
     long dropped() {
         return dropped;
     }

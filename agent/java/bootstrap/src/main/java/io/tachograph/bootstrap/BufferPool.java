@@ -6,11 +6,12 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 
 /**
- * A bounded pool of buffers, created on demand. Free buffers are bits in a few words, so taking and
- * returning one neither allocates nor locks, and there is no linked list with an ABA problem.
+ * A bounded pool of buffers, created on demand. Each free buffer is a bit in an array of words.
+ * Taking and returning a buffer therefore neither allocates nor locks, and there is no linked list
+ * with an ABA problem.
  */
 final class BufferPool {
-    /** Pause after an out-of-memory error before another buffer is created. */
+    /** Pause after an {@code OutOfMemoryError}, in which no buffer is created. */
     private static final long SHORT_NANOS = 1_000_000_000;
 
     private final Buffers home;
@@ -19,11 +20,12 @@ final class BufferPool {
     private final AtomicLongArray free;
     private final AtomicReferenceArray<ThreadBuffer> buffers;
 
-    /** Number of buffers created; higher positions are empty. */
+    /** Number of buffers created; positions from this value on are empty. */
     private final AtomicInteger made = new AtomicInteger();
 
     /**
-     * {@code System.nanoTime()} until which no buffer is created, never 0; 0 if there is no pause.
+     * {@code System.nanoTime()} at the end of the pause; 0 if there is no pause. The end of a pause
+     * is never 0.
      */
     private volatile long shortUntil;
 
@@ -39,7 +41,7 @@ final class BufferPool {
         }
     }
 
-    /** A free buffer; null if the pool is exhausted or memory is short. */
+    /** Returns a free buffer; null if the pool is exhausted or memory is short. */
     ThreadBuffer take() {
         for (int row = 0; row < free.length(); row++) {
             long bits = free.get(row);
@@ -61,7 +63,7 @@ final class BufferPool {
                 ThreadBuffer fresh = new ThreadBuffer(home, slot, words, borrowed);
                 made.accumulateAndGet(slot + 1, Math::max);
                 buffers.set(slot, fresh);
-                buffer = fresh; // last: nothing can fail after this
+                buffer = fresh; // last: nothing after this line can fail
             }
         } catch (OutOfMemoryError e) {
             shortUntil = System.nanoTime() + SHORT_NANOS | 1;
@@ -74,7 +76,8 @@ final class BufferPool {
     }
 
     /**
-     * True during the pause: each failed allocation costs a full collection that stops the program.
+     * True during the pause. The pause exists because each failed allocation costs a full
+     * collection, which stops the program.
      */
     private boolean isShort() {
         long until = shortUntil;

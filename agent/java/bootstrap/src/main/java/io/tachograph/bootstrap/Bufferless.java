@@ -1,18 +1,19 @@
 package io.tachograph.bootstrap;
 
 /**
- * State of a thread without a buffer: one that has not recorded a call, a virtual thread between
- * its outermost calls, or one for which no buffer was free. Created on first use and kept for the
- * life of the thread, so that no call allocates it again. Only its own thread accesses it.
+ * State of a thread without a buffer: a thread that has not recorded a call, a virtual thread
+ * between its outermost calls, or a thread for which no buffer was free. The object is created on
+ * first use and kept for the life of the thread, so that later calls do not allocate it again. Only
+ * its own thread accesses it.
  */
 final class Bufferless {
     private Context attached;
     private boolean isAttached;
 
-    /** Open calls that are dropped because the thread has no buffer. */
+    /** Number of open calls that are dropped because the thread has no buffer. */
     int leftOut;
 
-    /** The thread was looked up and has no buffer. */
+    /** The thread has tried to get a buffer, and no buffer was free. */
     boolean hasNone;
 
     /** The parent of the outermost calls of {@code thread}; null if there is none. */
@@ -25,7 +26,10 @@ final class Bufferless {
         isAttached = true;
     }
 
-    /** Clears the state: the thread now has a permanent buffer, which holds it. */
+    /**
+     * Clears this state. The thread now has a permanent buffer, which has its own copy of the
+     * state.
+     */
     void forget() {
         attached = null;
         isAttached = false;

@@ -11,25 +11,29 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /**
- * Assigns buffers to threads. A platform thread gets one with its first call and keeps it for life;
- * a virtual thread, of which there may be millions, borrows one while an outermost call is open. A
- * thread that only submits or receives tasks needs none. All are bounded in number; calls of a
- * thread without a buffer are dropped and counted, which allocates nothing.
+ * Assigns buffers to threads. A platform thread gets a buffer with its first call and keeps it for
+ * life. Millions of virtual threads may exist, so a virtual thread borrows a buffer only while it
+ * has an outermost call open. A thread that only submits or receives tasks needs no buffer. The
+ * number of buffers of each kind is bounded. Calls of a thread without a buffer are dropped and
+ * counted, without an allocation.
  */
 public final class Buffers {
-    /** Buffers lent at one moment to threads that only begin a call ({@link HandedCall#begin}). */
+    /**
+     * Maximum number of buffers that are lent at one time to calls which may end on another thread
+     * ({@link HandedCall#begin}).
+     */
     private static final int LENT_MAX = 256;
 
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
 
     /**
-     * Set to null, not removed, when a buffer is returned, so that the next one allocates no entry.
+     * Set to null, not removed, when a buffer is returned: the next buffer then needs no new entry.
      */
     private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
 
     private final ThreadLocal<Bufferless> bufferless = new ThreadLocal<>();
 
-    /** Shared by all threads without a buffer. */
+    /** The buffer object that all threads without a buffer share. */
     private final ThreadBuffer unassigned;
 
     private final Session session;
@@ -48,24 +52,24 @@ public final class Buffers {
     private final AtomicReference<HandedCall> ended = new AtomicReference<>();
     private volatile Thread sleeper;
 
-    /** Sizes and overflow policy, fixed before the first call is recorded. */
+    /** Sizes and the policy for full rings, fixed before the first call is recorded. */
     public static final class Options {
-        /** Words a platform thread's ring holds; rounded up to a power of two. */
+        /** Number of words in the ring of a platform thread; rounded up to a power of two. */
         public int words = 32_768;
 
-        /** Maximum number of platform threads that are recorded at once. */
+        /** Maximum number of platform threads that are recorded at the same time. */
         public int threadsMax = 1_024;
 
-        /** Words of a ring lent to a virtual thread. */
+        /** Number of words in a ring that is lent to a virtual thread. */
         public int virtualWords = 2_048;
 
-        /** Maximum number of virtual threads inside an outermost call at once. */
+        /** Maximum number of virtual threads that are inside an outermost call at the same time. */
         public int virtualMax = 1_024;
 
-        /** Longest wait for room, ns; 0: never wait, drop the call. */
+        /** Longest wait for space in the ring, ns. 0: the call is dropped without a wait. */
         public long blockNanos;
 
-        /** Traces recorded per second over all threads; 0: all. */
+        /** Traces recorded per second over all threads. 0: all traces. */
         public long tracesMax;
     }
 
@@ -76,7 +80,7 @@ public final class Buffers {
         this.platform = new BufferPool(this, options.threadsMax, powerOfTwo(options.words), false);
         this.virtual =
                 new BufferPool(this, options.virtualMax, powerOfTwo(options.virtualWords), true);
-        this.unassigned = new ThreadBuffer(this, ThreadBuffer.NOBODYS, 0, true);
+        this.unassigned = new ThreadBuffer(this, ThreadBuffer.UNASSIGNED, 0, true);
     }
 
     /** The buffer of the calling thread; never null. */
@@ -88,12 +92,13 @@ public final class Buffers {
     private ThreadBuffer take(Thread thread) {
         boolean isVirtual = isVirtual(thread);
         Bufferless mine = bufferless.get();
-        // Some pools clear the thread locals of their threads between tasks.
+        // Some thread pools clear the thread locals of their threads between tasks, so null does
+        // not prove that this thread has no buffer.
         boolean mayHaveOne = !isVirtual && (mine == null || !mine.hasNone);
         ThreadBuffer own = mayHaveOne ? platform.ownedBy(thread) : null;
         ThreadBuffer buffer = own != null ? own : (isVirtual ? virtual : platform).take();
         if (buffer == null) {
-            // Until the outermost call ends: a buffer may be free after that.
+            // Valid until the outermost call ends; a buffer may be free after that.
             bufferless().hasNone = true;
             local.set(unassigned);
             return unassigned;
@@ -107,7 +112,8 @@ public final class Buffers {
                 mine.forget();
             }
         } catch (Throwable e) {
-            // Stack overflow or out of memory: without this, the slot would leak.
+            // Reached after a stack overflow or an out-of-memory error: without this, the slot
+            // would leak.
             if (own == null) {
                 putBack(buffer);
             }
@@ -117,8 +123,8 @@ public final class Buffers {
     }
 
     /**
-     * The innermost open call of this thread, or else the parent of its next outermost call; null
-     * if there is none.
+     * The innermost open call of this thread. If no call is open: the parent of the thread's next
+     * outermost call, or null.
      */
     Context context() {
         ThreadBuffer buffer = local.get();
@@ -131,8 +137,9 @@ public final class Buffers {
     }
 
     /**
-     * Makes {@code context} the parent of this thread's next outermost calls. @return the previous
-     * parent, may be null
+     * Makes {@code context} the parent of this thread's next outermost calls.
+     *
+     * @return the previous parent, may be null
      */
     Context attach(Context context) {
         ThreadBuffer buffer = local.get();
@@ -159,7 +166,7 @@ public final class Buffers {
 
     // ---- calls of threads without a buffer ----
 
-    /** Drops a call. @return its token */
+    /** Drops a call. @return the token of the call */
     int leaveOut() {
         droppedWithoutBuffer.increment();
         return - ++bufferless().leftOut;
@@ -176,12 +183,12 @@ public final class Buffers {
         }
     }
 
-    /** Open calls of this thread that are dropped. */
+    /** Number of open calls of this thread that are dropped. */
     int leftOut() {
         return bufferless().leftOut;
     }
 
-    /** Drops a record of a declared type. */
+    /** Drops a declared record. */
     void leaveOutRecord() {
         recordsDroppedWithoutBuffer.increment();
     }
@@ -189,8 +196,8 @@ public final class Buffers {
     // ---- borrowed buffers ----
 
     /**
-     * A buffer for a call that does not stay on this thread; {@link #takeBack} must follow, on any
-     * thread.
+     * Lends a buffer for a call that may end on another thread. The caller must return the buffer
+     * with {@link #takeBack}, on any thread.
      */
     ThreadBuffer lend(Thread thread) {
         ThreadBuffer buffer = null;
@@ -231,7 +238,10 @@ public final class Buffers {
         (buffer.isBorrowed() ? virtual : platform).put(buffer);
     }
 
-    /** Queues a call that ended after its thread left it. The calls form the linked list. */
+    /**
+     * Queues a call that ended after its thread had left it. The queue is a linked list of the
+     * calls themselves.
+     */
     void ended(HandedCall call) {
         HandedCall last;
         do {
@@ -242,12 +252,14 @@ public final class Buffers {
 
     // ---- for the sender ----
 
-    /** Takes the calls that ended since the last call of this method; null for none. */
+    /**
+     * Takes the calls that ended since the previous call of this method; null if there are none.
+     */
     public HandedCall takeEnded() {
         return ended.get() == null ? null : ended.getAndSet(null);
     }
 
-    /** The selection of traces; null if all are recorded. */
+    /** Selects the traces to record; null if all traces are recorded. */
     public Traces traces() {
         return traces;
     }
@@ -259,7 +271,8 @@ public final class Buffers {
     }
 
     /**
-     * Reclaims the buffer of a thread that has ended, once all its events are read.
+     * Reclaims the buffer of a thread that has ended, if the sender has read all events of the
+     * buffer.
      *
      * @return false if the buffer has an owner or unread events
      */
@@ -272,24 +285,24 @@ public final class Buffers {
         return true;
     }
 
-    /** Calls dropped because their thread has no buffer. */
+    /** Number of calls dropped because their thread has no buffer. */
     public long callsDroppedWithoutBuffer() {
         return droppedWithoutBuffer.sum();
     }
 
-    /** Records of declared types dropped because their thread has no buffer. */
+    /** Number of declared records dropped because their thread has no buffer. */
     public long recordsDroppedWithoutBuffer() {
         return recordsDroppedWithoutBuffer.sum();
     }
 
-    /** Bytes of all existing rings. */
+    /** Size of all existing rings, in bytes. */
     public long bytes() {
         return platform.bytes() + virtual.bytes();
     }
 
     /**
-     * The sender sleeps until the time is up or a ring is half full. A wake-up just before the
-     * sleep is lost; the writer repeats it after the next quarter of its ring.
+     * Puts the sender to sleep until the time is over or a ring is half full. A wake-up just before
+     * the sleep is lost; the writer repeats the wake-up after the next quarter of its ring.
      */
     public void sleep(long nanos) {
         sleeper = Thread.currentThread();
@@ -340,7 +353,7 @@ public final class Buffers {
         }
     }
 
-    /** {@code Thread.isVirtual} exists since JDK 21. */
+    /** Finds {@code Thread.isVirtual}, which exists in JDK 21 and later. */
     private static MethodHandle findIsVirtual() {
         try {
             return MethodHandles.publicLookup()

@@ -5,18 +5,21 @@ import java.util.Set;
 
 /**
  * Selects the pairs of operation and caller that are counted separately. Each pair becomes some
- * twenty series, so their number is bounded: past {@link #OWN_MAX} a new pair is counted with the
- * caller {@code (other)}, past {@link #PAIRS_MAX} under one common pair. The sums stay complete.
- * Called once for each pair and thread.
+ * twenty series, so the number of pairs is bounded. Past {@link #OWN_MAX} a new pair is counted
+ * with the caller {@code (other)}; past {@link #PAIRS_MAX} it is counted under one common pair. The
+ * sums stay complete. {@link #admit} runs once for each pair and thread.
  */
 final class CallPairs {
     /** Maximum number of pairs, not counting {@link #REST}. */
     static final int PAIRS_MAX = 512;
 
-    /** Pairs with their own caller; the remaining pairs are reserved for new operations. */
+    /**
+     * Number of pairs with their own caller. The remaining pairs are reserved for operations with
+     * the caller {@code (other)}.
+     */
     static final int OWN_MAX = 384;
 
-    /** Operation and caller are both {@code (other)}. */
+    /** The common pair: operation and caller are both {@code (other)}. */
     static final long REST = -1;
 
     private final Set<Long> known = new HashSet<>();
@@ -27,9 +30,9 @@ final class CallPairs {
     }
 
     /**
-     * The pair under which calls are counted.
+     * Returns the pair under which calls are counted.
      *
-     * @param pair operation in the upper half, caller in the lower
+     * @param pair operation in the upper half, caller in the lower half
      * @return {@code pair} itself, the same operation called by {@code (other)}, or {@link #REST}
      */
     synchronized long admit(long pair) {

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * A clock that costs one field read and may be some 100 ms late: the sender sets it each time it
- * wakes up.
+ * A clock that is read with one field access. It may be about 100 ms slow, because the sender sets
+ * it only when the sender wakes up.
  */
 public final class CoarseClock {
     private static volatile long nanos;

@@ -1,11 +1,11 @@
 package io.tachograph.bootstrap;
 
 /**
- * A reference to a call from another thread of this process or from another process: the parent of
- * the calls recorded there. Immutable.
+ * A reference to a call on another thread of this process or in another process. Calls of the
+ * current thread are recorded with it as their parent. Immutable.
  */
 public final class Context {
-    /** {@link #segment} of a context that came from another process. */
+    /** Value of {@link #segment} for a context from another process. */
     public static final long REMOTE = -1;
 
     private static final int TRACEPARENT_LENGTH = 55;
@@ -17,24 +17,25 @@ public final class Context {
     private final long segment;
     private final Origin origin;
 
-    /** Origin and result of the sampling decision. */
+    /** Where the trace began, and whether it is recorded. */
     private enum Origin {
         /** This process records the trace. */
         KEPT,
         /** This process does not record the trace ({@link Traces}). */
         LEFT_OUT,
-        /** Another process; its header has the sampled flag. */
+        /** The trace began in another process, whose header has the sampled flag. */
         HEADER,
-        /** Another process; its header lacks the sampled flag. */
+        /** The trace began in another process, whose header lacks the sampled flag. */
         HEADER_UNSAMPLED
     }
 
     /**
      * @param traceHigh first half of the trace id
-     * @param traceLow second half
+     * @param traceLow second half of the trace id
      * @param span id of the call
-     * @param segment number of this session's segment that began the trace, {@link #REMOTE} if the
-     *     trace began elsewhere; it lets the sender write a short number instead of 16 bytes
+     * @param segment number of the segment of this session with which the trace began, or {@link
+     *     #REMOTE} if the trace began in another process. With a segment number the sender writes a
+     *     short number instead of the 16 bytes of a trace id.
      */
     private Context(long traceHigh, long traceLow, long span, long segment, Origin origin) {
         this.traceHigh = traceHigh;
@@ -45,8 +46,10 @@ public final class Context {
     }
 
     /**
-     * A call of this session, in a trace that began with {@code segment}, or, for {@link #REMOTE},
-     * in another process.
+     * A recorded call of this session.
+     *
+     * @param segment number of the segment with which its trace began; {@link #REMOTE} if the trace
+     *     began in another process
      */
     public static Context local(long traceHigh, long traceLow, long span, long segment) {
         return new Context(traceHigh, traceLow, span, segment, Origin.KEPT);
@@ -57,12 +60,18 @@ public final class Context {
         return new Context(traceHigh, traceLow, span, REMOTE, Origin.LEFT_OUT);
     }
 
-    /** True if read from a header: calls under it are entry points of this process. */
+    /**
+     * True if this context was read from a header. Calls with this parent are entry points of this
+     * process.
+     */
     public boolean isFromHeader() {
         return origin == Origin.HEADER || origin == Origin.HEADER_UNSAMPLED;
     }
 
-    /** True if the trace is recorded according to its origin. */
+    /**
+     * True if the trace is recorded. For a context from a header, this is the decision of the other
+     * process.
+     */
     public boolean isSampled() {
         return origin == Origin.KEPT || origin == Origin.HEADER;
     }
@@ -87,7 +96,7 @@ public final class Context {
      * Reads a {@code traceparent} header (W3C Trace Context, level 1).
      *
      * @param header {@code 00-<32 hex>-<16 hex>-<2 hex>}; later versions may append fields
-     * @return null for null and for a header that the recommendation calls invalid
+     * @return null for null and for a header that the W3C recommendation calls invalid
      */
     public static Context parse(String header) {
         if (header == null || header.length() < TRACEPARENT_LENGTH) {
@@ -115,9 +124,8 @@ public final class Context {
     }
 
     /**
-     * The header to send: {@code 00-<trace>-<span>-01}. The sampled flag is set whatever an
-     * incoming header said, unless this process does not record the trace: then it ends with {@code
-     * 00}.
+     * The header to send: {@code 00-<trace>-<span>-01}. If this process does not record the trace,
+     * the header ends with {@code 00}. The sampled flag of an incoming header is not copied.
      */
     public String traceparent() {
         char[] text = new char[TRACEPARENT_LENGTH];

@@ -3,12 +3,14 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A call that ends on another thread than it began, and holds no buffer in between: an outermost
- * call that its thread leaves, such as a request that is answered later ({@link Recorder#leave}),
- * or a call that its thread only begins, such as a request whose answer is a promise ({@link
- * Recorder#begin}). Its segment is known by then; ending it, on any thread, makes the sender write
- * the last part. A call that never ends costs only this object, which is collected with the promise
- * or request that refers to it.
+ * A call that may end on a different thread from the one where it began. It holds no buffer in
+ * between. There are two kinds: an outermost call that its thread leaves, such as a request that is
+ * answered later ({@link Recorder#leave}); and a call that its thread only begins, such as a
+ * request whose answer is a promise ({@link Recorder#begin}).
+ *
+ * <p>The segment of the call is known when the thread leaves it. When any thread ends the call, the
+ * sender writes the last part of that segment. A call that never ends costs only this object, which
+ * is collected with the promise or request that refers to it.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.HandedCalls}.
  */
@@ -17,10 +19,10 @@ public final class HandedCall {
     private static final int LEFT = 1;
     private static final int ENDED = 2;
 
-    /** Capacity of {@link #facts}: keys and values. */
+    /** Capacity of {@link #facts}; keys and values both count. */
     private static final int FACTS_MAX = 16;
 
-    /** Words of a ring needed by a call that is only begun, with thread name and parent. */
+    /** Number of ring words for a call of the second kind, including thread name and parent. */
     private static final int WORDS = 16;
 
     private static final int OBJECTS = 8;
@@ -30,7 +32,7 @@ public final class HandedCall {
     private final AtomicInteger state = new AtomicInteger(OPEN);
     private volatile Context context;
 
-    // Written before the end, by the thread that ends the call.
+    // Written before the end of the call, by the thread that ends it.
     private Object[] facts = new Object[4];
     private int factCount;
     private boolean isEnded;
@@ -39,15 +41,15 @@ public final class HandedCall {
     private Throwable thrown;
     private long end;
 
-    // Used by the sender.
+    // The sender uses the fields below.
 
     /**
-     * State of the ring's reader for this call; null until the reader reaches the position where
-     * the call was left.
+     * State of the ring's reader for this call. Null until the reader reaches the position at which
+     * the thread left the call.
      */
     public Object rest;
 
-    /** Next in the list of ended calls. */
+    /** Next call in the list of ended calls. */
     public HandedCall next;
 
     public HandedCall(Buffers home) {
@@ -55,8 +57,8 @@ public final class HandedCall {
     }
 
     /**
-     * Begins a call in a buffer lent for this moment: child of {@code parent}, with one attribute.
-     * Like any other call it is recorded, or dropped and counted.
+     * Begins a call with one attribute, as a child of {@code parent}, in a buffer that is lent for
+     * this moment. Like any other call it is recorded, or dropped and counted.
      */
     static HandedCall begin(
             Buffers home, int operation, Context parent, String key, String value) {
@@ -82,8 +84,8 @@ public final class HandedCall {
     }
 
     /**
-     * Tries several buffers: all threads take the first one in turn, and the sender may be late
-     * with it.
+     * Tries several buffers. All threads try the buffers in the same order, so the first one may be
+     * full while the sender has not emptied it.
      */
     private static ThreadBuffer withRoom(Buffers home, int tries) {
         ThreadBuffer buffer = home.lend(Thread.currentThread());
@@ -98,25 +100,28 @@ public final class HandedCall {
     }
 
     private static boolean hasRoom(ThreadBuffer buffer) {
-        // A buffer without a slot drops and counts the call.
+        // A buffer without a slot accepts the call, and drops and counts it.
         return buffer.slot < 0 || buffer.wordsFit(WORDS) && buffer.objectsFit(OBJECTS);
     }
 
     // ---- on the thread that began the call ----
 
-    /** @param context the call as a parent; null if it is not recorded and has no parent itself */
+    /**
+     * Sets the context of the call. @param context null if the call is not recorded and has no
+     * parent
+     */
     void known(Context context) {
         this.context = context;
     }
 
-    /** @return false if the call has ended already, so that the thread itself must end it */
+    /** @return false if the call has already ended; the thread itself must then end it */
     boolean leave() {
         return state.compareAndSet(OPEN, LEFT);
     }
 
     // ---- on any thread ----
 
-    /** The call as a parent of others, once its thread has left it. */
+    /** The call as a parent of other calls. Available after its thread has left it. */
     public Context context() {
         return context;
     }
@@ -138,9 +143,9 @@ public final class HandedCall {
     }
 
     /**
-     * Ends the call. Only the first end counts.
+     * Ends the call. Only the first end has an effect.
      *
-     * @param operation the final operation; 0 to keep the one at the begin
+     * @param operation the final operation; 0 to keep the operation of the begin
      * @param thrown may be null if only the failure is known
      */
     public void end(int operation, boolean failed, Throwable thrown) {
@@ -173,12 +178,12 @@ public final class HandedCall {
         return thrown;
     }
 
-    /** {@code System.nanoTime()} at the end. */
+    /** {@code System.nanoTime()} at the end of the call. */
     public synchronized long end() {
         return end;
     }
 
-    /** Keys and values alternately: texts, or {@code Long}. */
+    /** Keys and values alternately. A value is a text or a {@code Long}. */
     public synchronized Object[] facts() {
         return java.util.Arrays.copyOf(facts, factCount);
     }

@@ -1,15 +1,16 @@
 package io.tachograph.bootstrap;
 
 /**
- * The call that started a thread. Looked up once, when a thread gets its buffer, so that threads
- * without records cost nothing. A probe provides the answer; without a probe there is none.
+ * Finds the call that started a thread. The agent asks once per thread, when the thread gets its
+ * buffer, so that threads without records cost nothing. A probe provides the implementation;
+ * without that probe, threads have no origin.
  */
 public abstract class Inheritance {
     private static volatile Inheritance source;
 
     protected Inheritance() {}
 
-    /** Registers the provider. */
+    /** Registers the implementation. */
     public static void use(Inheritance source) {
         Inheritance.source = source;
     }
@@ -20,8 +21,8 @@ public abstract class Inheritance {
     }
 
     /**
-     * The call in which {@code thread} was started; null if there is none or it is excluded. Must
-     * not throw.
+     * Returns the call in which {@code thread} was started; null if there is none or it is
+     * excluded. Must not throw.
      */
     protected abstract Context originOf(Thread thread);
 }

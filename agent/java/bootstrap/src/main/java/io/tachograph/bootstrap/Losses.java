@@ -3,8 +3,8 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Losses with another cause than a full ring, counted where they happen: rare, so one shared
- * counter each is enough.
+ * Counts losses that have another cause than a full ring of the thread. Such losses are rare, so
+ * one shared counter for each kind is enough.
  *
  * <p>After: {@code io.tachograph.core.sample.AgentSampler}, {@code core.send.Sender}.
  */
@@ -16,8 +16,8 @@ public final class Losses {
     private Losses() {}
 
     /**
-     * A task runs without the parent that was submitted with it: the parent was not stored, or is
-     * ambiguous.
+     * Counts a task that runs without the parent of its submission, because the parent was not
+     * stored or is ambiguous.
      */
     public static void parent() {
         PARENTS.incrementAndGet();
@@ -27,7 +27,7 @@ public final class Losses {
         return PARENTS.get();
     }
 
-    /** A call that its thread only begins found no room in any of the rings tried. */
+    /** Counts a call of {@link HandedCall#begin} for which no tried ring had space. */
     static void call() {
         CALLS.incrementAndGet();
     }
@@ -36,7 +36,7 @@ public final class Losses {
         return CALLS.get();
     }
 
-    /** No room for an attribute of a call that ends on another thread. */
+    /** Counts an attribute that did not fit into its {@link HandedCall}. */
     static void attribute() {
         ATTRIBUTES.incrementAndGet();
     }

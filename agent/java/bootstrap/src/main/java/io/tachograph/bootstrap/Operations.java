@@ -3,10 +3,10 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The known operations, by id. Ids count from 1 and are never reused. A name becomes an id once,
- * when a class is instrumented, or by a look-up without allocation for names known only at run time
- * (a route, a statement). Bounded: past the bounds every name of a kind is the operation {@code
- * (other)}.
+ * The known operations, by id. Ids count from 1 and are never reused. The name of a method gets its
+ * id when the class is instrumented. Names that are known only at run time (a route, a statement)
+ * are looked up without allocation. The number of operations is bounded: past the bounds every new
+ * name of a kind becomes the operation {@code (other)}.
  */
 public final class Operations {
     /** Kinds, as on the wire ({@code docs/format/wire.md}, DICT). */
@@ -18,10 +18,16 @@ public final class Operations {
     public static final int CONNECTION_WAIT = 5;
     public static final int TASK = 6;
 
-    /** Names of all kinds together; a large, fully instrumented program has fewer methods. */
+    /**
+     * Bound for the names of all kinds together. A large, fully instrumented program has fewer
+     * methods.
+     */
     public static final int COUNT_MAX = 262_144;
 
-    /** Names of each kind except method: they come from data, so they have no natural bound. */
+    /**
+     * Bound for the names of each kind except method. These names come from data, so their number
+     * has no natural limit.
+     */
     public static final int DYNAMIC_MAX = 8_192;
 
     /** Name of the operation that replaces names past a bound. */
@@ -68,8 +74,8 @@ public final class Operations {
     }
 
     /**
-     * The id of an operation: the existing one, or a new one while there is room, else that of
-     * {@code (other)}.
+     * Returns the id of an operation: the existing id, or a new one if the bounds allow it, or else
+     * the id of {@code (other)}.
      *
      * @param kind one of the constants; other values count as {@link #METHOD}
      * @param name never null; cut to 8,192 bytes when it is sent
@@ -84,7 +90,8 @@ public final class Operations {
     }
 
     /**
-     * Also read without the lock: past the bound, new names keep arriving, and no thread may wait.
+     * Callers also read this without the lock: past the bound new names keep arriving, and no
+     * thread of the program may wait for the lock.
      */
     private boolean isFull(int kind) {
         return count >= countMax || kind != METHOD && ids[kind].size() >= dynamicMax;
@@ -113,12 +120,12 @@ public final class Operations {
         return id;
     }
 
-    /** The id of {@code (other)} of a kind. */
+    /** Returns the id of {@code (other)} of a kind. */
     int other(int kind) {
         return other[kind];
     }
 
-    /** Kind and name of an id; null for an id that was never assigned. */
+    /** Returns kind and name of an id; null for an id that was never assigned. */
     public Entry entry(int id) {
         Entry[] table = entries;
         return id > 0 && id < table.length ? table[id] : null;

@@ -3,12 +3,14 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Writes records of declared types into a thread's ring, between the events of its calls: one word
- * with type and time, one word for each number, an object in the side ring for each other value.
+ * Writes declared records into a thread's ring, between the events of its calls. A record is one
+ * word with type and time, one word for each numeric value, and one object in the side ring for
+ * each other value.
  *
- * <p><b>Readers never see a partial record</b>: values are written past the published end, and one
- * release store publishes them all; a failure before it leaves nothing. A record never takes the
- * space that exits of open calls need. A record that does not fit is dropped whole and counted.
+ * <b>Readers never see a partial record</b>: values are written past the published end, and one
+ * release store publishes all of them. After a failure before that store, the ring is unchanged. A
+ * record never uses the space that the exits of open calls need. If a record does not fit, all of
+ * it is dropped, and the drop is counted.
  *
  * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@code
  * io.tachograph.core.send.RingReader}.
@@ -18,11 +20,11 @@ public final class RecordCursor {
 
     private final ThreadBuffer buffer;
 
-    /** Position of the next word and of the next object. */
+    /** Positions of the next word and of the next object. */
     private long head;
 
     private long objectsHead;
-    private boolean blockedInVain;
+    private boolean blockTimedOut;
     private volatile long dropped;
 
     RecordCursor(ThreadBuffer buffer) {
@@ -35,7 +37,8 @@ public final class RecordCursor {
     }
 
     /**
-     * Begins a record; its values follow in the order of the type's fields, then {@link #end}.
+     * Begins a record. The caller then writes the values in the order of the type's fields and
+     * calls {@link #end}.
      *
      * @param type id from {@link RecordTypes}
      * @param words number of numeric and boolean values of the type
@@ -44,7 +47,7 @@ public final class RecordCursor {
      */
     public boolean begin(int type, int words, int objects) {
         if (type == 0 || !fit(words + 1, objects) && !block(words + 1, objects)) {
-            if (buffer.slot == ThreadBuffer.NOBODYS) {
+            if (buffer.slot == ThreadBuffer.UNASSIGNED) {
                 buffer.home.leaveOutRecord();
             } else {
                 dropped = dropped + 1; // single writer
@@ -52,7 +55,7 @@ public final class RecordCursor {
             buffer.settle();
             return false;
         }
-        blockedInVain = false;
+        blockTimedOut = false;
         head = buffer.head;
         objectsHead = buffer.objectsHead;
         put(Word.record(System.nanoTime(), type));
@@ -64,7 +67,9 @@ public final class RecordCursor {
         head++;
     }
 
-    /** The object must not change after this, and its class must belong to the JDK. */
+    /**
+     * Writes a value. The object must not change afterwards, and its class must belong to the JDK.
+     */
     public void put(Object object) {
         buffer.objects[(int) objectsHead & buffer.objects.length - 1] = object;
         objectsHead++;
@@ -73,13 +78,13 @@ public final class RecordCursor {
     /** Publishes the record. */
     public void end() {
         buffer.publishTo(head);
-        // Only the writer reads this field, so it may be stored second. There is no call between
-        // the two stores, so nothing can fail between them.
+        // Only the writer reads this field, so it may be stored second. No method is called between
+        // the two stores, so neither of them can fail alone.
         buffer.objectsHead = objectsHead;
         buffer.settle();
     }
 
-    /** Discards a record that has begun or was about to begin; nothing of it was published. */
+    /** Discards a record that has begun or was about to begin. The ring is unchanged. */
     public void fail() {
         buffer.settle();
     }
@@ -94,10 +99,10 @@ public final class RecordCursor {
                 && (objects == 0 || buffer.objectsFit(objects));
     }
 
-    /** Waits for space, like calls under the policy {@code block}: once per shortage. */
+    /** Waits for space under the policy {@code block}, once per shortage, as for calls. */
     private boolean block(int words, int objects) {
         long nanos = buffer.home.blockNanos();
-        if (nanos <= 0 || blockedInVain || words >= buffer.ring.length - Ring.MARGIN) {
+        if (nanos <= 0 || blockTimedOut || words >= buffer.ring.length - Ring.MARGIN) {
             return false;
         }
         long until = System.nanoTime() + nanos;
@@ -107,11 +112,11 @@ public final class RecordCursor {
                 return true;
             }
         }
-        blockedInVain = true;
+        blockTimedOut = true;
         return false;
     }
 
-    /** Records dropped since the buffer was created. */
+    /** Number of records dropped since the buffer was created. */
     public long dropped() {
         return dropped;
     }

@@ -7,14 +7,18 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * The record types that the program has declared, by id. Ids count from 1. The same declaration
- * from another class loader has the same id, so nothing here retains a class. Bounded: past the
- * bounds a type has id 0, and its records are dropped and counted.
+ * from another class loader has the same id, so this table does not prevent class loaders from
+ * being unloaded. The table is bounded: past the bounds a type has id 0, and its records are
+ * dropped and counted.
  *
  * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@link
- * RecordCursor} writes records, the sender reads them by {@link #entry}.
+ * RecordCursor} writes records; the sender reads the types with {@link #entry}.
  */
 public final class RecordTypes {
-    /** Kinds of field. The first four take one word of the ring each, the others an object each. */
+    /**
+     * Kinds of field. A value of the first four kinds takes one word of the ring. A value of the
+     * other kinds is one object.
+     */
     public static final char BOOL = 'Z';
 
     public static final char INTEGER = 'J';
@@ -32,13 +36,15 @@ public final class RecordTypes {
     private static final String WORDS = "ZJDF";
     private static final String KINDS = WORDS + "SEUTN";
 
-    /** Types of one process; a program usually has some dozens. */
+    /** Number of types in one process. A program usually has a few dozen. */
     public static final int COUNT_MAX = 4_096;
 
-    /** Fields of one type; as on the wire ({@code docs/format/wire.md}). */
+    /**
+     * Number of fields of one type; the same limit as on the wire ({@code docs/format/wire.md}).
+     */
     public static final int RECORD_FIELDS_MAX = 64;
 
-    /** Characters of all names and units together. */
+    /** Number of characters in all names and units together. */
     private static final int CHARS_MAX = 1 << 20;
 
     private static final RecordTypes SHARED = new RecordTypes(COUNT_MAX, CHARS_MAX);
@@ -60,7 +66,7 @@ public final class RecordTypes {
         public final int id;
         public final String name;
 
-        /** One of the constants for each field. */
+        /** The kind of each field, one of the constants. */
         public final String kinds;
 
         /** Name and unit of each field, alternately. */
@@ -106,11 +112,11 @@ public final class RecordTypes {
     }
 
     /**
-     * The id of a type.
+     * Returns the id of a type.
      *
-     * @param kinds a constant for each field
+     * @param kinds one constant for each field
      * @param fields name and unit of each field, alternately
-     * @return 0 if there is no room, or the arguments are inconsistent
+     * @return 0 if a bound is reached or the arguments are inconsistent
      */
     public synchronized int id(String name, String kinds, String... fields) {
         if (!isSound(name, kinds, fields)) {
@@ -153,8 +159,8 @@ public final class RecordTypes {
     }
 
     /**
-     * A record of the type could not be created. Counted; the first exception of each type is kept
-     * as text, which retains no class.
+     * Counts a record of the type that could not be created. The first exception of each type is
+     * kept as text, because an exception object would keep the program's classes in memory.
      */
     public void failed(String name, Throwable thrown) {
         try {
@@ -166,17 +172,17 @@ public final class RecordTypes {
         }
     }
 
-    /** Records that {@link #failed}. */
+    /** Number of records that could not be created. */
     public long failed() {
         return failed.get();
     }
 
-    /** Class of the exception, by name of each type with a failed record. */
+    /** Class of the exception, by the name of each type with a failed record. */
     public Map<String, String> faults() {
         return faults;
     }
 
-    /** Declaration of an id; null for an id that was never assigned. */
+    /** Returns the declaration of an id; null for an id that was never assigned. */
     public Entry entry(int id) {
         Entry[] table = entries;
         return id > 0 && id < table.length ? table[id] : null;

@@ -1,9 +1,9 @@
 package io.tachograph.bootstrap;
 
 /**
- * The API of probes for calls of the current thread. All methods are static, so that inlined advice
- * needs only a constant. None of them throws, locks or does I/O, and only the policy {@code block}
- * waits.
+ * The API of probes for calls of the current thread. All methods are static, so inlined advice
+ * needs only a constant. No method throws, locks or does I/O. A method waits only under the policy
+ * {@code block}.
  *
  * <pre>{@code
  * int call = Recorder.enter(operation);        // operation: an id from Recorder.operation(kind, name)
@@ -11,14 +11,14 @@ package io.tachograph.bootstrap;
  * Recorder.exit(call);                         // or exitFailed(call, thrown)
  * }</pre>
  *
- * A token belongs to the thread that got it. Every {@code enter} needs its exit on the same thread;
- * a missing exit is added, as failed, when one of its callers exits.
+ * A token is valid only on the thread that got it. Every {@code enter} needs an exit on the same
+ * thread. If an exit is missing, the exit of a caller adds it, as failed.
  *
  * <p>Before: the advice of a probe. After: {@link ThreadBuffer}.
  */
 public final class Recorder {
-    // Replaced once, before the first class is instrumented. Inlined advice reads it, so it is not
-    // behind a method call.
+    // Replaced once, before the first class is instrumented. It is a field because inlined advice
+    // reads it without a method call.
     private static volatile Buffers starting;
 
     private Recorder() {}
@@ -43,26 +43,28 @@ public final class Recorder {
         return Started.BUFFERS;
     }
 
-    /** True once {@link #start} was called: an agent records here. */
+    /** True after {@link #start}: an agent records in this process. */
     public static boolean isStarted() {
         return starting != null;
     }
 
     /**
-     * The id of an operation; see {@link Operations#id}. Does not allocate for a known name.
+     * Returns the id of an operation; see {@link Operations#id}. Does not allocate for a known
+     * name.
      */
     public static int operation(int kind, String name) {
         return Operations.shared().id(kind, name);
     }
 
     /**
-     * The calling thread's buffer; never null. Advice that keeps it saves the look-up at the exit.
+     * The calling thread's buffer; never null. Advice that keeps the buffer needs no second look-up
+     * at the exit.
      */
     public static ThreadBuffer buffer() {
         return Started.BUFFERS.current();
     }
 
-    /** Begins a call. @return its token */
+    /** Begins a call. @return the token of the call */
     public static int enter(int operation) {
         return buffer().enter(operation);
     }
@@ -82,8 +84,8 @@ public final class Recorder {
     }
 
     /**
-     * Adds a text attribute; ignored unless the call is the innermost open one. Cut to 4,096 bytes
-     * when it is sent.
+     * Adds a text attribute. Ignored if the call is not the innermost open one. The text is cut to
+     * 4,096 bytes when it is sent.
      */
     public static void attribute(int call, String key, String value) {
         if (call > 0) {
@@ -91,7 +93,7 @@ public final class Recorder {
         }
     }
 
-    /** Adds a numeric attribute; ignored unless the call is the innermost open one. */
+    /** Adds a numeric attribute. Ignored if the call is not the innermost open one. */
     public static void attribute(int call, String key, long value) {
         if (call > 0) {
             buffer().attribute(call, key, value);
@@ -99,8 +101,8 @@ public final class Recorder {
     }
 
     /**
-     * Changes the operation of an open call of this thread: the route of a request is known only
-     * after matching.
+     * Changes the operation of an open call of this thread, for example when the route of a request
+     * becomes known.
      */
     public static void rename(int call, int operation) {
         if (call > 0) {
@@ -109,18 +111,19 @@ public final class Recorder {
     }
 
     /**
-     * A handle for the outermost call of this thread, which may end elsewhere; see {@link #leave}.
+     * Returns a handle for the outermost call of this thread, which may end on another thread; see
+     * {@link #leave}.
      */
     public static HandedCall handed() {
         return new HandedCall(Started.BUFFERS);
     }
 
     /**
-     * This thread leaves its outermost call, which stays open until {@link HandedCall#end}.
+     * Lets this thread leave its outermost call. The call stays open until {@link HandedCall#end}.
      *
-     * @param call its token
-     * @return false if this thread must end it: it is not recorded, or not the outermost one, or has
-     *     ended already
+     * @param call the token of the call
+     * @return false if this thread must end the call, because the call is not recorded, is not the
+     *     outermost one, or has ended already
      */
     public static boolean leave(int call, HandedCall handed) {
         handed.known(context());
@@ -128,25 +131,25 @@ public final class Recorder {
     }
 
     /**
-     * Begins a call that may end on another thread, such as a request whose answer is a promise;
-     * child of the innermost call that is open here. Its attribute is recorded even if {@link
-     * HandedCall#end} is never called.
+     * Begins a call that may end on another thread, such as a request whose answer is a promise. It
+     * is a child of the innermost open call of this thread. Its attribute is recorded even if
+     * {@link HandedCall#end} is never called.
      */
     public static HandedCall begin(int operation, String key, String value) {
         return HandedCall.begin(Started.BUFFERS, operation, context(), key, value);
     }
 
     /**
-     * The innermost open call, as a parent for another thread or process; null if none is open.
-     * Assigns no buffer to a thread without one.
+     * The innermost open call, as a parent for another thread or process; null if no call is open.
+     * A thread without a buffer does not get one.
      */
     public static Context context() {
         return Started.BUFFERS.context();
     }
 
     /**
-     * Makes {@code context} the parent of this thread's outermost calls until {@link #detach}. A
-     * thread that records none of them needs no buffer.
+     * Makes {@code context} the parent of this thread's outermost calls until {@link #detach}. The
+     * thread needs a buffer only if it records an outermost call.
      *
      * @param context null: no parent
      * @return the value for {@link #detach}
@@ -161,37 +164,38 @@ public final class Recorder {
     }
 
     /**
-     * Begins a constructor's own code (after {@code super(...)}): its byte code has no place for a
-     * token.
+     * Begins the call of a constructor, after {@code super(...)}. The byte code of a constructor
+     * has no place to keep a token.
      */
     public static void constructorEnter(int operation) {
         try {
             buffer().enter(operation);
         } catch (Throwable e) {
-            // Stack overflow: the call is not recorded. Caught here, since code added to a
-            // constructor cannot catch it. Nothing is called, as in the handlers of advice.
+            // Stack overflow: the call is not recorded. The error is caught here, because code that
+            // is added to a constructor cannot catch it. As in the handlers of advice, no method is
+            // called.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
-    /** As {@link #constructorEnter}, for a counted call. */
+    /** As {@link #constructorEnter}, for a call that is counted instead of recorded. */
     public static void constructorEnterCounted(int operation) {
         try {
             buffer().enterCounted(operation);
         } catch (Throwable e) {
-            // As above.
+            // As in constructorEnter.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
-    /** A counted constructor returned. */
+    /** Ends the call of a counted constructor that returned. */
     public static void constructorExitCounted(int operation) {
         constructorEndCounted(operation, false);
     }
 
-    /** The code of a counted constructor threw. */
+    /** Ends the call of a counted constructor whose code threw an exception. */
     public static void constructorFailedCounted(Throwable thrown, int operation) {
         constructorEndCounted(operation, true);
     }
@@ -201,31 +205,31 @@ public final class Recorder {
             ThreadBuffer buffer = buffer();
             buffer.exitCounted(buffer.innermostCounted(operation), failed);
         } catch (Throwable e) {
-            // As above.
+            // As in constructorEnter.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
-    /** A constructor returned. */
+    /** Ends the call of a constructor that returned. */
     public static void constructorExit(int operation) {
         try {
             ThreadBuffer buffer = buffer();
             buffer.exit(buffer.innermost(operation));
         } catch (Throwable e) {
-            // Stack overflow: the caller's exit adds the missing one.
+            // Stack overflow: the exit of the caller adds the missing exit.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
     }
 
-    /** A constructor's own code threw. */
+    /** Ends the call of a constructor whose code threw an exception. */
     public static void constructorFailed(Throwable thrown, int operation) {
         try {
             ThreadBuffer buffer = buffer();
             buffer.exitFailed(buffer.innermost(operation), thrown);
         } catch (Throwable e) {
-            // As above.
+            // As in constructorExit.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }

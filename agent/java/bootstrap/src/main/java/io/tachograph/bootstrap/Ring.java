@@ -4,20 +4,23 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Words, and the objects that some of them refer to, between one writer, the thread that holds the
- * buffer, and one reader, the sender. {@link ThreadBuffer} decides what is written and checks for
- * room; {@link Word} has the layout of a word.
+ * A ring of words, and a side ring of the objects to which some words refer. The writer is the
+ * thread that holds the buffer; the reader is the sender. {@link ThreadBuffer} decides what is
+ * written and checks for space. {@link Word} defines the layout of a word.
  *
- * <p><b>Readers never see a partial event</b>: code that may overflow the stack (any method call)
- * runs before the release store that publishes a word; only plain stores follow it.
+ * <b>Readers never see a partial event</b>: code that may overflow the stack (any method call) runs
+ * before the release store that publishes a word. Only plain stores follow that store.
  */
 public abstract class Ring {
-    /** Words reserved besides the exits: escapes before an outermost enter, and the enter. */
+    /**
+     * Number of words reserved in addition to the exits: for the escapes before an outermost enter,
+     * and for the enter itself.
+     */
     static final int MARGIN = 8;
 
     /**
-     * A recorded request has some eight objects (parent, keys, values): room for 500 requests while
-     * the reader sleeps. A half-full ring wakes the reader.
+     * A recorded request has about eight objects (parent, keys, values), so 500 requests fit while
+     * the sender sleeps. A half-full ring wakes the sender.
      */
     private static final int OBJECTS = 4_096;
 
@@ -48,13 +51,11 @@ public abstract class Ring {
     Object[] objects = NO_OBJECTS;
     long objectsHead;
 
-    // Written by the sender, once per thousands of words.
+    // Written by the sender, once for thousands of words.
     private long tail;
     private long objectsTail;
 
-    /**
-     * @param words size, a power of two; 0 creates a ring without room
-     */
+    /** @param words size, a power of two; 0 creates a ring without space */
     Ring(Buffers home, int words) {
         this.home = home;
         this.ring = new long[Math.max(words, 1)];
@@ -81,7 +82,7 @@ public abstract class Ring {
         HEAD.setRelease(this, position);
     }
 
-    /** Position up to which all words have been read. */
+    /** The position up to which the reader has read all words, so that they may be overwritten. */
     final long freed() {
         return (long) TAIL.getAcquire(this);
     }
@@ -118,8 +119,8 @@ public abstract class Ring {
     }
 
     /**
-     * Stores an object; it is valid once its word is published. If that fails, the next object
-     * overwrites it.
+     * Stores an object, which becomes valid when its word is published. If publishing fails, the
+     * next object overwrites this one.
      */
     private void stage(int ahead, Object object) {
         objects[(int) (objectsHead + ahead) & objects.length - 1] = object;
@@ -132,22 +133,22 @@ public abstract class Ring {
         return ring.length;
     }
 
-    /** Position up to which all words are complete. */
+    /** The position up to which all words are complete. */
     public final long published() {
         return (long) HEAD.getAcquire(this);
     }
 
-    /** Position of the next word to read. */
+    /** The position of the next word to read. */
     public final long consumed() {
         return tail;
     }
 
-    /** A word at a position between {@link #consumed} and {@link #published}. */
+    /** The word at a position between {@link #consumed} and {@link #published}. */
     public final long word(long position) {
         return ring[(int) position & mask];
     }
 
-    /** The next object of the side ring; objects are in the order of their words. */
+    /** Takes the next object of the side ring. Objects have the same order as their words. */
     public final Object takeObject() {
         long at = objectsTail;
         Object[] all = objects;
@@ -158,7 +159,7 @@ public abstract class Ring {
         return object;
     }
 
-    /** Frees all words before {@code position} for the writer. */
+    /** Releases all words before {@code position} to the writer. */
     public final void free(long position) {
         TAIL.setRelease(this, position);
     }

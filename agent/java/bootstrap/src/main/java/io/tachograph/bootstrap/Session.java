@@ -6,12 +6,13 @@ import java.io.InputStream;
 import java.security.SecureRandom;
 
 /**
- * The identity of one run of this process: 16 bytes from which all trace and span ids are derived
- * (wire.md, DATA, segment), so that no id is stored or drawn. The bytes are derived from a secret
- * (wire.md, HELLO): ids are public, and knowing them must not allow sending as this process.
+ * The identity of one run of this process, 16 bytes. All trace and span ids are derived from it
+ * (wire.md, DATA, segment), so ids are neither stored nor generated at random. The session itself
+ * is derived from a secret (wire.md, HELLO): ids are public, and a client that knows them must not
+ * be able to send in the name of this process.
  */
 public final class Session {
-    /** Prefix of sessions that are derived from a secret, "tach". */
+    /** Prefix of sessions that are derived from a secret: "tach". */
     private static final int MARK = 0x74616368;
 
     private static final Session SHARED = draw();
@@ -21,8 +22,8 @@ public final class Session {
     private final byte[] secret;
 
     /**
-     * @param high the first eight bytes, most significant first
-     * @param low the last eight
+     * @param high the first eight bytes, most significant byte first
+     * @param low the last eight bytes
      */
     public Session(long high, long low) {
         this(high, low, new byte[0]);
@@ -34,7 +35,7 @@ public final class Session {
         this.secret = secret;
     }
 
-    /** The session derived from a secret of 16 bytes. */
+    /** Returns the session derived from a secret of 16 bytes. */
     public static Session of(byte[] secret) {
         int[] hash = SingleBlockHash.sha256("tachograph session", secret);
         long high = (long) MARK << 32 | Integer.toUnsignedLong(hash[0]);
@@ -47,7 +48,7 @@ public final class Session {
         return SHARED;
     }
 
-    /** The secret of the session, used only in HELLO; empty if the session has none. */
+    /** The secret of the session, used only in HELLO; empty if the session has no secret. */
     public byte[] secret() {
         return secret.clone();
     }
@@ -61,22 +62,23 @@ public final class Session {
     }
 
     /**
-     * Span base of segment {@code number}: call {@code k} has the span id {@code mix64(base + k)}.
+     * Returns the span base of segment {@code number}: call {@code k} of the segment has the span
+     * id {@code mix64(base + k)}.
      */
     public long base(long number) {
         return low + (number << 24);
     }
 
     /**
-     * Low half of the trace id of a trace that begins with segment {@code number}; the high half is
-     * {@link #high}.
+     * Returns the low half of the id of a trace that begins with segment {@code number}. The high
+     * half is {@link #high}.
      */
     public long traceLow(long number) {
         return mix64(base(number));
     }
 
     /**
-     * Finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), the same as {@code
+     * The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014); the same function as {@code
      * tacho_model::mix64}.
      */
     public static long mix64(long n) {
@@ -87,8 +89,8 @@ public final class Session {
 
     private static Session draw() {
         byte[] bytes = new byte[16];
-        // The security providers cost 50 ms of start-up time; the device provides the same
-        // randomness.
+        // Loading the security providers of the JDK would add 50 ms to the start-up time. The
+        // device provides the same randomness.
         try (InputStream random = new FileInputStream("/dev/urandom")) {
             if (random.readNBytes(bytes, 0, bytes.length) < bytes.length) {
                 new SecureRandom().nextBytes(bytes);

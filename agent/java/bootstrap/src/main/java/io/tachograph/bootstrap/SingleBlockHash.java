@@ -4,11 +4,14 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * SHA-256 of a short input. The JDK's implementation loads all security providers, 50 ms of
- * start-up time.
+ * SHA-256 of a short input. The implementation in the JDK loads all security providers, which adds
+ * 50 ms to the start-up time.
  */
 final class SingleBlockHash {
-    /** Input bytes that fit into one block with the terminating bit and the length. */
+    /**
+     * Maximum number of input bytes that fit into one block, besides the terminating bit and the
+     * length.
+     */
     private static final int BYTES_MAX = 55;
 
     /** The fractional parts of the cube roots of the first 64 primes (FIPS 180-4). */
@@ -29,7 +32,7 @@ final class SingleBlockHash {
 
     private SingleBlockHash() {}
 
-    /** The hash of a text followed by bytes, as eight words. */
+    /** Returns the hash of a text followed by bytes, as eight words. */
     static int[] sha256(String text, byte[] rest) {
         byte[] first = text.getBytes(StandardCharsets.US_ASCII);
         int length = first.length + rest.length;

@@ -4,13 +4,13 @@ import java.util.Arrays;
 
 /**
  * The counted calls of one thread: the open ones, and the {@link Tally} of each pair of operation
- * and caller. One writer, the thread that holds the buffer; the sender reads the tallies. The table
- * is never cleared: the next owner of the buffer continues the counts.
+ * and caller. The thread that holds the buffer is the only writer; the sender reads the tallies.
+ * The table is never cleared: the next owner of the buffer continues the counts.
  */
 public final class Tallies {
     /**
-     * Pairs that one thread remembers; further pairs share one entry. Far above {@link
-     * CallPairs#PAIRS_MAX}: many pairs share the tally of {@code (other)}.
+     * Maximum number of pairs in the table of one thread; further pairs share one entry. It is far
+     * above {@link CallPairs#PAIRS_MAX}, because many pairs share the tally of {@code (other)}.
      */
     private static final int KEYS_MAX = 4_096;
 
@@ -19,9 +19,9 @@ public final class Tallies {
     private static final int[] NO_INTS = new int[0];
     private static final long MIX = 0x9e3779b97f4a7c15L;
 
-    // The table: open addressing, at most half full. Values are positions in the list: storing a
-    // reference would need a garbage collector barrier, which costs more than the rest of the
-    // method.
+    // The table uses open addressing and is at most half full. Values are positions in the list of
+    // tallies: storing a reference would need a garbage collector barrier, which costs more than
+    // the rest of the method.
     private long[] keys = NO_LONGS;
     private int[] found = NO_INTS;
     private int shift;
@@ -30,12 +30,13 @@ public final class Tallies {
     private int count;
     private int rest = -1;
 
-    // Open calls: number of open recorded calls (upper half) and position of the tally; begin time.
+    // For each open call: number of open recorded calls (upper half) and position of its tally.
     private long[] open = NO_LONGS;
+    // Begin time of each open call.
     private long[] begins = NO_LONGS;
     private int openCount;
 
-    /** The list for the sender: complete up to its length. */
+    /** The list for the sender; all its elements are complete. */
     private volatile Tally[] all = NONE;
 
     private final CallPairs pairs;
@@ -45,11 +46,11 @@ public final class Tallies {
     }
 
     /**
-     * A call begins.
+     * Begins a call.
      *
-     * @param depth how many recorded calls are open
-     * @param recorded operation of the innermost recorded call, 0 for none
-     * @return its token, from 1
+     * @param depth number of open recorded calls
+     * @param recorded operation of the innermost recorded call; 0 if there is none
+     * @return the token of the call, from 1
      */
     int enter(int operation, int depth, int recorded) {
         int at = openCount;
@@ -72,7 +73,10 @@ public final class Tallies {
         return at + 1;
     }
 
-    /** Handles missed exits: the recorded calls around those counted calls have ended. */
+    /**
+     * Begins a call after missed exits: the recorded calls around some counted calls have ended, so
+     * these counted calls have ended too.
+     */
     private int enterAfterMissed(int operation, int depth, int recorded) {
         while (openCount > 0 && (int) (open[openCount - 1] >>> 32) > depth) {
             openCount--;
@@ -83,7 +87,7 @@ public final class Tallies {
     /** Ends a call. @param token the result of {@link #enter} */
     void exit(int token, long now, boolean failed) {
         if (token > 0 && token <= openCount) {
-            openCount = token - 1; // missed exits end, too
+            openCount = token - 1; // counted calls with a missed exit end too
             list[(int) open[token - 1]].add(now - begins[token - 1], failed);
         }
     }
@@ -92,12 +96,12 @@ public final class Tallies {
         return openCount > 0;
     }
 
-    /** Discards the open calls: their thread has ended. */
+    /** Discards the open calls, because their thread has ended. */
     void close() {
         openCount = 0;
     }
 
-    /** Token of the innermost open call of an operation; 0 if there is none. */
+    /** Returns the token of the innermost open call of this operation; 0 if there is none. */
     int innermost(int operation) {
         for (int at = openCount; at > 0; at--) {
             if (list[(int) open[at - 1]].operation() == operation) {
@@ -110,7 +114,7 @@ public final class Tallies {
     private void grow() {
         int length = Math.max(16, open.length * 2);
         begins = Arrays.copyOf(begins, length);
-        open = Arrays.copyOf(open, length); // last: its length is the one that is checked
+        open = Arrays.copyOf(open, length); // last: the check above compares with its length
     }
 
     // ---- the table ----
@@ -131,12 +135,12 @@ public final class Tallies {
         return first(key);
     }
 
-    /** Never 0: ids of operations count from 1. */
+    /** Returns the key of a pair. It is never 0, because ids of operations count from 1. */
     private static long key(int operation, int caller) {
         return (long) operation << 32 | caller;
     }
 
-    /** The first call of this pair on this thread. */
+    /** Handles the first call of this pair on this thread. */
     private int first(long key) {
         if (size >= KEYS_MAX) {
             return rest();
@@ -150,7 +154,7 @@ public final class Tallies {
         return position;
     }
 
-    /** The tally that several pairs share; -1 if it does not exist yet. */
+    /** Returns the position of the tally that several pairs share; -1 if it does not exist yet. */
     private int shared(long admitted, long key) {
         for (int at = 0; at < count && admitted != key; at++) {
             if (key(list[at].operation(), list[at].caller()) == admitted) {
@@ -212,7 +216,7 @@ public final class Tallies {
 
     // ---- the sender's side ----
 
-    /** The counts so far, by pair. Must not be modified. */
+    /** The counts up to now, by pair. Must not be modified. */
     public Tally[] all() {
         return all;
     }

@@ -4,9 +4,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Counts of one thread for one pair of operation and caller: calls, total duration, longest call,
- * and a histogram. Written by the thread that holds the buffer, read by the sender at any time.
- * Counts never decrease, so the sums over all threads only grow.
+ * The counts of one thread for one pair of operation and caller: calls, total duration, longest
+ * call, and a histogram. The thread that holds the buffer writes them, and the sender may read them
+ * at any time. Counts never decrease, so the sums over all threads never decrease either.
  *
  * <pre>
  *   0     1                    2                    3        4 ... 21
@@ -19,7 +19,7 @@ import java.lang.invoke.VarHandle;
  * The number of calls is the sum of the buckets, so the two cannot differ.
  */
 public final class Tally {
-    /** Upper bounds of the buckets, ns, inclusive; one more bucket has no bound. */
+    /** Upper bounds of the buckets, ns, inclusive. One more bucket has no bound. */
     private static final long[] BOUNDS = bounds();
 
     private static final int SUM = 0;
@@ -31,14 +31,15 @@ public final class Tally {
     private static final long LONGEST_MAX = (1L << LONGEST_BITS) - 1;
     private static final int INTERVAL_MASK = (1 << 22) - 1;
 
-    /** For a duration of at most 2^k ns: the cell of its bucket. */
+    /** Maps a duration of at most 2^k ns, by k, to the cell of its bucket. */
     private static final byte[] CELL_OF_BITS = cellOfBits();
 
     private static final VarHandle CELLS = MethodHandles.arrayElementVarHandle(long[].class);
 
     /**
-     * Number of the sender's interval: the longest call is reported for each interval separately.
-     * Two cells alternate, so that one can be read while the other is written.
+     * Number of the sender's current interval. The longest call is reported for each interval
+     * separately. Two cells alternate, so that the sender reads one cell while the thread writes
+     * the other.
      */
     private static volatile int interval;
 
@@ -51,7 +52,10 @@ public final class Tally {
         this.caller = caller;
     }
 
-    /** Factor 2 up to 16 us, the range of tiny methods, then factor 4 up to 1 s. */
+    /**
+     * Bounds rise by factor 2 up to 16 us, the range of tiny methods, and by factor 4 from there up
+     * to 1 s.
+     */
     private static long[] bounds() {
         long[] bounds = new long[17];
         for (int at = 0; at < bounds.length; at++) {
@@ -77,8 +81,8 @@ public final class Tally {
         long[] all = cells;
         int bits = 64 - Long.numberOfLeadingZeros(nanos > 0 ? nanos - 1 : 0);
         int cell = CELL_OF_BITS[bits];
-        // The call that may overflow the stack comes first; the rest are plain stores, which the
-        // release store of the next call makes visible at the latest.
+        // The call that may overflow the stack comes first. The rest are plain stores; the release
+        // store of the next call makes them visible at the latest.
         CELLS.setRelease(all, cell, all[cell] + 1);
         all[SUM] += nanos;
         int now = interval;
@@ -106,7 +110,7 @@ public final class Tally {
         return operation;
     }
 
-    /** Operation of the caller, 0 for none. */
+    /** Operation of the caller; 0 if there is none. */
     public int caller() {
         return caller;
     }
@@ -120,8 +124,8 @@ public final class Tally {
     }
 
     /**
-     * The longest call that ended in an interval, which must be the latest finished one; 0 for
-     * none.
+     * The longest call that ended in an interval; 0 if no call ended. The interval must be the
+     * latest finished one.
      */
     public long longestNanos(int ofInterval) {
         long longest = cells[LONGEST + (ofInterval & 1)];
@@ -129,8 +133,8 @@ public final class Tally {
     }
 
     /**
-     * Number of calls with a duration above the bound of the previous bucket, up to that of {@code
-     * bucket}.
+     * Number of calls in a bucket: their duration is above the bound of the previous bucket and at
+     * most the bound of {@code bucket}.
      */
     public long bucket(int bucket) {
         return (long) CELLS.getAcquire(cells, BUCKETS + bucket);
@@ -141,7 +145,7 @@ public final class Tally {
         return BOUNDS.length + 1;
     }
 
-    /** Upper bound, ns, of any bucket but the last. */
+    /** Upper bound, ns, of a bucket; the last bucket has none. */
     public static long boundNanos(int bucket) {
         return BOUNDS[bucket];
     }

@@ -4,26 +4,28 @@ import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * The calls of one thread, on their way to the sender. <b>The stream is always a forest</b>: a call
- * is entered only if its exit, and those of all open calls, fit too; otherwise the call and all its
- * callees are dropped and counted, and recording continues with its caller.
+ * Records the calls of one thread for the sender. <b>The stream of events is always a forest</b>: a
+ * call is entered only if its exit and the exits of all open calls also fit. Otherwise the call and
+ * all its callees are dropped and counted, and recording continues after the call has returned to
+ * its caller.
  *
- * <p>A call is identified by a <i>token</i>: the depth at which it was entered, from 1; negative
- * for a call that is not recorded; 0 for an unknown one. A token that is not the innermost open
- * call means that exits were missed (an exit can overflow the stack); they are added as failed.
+ * <p>A <i>token</i> identifies a call: the depth at which it was entered, from 1; a negative number
+ * if the call is not recorded; 0 if it is unknown. An exit with the token of an outer call means
+ * that exits of inner calls were missed, because an exit can overflow the stack. The missed exits
+ * are added, as failed.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.RingReader}.
  */
 public final class ThreadBuffer extends Ring {
     /**
-     * Segment numbers are taken from the shared counter in blocks, so that threads rarely contend
-     * for it.
+     * Each thread takes segment numbers from the shared counter in blocks of this size, so that
+     * threads rarely contend for the counter.
      */
     private static final int SEGMENT_BLOCK = 1_024;
 
     /**
-     * A call's number must stay a positive int, also between two checks for room; past this, calls
-     * are dropped.
+     * Limit for the number of a call, past which calls are dropped. The number must stay a positive
+     * int, also during the calls between two checks for space.
      */
     private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
 
@@ -32,12 +34,12 @@ public final class ThreadBuffer extends Ring {
     private static final long BLOCK_STEP_NANOS = 100_000;
 
     /**
-     * Slot of the buffer shared by all threads without one: it has no state, {@link Bufferless} has
-     * it.
+     * Slot of the buffer that all threads without a buffer share. This buffer has no state: the
+     * state of such a thread is in {@link Bufferless}.
      */
-    static final int NOBODYS = -1;
+    static final int UNASSIGNED = -1;
 
-    /** Slot of the placeholder used when no buffer could be lent to a call without a thread. */
+    /** Slot of the placeholder for a {@link HandedCall} to which no buffer could be lent. */
     static final int NOT_LENT = -2;
 
     private final boolean borrowed;
@@ -49,39 +51,42 @@ public final class ThreadBuffer extends Ring {
     // Written by the thread that holds the buffer.
 
     /**
-     * If head + depth reaches this, {@link #admit} checks for room. Lowest value while calls are
-     * not recorded.
+     * {@link #admit} checks for space when head + depth reaches this value. It has the lowest
+     * possible value while calls are not recorded.
      */
-    private long look;
+    private long checkAt;
 
     int depth;
     private int calls;
 
-    /** For each open call its number (upper half) and operation (lower half). */
+    /** Number (upper half) and operation (lower half) of each open call. */
     private long[] open;
 
     private long segment;
     private long segmentEnd;
 
-    /** Open calls that are not recorded, and the depth at which that began. */
+    /** Number of open calls that are not recorded. */
     private int skipped;
 
     private int skippedAt;
 
-    /** Increases with each call that is not recorded although its callers are. */
+    /**
+     * Number of the latest unrecorded call whose callers are recorded; increases with each such
+     * call.
+     */
     private int leftOutNumber;
 
     /**
-     * Number of such a call that was given up: it no longer suppresses calls. Written by the
-     * sender.
+     * Number of an unrecorded call that the sender has given up: it no longer suppresses its
+     * callees.
      */
     private volatile int givenUp;
 
-    private boolean blockedInVain;
+    private boolean blockTimedOut;
     private Context attached;
     private Context parent;
 
-    /** Lent to a call without a thread: the buffer does not return itself. */
+    /** The buffer is lent to a {@link HandedCall}, so the buffer does not return itself. */
     private boolean isLent;
 
     private String nameWritten;
@@ -89,21 +94,22 @@ public final class ThreadBuffer extends Ring {
     private final AttributeWriter attributes = new AttributeWriter(this);
     private final Tallies tallies;
 
-    /** Selects the traces to record; null if all are. */
+    /** Selects the traces to record; null if all traces are recorded. */
     private final TraceGate gate;
 
-    /** The unrecorded part is a whole trace, by decision of the gate. */
+    /** The open unrecorded calls are a whole trace that the gate excluded. */
     private boolean leavesTraceOut;
 
-    // Read by the sender at any time.
+    // The sender may read these fields at any time.
     private volatile Thread owner;
     private volatile long callsDropped;
 
     /**
-     * @param home the owning set
-     * @param slot position there, or {@link #NOBODYS}, {@link #NOT_LENT}
+     * @param home the set to which the buffer belongs
+     * @param slot position in its pool, or {@link #UNASSIGNED}, {@link #NOT_LENT}
      * @param words size of the ring, a power of two; 0 creates a buffer that drops everything
-     * @param borrowed returned at the end of each outermost call (virtual threads)
+     * @param borrowed true if the buffer is returned at the end of each outermost call (virtual
+     *     threads)
      */
     ThreadBuffer(Buffers home, int slot, int words, boolean borrowed) {
         super(home, words);
@@ -112,7 +118,7 @@ public final class ThreadBuffer extends Ring {
         this.open = new long[slot < 0 ? 0 : DEPTH_FIRST];
         this.tallies = new Tallies(home.pairs());
         this.gate = home.traces() == null || slot < 0 ? null : new TraceGate(home, seed());
-        this.look = Long.MIN_VALUE;
+        this.checkAt = Long.MIN_VALUE;
     }
 
     private long seed() {
@@ -122,14 +128,14 @@ public final class ThreadBuffer extends Ring {
     // ---- calls: the hot path ----
 
     /**
-     * Records that a call begins.
+     * Records the begin of a call.
      *
      * @param operation id from {@link Operations}
-     * @return the token to hand to {@link #exit}
+     * @return the token for {@link #exit}
      */
     public int enter(int operation) {
         int at = depth;
-        if (head + at >= look && !admit()) {
+        if (head + at >= checkAt && !admit()) {
             return skip(operation);
         }
         if (at == 0 && !begin(operation)) {
@@ -158,8 +164,8 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Records that a call ended with an exception. No code of the exception runs here: the sender
-     * reads its class and message.
+     * Records that a call ended with an exception. No method of the exception is called here; the
+     * sender reads its class and message.
      *
      * @param call the result of {@link #enter}
      * @param thrown may be null if only the failure is known
@@ -179,15 +185,15 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Counts a call instead of recording it: no word is written to the ring. The recorded calls
-     * inside it are children of the enclosing recorded call.
+     * Begins a call that is counted instead of recorded: no word is written to the ring. Recorded
+     * calls inside it are children of the enclosing recorded call.
      *
      * @param operation id from {@link Operations}
-     * @return the token to hand to {@link #exitCounted}
+     * @return the token for {@link #exitCounted}
      */
     public int enterCounted(int operation) {
         if (slot < 0) {
-            return skip(operation); // the count would never be read
+            return skip(operation); // the sender does not read the counts of this buffer
         }
         int at = leavesTraceOut ? skipped : depth;
         return tallies.enter(operation, at, at == 0 ? 0 : (int) open[at - 1]);
@@ -209,8 +215,8 @@ public final class ThreadBuffer extends Ring {
     // ---- calls: the rare paths ----
 
     /**
-     * True if there is room for one more call, its exit, and the exits of all open calls. Reads the
-     * reader's position.
+     * True if the ring has space for one more call with its exit, and for the exits of all open
+     * calls. Reads the position of the reader.
      */
     private boolean admit() {
         if (slot < 0) {
@@ -219,15 +225,15 @@ public final class ThreadBuffer extends Ring {
         if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
-        // The caller of the unrecorded calls has ended, or was given up: they are over, even
-        // without their exits.
+        // The caller of the unrecorded calls has ended, or the sender has given them up. They have
+        // therefore ended, even if their exits are missing.
         skipped = 0;
         endTraceLeftOut();
         if (room()) {
-            blockedInVain = false;
+            blockTimedOut = false;
             return true;
         }
-        return home.blockNanos() > 0 && !blockedInVain && ring.length > 1 && block();
+        return home.blockNanos() > 0 && !blockTimedOut && ring.length > 1 && block();
     }
 
     private boolean room() {
@@ -237,12 +243,12 @@ public final class ThreadBuffer extends Ring {
             home.wake();
         }
         long used = head + depth;
-        look = Math.min(full, used + (ring.length >> 2));
+        checkAt = Math.min(full, used + (ring.length >> 2));
         return used < full;
     }
 
     /**
-     * The policy {@code block}: waits for room, at most as long as the setting, and once per
+     * Waits for space under the policy {@code block}: at most {@code block_max}, and once per
      * shortage.
      */
     private boolean block() {
@@ -253,25 +259,25 @@ public final class ThreadBuffer extends Ring {
                 return true;
             }
         }
-        blockedInVain = true;
+        blockTimedOut = true;
         return false;
     }
 
     private int skip(int operation) {
-        if (slot == NOBODYS) {
+        if (slot == UNASSIGNED) {
             return home.leaveOut();
         }
         if (skipped == 0) {
             skippedAt = depth;
             leftOutNumber++;
         }
-        look = Long.MIN_VALUE;
+        checkAt = Long.MIN_VALUE;
         if (leavesTraceOut) {
             int at = skipped;
             if (at == open.length) {
                 open = Arrays.copyOf(open, at * 2);
             }
-            open[at] = operation; // the caller of the counted calls inside
+            open[at] = operation; // the caller of counted calls inside this call
             gate.countCall();
         } else {
             callsDropped = callsDropped + 1; // single writer
@@ -279,15 +285,13 @@ public final class ThreadBuffer extends Ring {
         return - ++skipped;
     }
 
-    /**
-     * Writes the escapes that precede an outermost call. False if there is no room, or the trace is
-     * not recorded.
-     */
+    /** Writes the escapes before an outermost call. False if the call is not recorded. */
     private boolean begin(int operation) {
         String name = borrowed ? owner.getName() : null;
         boolean isRenamed = name != null && name != nameWritten && !name.equals(nameWritten);
         int needed = (isRenamed ? 1 : 0) + (attached != null ? 1 : 0);
-        // Room first: a call without room is dropped before the gate decides about it.
+        // Space is checked first: a call without space is dropped, and the gate does not decide
+        // about it.
         if (needed > 0 && !objectsFit(needed)) {
             return false;
         }
@@ -323,7 +327,7 @@ public final class ThreadBuffer extends Ring {
         giveBack();
     }
 
-    /** Returns a borrowed buffer that was only inspected. */
+    /** Returns a borrowed buffer if the thread has no open call. */
     void settle() {
         if (depth == 0 && skipped == 0) {
             giveBack();
@@ -336,17 +340,17 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    /** Handles an exit of a call that is not the innermost open one. */
+    /** Handles the exit of a call that is not the innermost open one. */
     private void exitOdd(int call, int kind, Throwable thrown) {
-        if (slot == NOBODYS) {
+        if (slot == UNASSIGNED) {
             home.leftOutEnds(call);
         } else if (call < 0) {
             if (-call > skipped) {
-                return; // of a call that was given up
+                return; // the exit belongs to a call that was given up
             }
             skipped = -call - 1;
             if (skipped == 0) {
-                look = head + depth;
+                checkAt = head + depth;
                 endTraceLeftOut();
                 if (depth == 0) {
                     giveBack();
@@ -365,7 +369,8 @@ public final class ThreadBuffer extends Ring {
                 end();
             }
         } else {
-            settle(); // of a call that never began: the buffer was borrowed for this only
+            // the exit of a call that never began: the buffer was borrowed only to find that out
+            settle();
         }
     }
 
@@ -377,13 +382,15 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The token of the innermost open call, for byte code that cannot keep one (constructors).
+     * The token of the innermost open call of this operation, for byte code that cannot keep a
+     * token (constructors). If this depth is not recorded: the token of the innermost unrecorded
+     * call.
      *
-     * @param operation the expected operation of that call
+     * @param operation id from {@link Operations}
      * @return 0 if there is no such call
      */
     int innermost(int operation) {
-        if (slot == NOBODYS) {
+        if (slot == UNASSIGNED) {
             return -home.leftOut();
         }
         if (skipped > 0 && depth == skippedAt) {
@@ -404,14 +411,14 @@ public final class ThreadBuffer extends Ring {
 
     // ---- attributes and contexts ----
 
-    /** Adds text to a call. Ignored unless it is the innermost open one. */
+    /** Adds a text to a call. Ignored if the call is not the innermost open one. */
     public void attribute(int call, String key, String value) {
         if (call > 0 && call == depth && key != null && value != null) {
             attributes.text(key, value);
         }
     }
 
-    /** Adds a number to a call. Ignored unless it is the innermost open one. */
+    /** Adds a number to a call. Ignored if the call is not the innermost open one. */
     public void attribute(int call, String key, long value) {
         if (call > 0 && call == depth && key != null) {
             attributes.number(key, value);
@@ -432,9 +439,10 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The outermost call continues without this thread.
+     * Ends the part of the outermost call on this thread. The call itself continues.
      *
-     * @return false if it cannot, or has already ended: the call stays open here
+     * @return false if the call cannot continue without this thread, or has already ended; it then
+     *     stays open on this thread
      */
     public boolean leave(int call, HandedCall handed) {
         boolean isLeft =
@@ -452,8 +460,8 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The innermost recorded open call of this thread, else the trace that is not recorded, else
-     * the attached context, else null.
+     * The parent for calls that this thread causes: its innermost recorded open call; else the
+     * current trace, if it is not recorded; else the attached context; else null.
      */
     public Context context() {
         if (depth == 0) {
@@ -467,10 +475,7 @@ public final class ThreadBuffer extends Ring {
                 home.session().high(), home.session().traceLow(segment), span, segment);
     }
 
-    /**
-     * Makes {@code context} the parent of the next outermost calls. @return the previous parent,
-     * may be null
-     */
+    /** Makes {@code context} the parent of the next outermost calls. @return the previous one */
     Context attach(Context context) {
         Context before = attached;
         attached = context;
@@ -485,25 +490,25 @@ public final class ThreadBuffer extends Ring {
     // ---- life cycle of a buffer ----
 
     /**
-     * Assigns the buffer to a thread; its earlier content consists of complete calls.
+     * Assigns the buffer to a thread. Earlier words in the ring are complete calls.
      *
-     * @param isLent for a call that may end without it
+     * @param isLent true if the buffer is for a call that may end on another thread
      */
     void own(Thread thread, boolean isLent) {
-        this.isLent = isLent; // first: a reader that sees the owner sees this too
+        this.isLent = isLent; // first: a reader that sees the new owner also sees this value
         attached = null;
         owner = thread;
     }
 
     /**
-     * Resets the buffer after its thread ended, perhaps with calls open; the reader has closed them
-     * on its side.
+     * Resets the buffer after its thread has ended, perhaps with open calls. The reader has already
+     * closed these calls on its side.
      */
     void reset() {
         depth = 0;
         calls = 0;
         skipped = 0;
-        look = Long.MIN_VALUE;
+        checkAt = Long.MIN_VALUE;
         segment = segmentEnd;
         parent = null;
         attributes.end();
@@ -513,8 +518,8 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Lent for one outermost call at a time, so {@link #owner} may have changed since a word was
-     * written.
+     * True if the buffer is lent for one outermost call at a time. {@link #owner} may then have
+     * changed since a word was written.
      */
     public boolean isBorrowed() {
         return borrowed;
@@ -528,9 +533,9 @@ public final class ThreadBuffer extends Ring {
     // ---- for the sender ----
 
     /**
-     * Number of the thread's outermost call if it is not recorded and was not given up, else 0. The
-     * value may be slightly stale. Always 0 for a borrowed buffer: giving up its call would return
-     * the buffer while the exit of that call is still to come.
+     * Number of the thread's outermost call, if that call is not recorded and was not given up;
+     * else 0. The value may be slightly stale. It is always 0 for a borrowed buffer: giving up its
+     * call would return the buffer before the exit of that call.
      */
     public int outermostLeftOut() {
         int number = leftOutNumber;
@@ -538,9 +543,10 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * Gives up an outermost call that has been unrecorded for so long that its exit may be lost;
-     * without this, the thread would never record again. The next call is an outermost one. Called
-     * by the sender, without a lock; no effect if the call has ended in the meantime.
+     * Gives up an outermost call that has been unrecorded for so long that its exit may be lost.
+     * Without this, the thread would never record again. The thread's next call is then an
+     * outermost one. The sender calls this method without a lock; it has no effect if the call has
+     * ended in the meantime.
      *
      * @param number the result of {@link #outermostLeftOut}
      */
@@ -548,33 +554,33 @@ public final class ThreadBuffer extends Ring {
         givenUp = number;
     }
 
-    /** Counted calls since the buffer exists. */
+    /** The counted calls since the buffer was created. */
     public Tallies tallies() {
         return tallies;
     }
 
-    /** The counts of traces; null if all are recorded. */
+    /** The counts of traces; null if all traces are recorded. */
     public TraceGate gate() {
         return gate;
     }
 
     /**
-     * The thread has ended without returning the buffer. For a borrowed buffer, the exit of the
-     * outermost call was lost.
+     * True if the thread has ended without returning the buffer. For a borrowed buffer this means
+     * that the exit of the outermost call was lost.
      */
     public boolean hasLostOwner() {
         Thread before = owner;
-        // Checked again: the buffer may have been returned, and taken by another thread, before its
-        // thread ended.
+        // The owner is read again: before its thread ended, the buffer may have been returned and
+        // assigned to another thread.
         return before != null && !before.isAlive() && owner == before && !isLent;
     }
 
-    /** The thread that writes here now; null if there is none. */
+    /** The thread that writes to this buffer; null if there is none. */
     public Thread owner() {
         return owner;
     }
 
-    /** Calls dropped because the ring was full, since the buffer exists. */
+    /** Number of calls dropped since the buffer was created, because the ring was full. */
     public long callsDropped() {
         return callsDropped;
     }
@@ -583,7 +589,7 @@ public final class ThreadBuffer extends Ring {
         return records;
     }
 
-    /** Attributes dropped because the ring was full, since the buffer exists. */
+    /** Number of attributes dropped since the buffer was created, because the ring was full. */
     public long attributesDropped() {
         return attributes.dropped();
     }

@@ -3,12 +3,12 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * One entry operation and its share of the recorded traces: a probability, which spreads them over
- * the second, and a number of permits, which limits their rate during bursts. The first trace of an
- * operation is always recorded.
+ * An entry operation and its share of the recorded traces. The share is a probability, which
+ * spreads the recorded traces over the second, and a number of permits, which limits their rate
+ * during bursts. The first trace of an operation is always recorded.
  */
 public final class TraceEntry {
-    /** Upper bound of random numbers, exclusive. */
+    /** Upper bound of the random numbers, exclusive. */
     static final long CHANCES = 1L << 31;
 
     private final Traces traces;
@@ -17,8 +17,8 @@ public final class TraceEntry {
     private final AtomicInteger permits = new AtomicInteger(1);
 
     /**
-     * Random numbers below this are rejected. Initially 0, which is also the value for a thread
-     * that found this object without a lock and sees only its final fields ({@link Traces}).
+     * Traces with a random number below this value are not recorded. Initially 0. A thread that
+     * found this object without a lock sees only its final fields, and 0 here ({@link Traces}).
      */
     private volatile long from;
 
@@ -29,9 +29,10 @@ public final class TraceEntry {
     }
 
     /**
-     * Decides whether a trace is recorded. A rejection by probability writes no shared field.
+     * Decides whether a trace is recorded. If the probability excludes the trace, no shared field
+     * is written.
      *
-     * @param random from 0, below {@link #CHANCES}
+     * @param random from 0 to {@link #CHANCES}, exclusive
      */
     boolean admits(long random) {
         return random >= from
@@ -48,7 +49,7 @@ public final class TraceEntry {
         return operation;
     }
 
-    /** Remaining permits; may be negative briefly when threads race. */
+    /** Number of remaining permits; may be negative for a moment when threads race. */
     public int permits() {
         return permits.get();
     }
@@ -56,8 +57,8 @@ public final class TraceEntry {
     /**
      * Sets the share for the next second.
      *
-     * @param chance from 0 to 1
-     * @param more permits to add to the remaining ones; may be negative
+     * @param chance probability, from 0 to 1
+     * @param more number of permits to add to the remaining ones; may be negative
      */
     public void give(double chance, int more) {
         from = CHANCES - (long) (chance * CHANCES);

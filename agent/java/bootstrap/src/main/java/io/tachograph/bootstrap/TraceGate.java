@@ -5,8 +5,8 @@ import java.lang.invoke.VarHandle;
 import java.util.Arrays;
 
 /**
- * Decides for one thread which traces are recorded, and counts them. One writer, the thread that
- * holds the buffer; any thread may read the counts, which only grow: the next owner of the buffer
+ * Decides for one thread which traces are recorded, and counts them. Only the thread that holds the
+ * buffer writes; any thread may read. The counts never decrease: the next owner of the buffer
  * continues them.
  *
  * <pre>
@@ -16,7 +16,8 @@ import java.util.Arrays;
  *   +----------------+------+----------+---------------+-------------------+-----   entry operation
  * </pre>
  *
- * A trace <i>follows</i> if the process that called this one has decided whether to record it.
+ * A trace <i>follows</i> if another process, the caller of this one, has already decided whether
+ * the trace is recorded.
  */
 public final class TraceGate {
     private static final int CALLS = 0;
@@ -34,14 +35,14 @@ public final class TraceGate {
     private final Traces traces;
     private final Buffers home;
 
-    /** SplitMix64, see {@link Session#mix64}. */
+    /** State of the random number generator, SplitMix64; see {@link Session#mix64}. */
     private long random;
 
     private volatile long[] counts = new long[FIRST + CELLS * ENTRIES_FIRST];
 
     /**
-     * Context of the trace that is not recorded: its parent, or the context for callees; null for
-     * none.
+     * Context of the trace that is not recorded. First the parent of the trace; after a call of
+     * {@link #context()}, the context for callees. Null if there is no parent, or no such trace.
      */
     private Context context;
 
@@ -54,11 +55,13 @@ public final class TraceGate {
     // ---- on the program's thread ----
 
     /**
-     * An outermost call begins.
+     * Decides about a trace when its outermost call begins.
      *
      * @param operation the operation of the outermost call
-     * @param cause the call in another thread or process that caused it, null for none
-     * @return true if it is recorded with all its callees; if false, {@link #close} must follow
+     * @param cause the call in another thread or process that caused this call; null if there is
+     *     none
+     * @return true if the trace is recorded; false if it is not, and the caller must then call
+     *     {@link #close} at its end
      */
     boolean isKept(int operation, Context cause) {
         boolean isKept;
@@ -94,8 +97,8 @@ public final class TraceGate {
     }
 
     /**
-     * Context of the trace that is not recorded, for other threads and processes: they must not
-     * record it either. Its ids are those that it would have had.
+     * Context of the trace that is not recorded. Other threads and processes get it, so that they
+     * do not record the trace either. The ids are the same as if the trace were recorded.
      */
     Context context() {
         if (context == null) {
@@ -116,27 +119,27 @@ public final class TraceGate {
 
     // ---- for other threads ----
 
-    /** Calls of all traces that were not recorded. */
+    /** Number of calls in all unrecorded traces. */
     public long callsLeftOut() {
         return cell(CALLS);
     }
 
-    /** Recorded traces that began here. @param index of the entry operation */
+    /** Number of recorded traces that began here. @param index of the entry operation */
     public long kept(int index) {
         return cell(FIRST + CELLS * index + KEPT);
     }
 
-    /** Unrecorded traces that began here. */
+    /** Number of unrecorded traces that began here. */
     public long leftOut(int index) {
         return cell(FIRST + CELLS * index + LEFT_OUT);
     }
 
-    /** Traces from another process that records them. */
+    /** Number of traces from another process that records them. */
     public long followsKept(int index) {
         return cell(FIRST + CELLS * index + FOLLOWS_KEPT);
     }
 
-    /** Traces from another process that does not record them. */
+    /** Number of traces from another process that does not record them. */
     public long followsLeftOut(int index) {
         return cell(FIRST + CELLS * index + FOLLOWS_LEFT_OUT);
     }

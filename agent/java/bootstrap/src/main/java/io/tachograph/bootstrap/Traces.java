@@ -4,38 +4,39 @@ import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Selects the recorded traces when the setting {@code traces_max} limits them; created only then. A
- * trace is recorded whole or not at all: decided once, where it begins ({@link TraceGate}); its
- * calls on other threads follow the decision.
+ * Selects the traces to record if the setting {@code traces_max} limits them; otherwise no object
+ * of this class exists. A trace is recorded as a whole or not at all. {@link TraceGate} decides
+ * once, at the begin of the trace, and its calls on other threads follow the decision.
  *
- * <p>Each operation with which traces begin, the <i>entry operation</i>, has its own share ({@link
- * TraceEntry}). Shares are recomputed every second from the second before, by the method of
- * Jaeger's adaptive sampling (Shkuro, Mastering Distributed Tracing, 2019, ch. 8): a probability
- * for each operation and a rate up to which every trace is recorded. The number of traces per time
- * is adapted as in Dapper (Sigelman et al., 2010, sec. 4.4).
+ * <p>An operation with which traces begin is called an <i>entry operation</i>. Each one has its own
+ * share ({@link TraceEntry}). Every second, the shares are computed from the traces of the previous
+ * second. The method is Jaeger's adaptive sampling (Shkuro, Mastering Distributed Tracing, 2019,
+ * ch. 8): a probability for each operation, and a rate up to which every trace is recorded. The
+ * number of traces per second is adapted as in Dapper (Sigelman et al., 2010, sec. 4.4).
  *
  * <p>After: {@code io.tachograph.core.cost.TraceKeeper}, which sets the shares.
  */
 public final class Traces {
-    /** Entry operations with their own share; the others have one in common. */
+    /** Number of entry operations with their own share. All others have one common share. */
     static final int ENTRIES_MAX = 512;
 
     private static final int TABLE_FIRST = 1_024;
 
     private final long perSecondMax;
 
-    /** Traces of this second that belong to no share: first come, first served. */
+    /** Number of traces that may still be recorded in this second in addition to the shares. */
     private final AtomicInteger spare;
 
     private final TraceEntry others;
 
     /**
-     * By operation. Read without the lock: a missed entry is looked up again under it; a found
-     * entry is usable, since its initial state is in final fields, or zero.
+     * Entries by operation. Threads read it without the lock. A thread that does not find its entry
+     * looks again under the lock. A found entry is usable, because its initial state is zero or in
+     * final fields.
      */
     private volatile TraceEntry[] table = new TraceEntry[TABLE_FIRST];
 
-    /** By their index. */
+    /** Entries by their index. */
     private volatile TraceEntry[] all;
 
     Traces(long perSecondMax) {
@@ -54,10 +55,10 @@ public final class Traces {
     }
 
     /**
-     * Takes a lock on a thread of the program, as {@link Operations} and {@link CallPairs} do: only
-     * when an operation begins a trace for the first time, by the threads that do so at that
-     * moment, so at most once per operation and thread, for some hundred ns. The lock is never held
-     * while waiting.
+     * Adds an entry operation. Takes a lock on a thread of the program, as {@link Operations} and
+     * {@link CallPairs} do. This happens only when an operation begins a trace for the first time,
+     * so at most once per operation and thread, and takes a few hundred ns. A thread never waits
+     * for anything else while it holds the lock.
      */
     private synchronized TraceEntry add(int operation) {
         TraceEntry[] known = table;
@@ -81,7 +82,9 @@ public final class Traces {
         return entry;
     }
 
-    /** Takes one trace beyond the shares; writes no shared field when none is left. */
+    /**
+     * Takes one of the additional traces of this second. Writes no shared field if none is left.
+     */
     boolean takeSpare() {
         return spare.get() > 0 && spare.getAndDecrement() > 0;
     }
@@ -93,12 +96,12 @@ public final class Traces {
         return perSecondMax;
     }
 
-    /** Known entry operations, by index; must not be modified. */
+    /** Known entry operations, by index. Must not be modified. */
     public TraceEntry[] entries() {
         return all;
     }
 
-    /** Sets the number of traces beyond the shares for the next second. */
+    /** Sets the number of additional traces for the next second. */
     public void spare(int count) {
         spare.set(count);
     }

@@ -11,8 +11,8 @@ package io.tachograph.bootstrap;
  * </pre>
  *
  * The time is absolute, so the writer needs no state of the previous event. It wraps after 2^42 ns
- * (73 minutes); the reader adds the upper bits from its own clock, which is correct as long as no
- * word waits longer. The sender empties the rings about ten times a second.
+ * (73 minutes). The reader adds the upper bits from its own clock; the result is correct if the
+ * word has waited for less than 73 minutes. The sender empties the rings about ten times a second.
  */
 public final class Word {
     /** The innermost open call returned. */
@@ -25,56 +25,57 @@ public final class Word {
     public static final int EXIT_FAILED = 2;
 
     /**
-     * Not an event: the middle field has the type of escape, see the constants below. The time
-     * field is unused.
+     * Not an event: the middle field is the type of the escape, one of the constants below. The
+     * time field is unused.
      */
     public static final int ESCAPE = 3;
 
     /**
-     * Escape: the next word is the number of the next segment of this ring; the following segments
-     * count up from it.
+     * Escape: the next word is the number of the ring's next segment. Later segments count up from
+     * that number.
      */
     public static final int SEGMENT_NUMBER = 1;
 
-    /** Escape: the next segment has a parent, a {@link Context} in the ring of objects. */
+    /** Escape: the next segment has a parent, a {@link Context} in the side ring. */
     public static final int PARENT = 2;
 
-    /** Escape: text for the innermost open call; two objects: key and value. */
+    /** Escape: a text attribute of the innermost open call. Two objects: key and value. */
     public static final int ATTRIBUTE_TEXT = 3;
 
     /**
-     * Escape: a number for the innermost open call; one object: key; the next word is the value.
+     * Escape: a numeric attribute of the innermost open call. The next word is the value; one
+     * object: the key.
      */
     public static final int ATTRIBUTE_INTEGER = 4;
 
-    /** Escape: the exception with which the innermost open call is about to end; one object. */
+    /** Escape: the exception with which the innermost open call is about to end. One object. */
     public static final int EXCEPTION = 5;
 
-    /** Escape: the name of the thread that now writes to this ring; one object. */
+    /** Escape: the name of the thread that writes to this ring from here on. One object. */
     public static final int THREAD = 6;
 
     /**
-     * Escape: the operation of an open call changed; the next word is its token (upper half) and
-     * the new operation's id.
+     * Escape: the operation of an open call changed. The next word is the token of the call (upper
+     * half) and the id of the new operation (lower half).
      */
     public static final int OPERATION = 7;
 
     /**
-     * Escape: the outermost call, the only open one, continues without this thread; one object, a
+     * Escape: the outermost call, the only open one, continues without this thread. One object, a
      * {@link HandedCall}.
      */
     public static final int HANDED = 8;
 
     /**
-     * Escape, this value and above: a record of a declared type, whose id is the difference. Its
-     * time field is used. A word for each number follows; other values are objects.
+     * Escape: this value plus the id of a record type is a declared record. Its time field is used.
+     * One word for each numeric value follows; other values are objects.
      */
     public static final int RECORD = 16;
 
-    /** Highest operation id that fits. */
+    /** Highest operation id that fits into the middle field. */
     public static final int OPERATION_MAX = (1 << 20) - 1;
 
-    /** Bits of the clock that are kept. */
+    /** Number of bits of the clock in a word. */
     public static final int TIME_BITS = 42;
 
     private static final int TIME_SHIFT = 22;
@@ -103,17 +104,16 @@ public final class Word {
         return (int) word & 3;
     }
 
-    /** The operation of an {@link #ENTER}, the type of an {@link #ESCAPE}. */
+    /** The operation of an {@link #ENTER}, or the type of an {@link #ESCAPE}. */
     public static int middle(long word) {
         return (int) (word >>> MIDDLE_SHIFT) & OPERATION_MAX;
     }
 
     /**
-     * The full time of an event.
+     * Returns the full time of an event.
      *
      * @param word the event
-     * @param now a {@code System.nanoTime()} read after the word became visible, so not before the
-     *     event
+     * @param now a {@code System.nanoTime()} that was read after the word became visible
      */
     public static long time(long word, long now) {
         long age = (now << TIME_SHIFT) - (word & -1L << TIME_SHIFT) >>> TIME_SHIFT;

@@ -2,12 +2,12 @@
  * Code that runs on the threads of the observed program.
  *
  * <p>The bootstrap class loader loads these classes, so that byte code inlined into any class can
- * access them. They depend on {@code java.base} only, and in the steady state they do not allocate,
+ * access them. They depend on {@code java.base} only. In the steady state they do not allocate,
  * lock, throw or do I/O.
  *
- * <p>The path of one call: {@link io.tachograph.bootstrap.Recorder} (static, called by advice) ->
- * {@link io.tachograph.bootstrap.ThreadBuffer} (a ring of {@code long}s per thread) -> {@code
- * io.tachograph.core.send.RingReader} (the sender thread cuts the events into segments) -> {@code
- * Outbox} -> TCP. {@link io.tachograph.bootstrap.Word} has the layout of a word.
+ * <p>The path of one call: {@link io.tachograph.bootstrap.Recorder} (static methods, called by
+ * advice), {@link io.tachograph.bootstrap.ThreadBuffer} (a ring of {@code long}s per thread),
+ * {@code io.tachograph.core.send.RingReader} (the sender thread cuts the events into segments),
+ * {@code Outbox}, TCP. {@link io.tachograph.bootstrap.Word} defines the layout of a word.
  */
 package io.tachograph.bootstrap;

@@ -9,7 +9,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** Bounds on memory in the program's threads, each at the bound and one past it. */
+/**
+ * Bounds on the memory that the agent takes on threads of the program, each tested at the bound and
+ * one past it.
+ */
 class BoundsTest {
     private static final int CHARS = 1_000;
 
@@ -19,7 +22,7 @@ class BoundsTest {
             case "record types":
                 return types(new RecordTypes(RecordTypes.COUNT_MAX, 1 << 20), count);
             case "characters":
-                // Two characters are used between name, kinds and fields.
+                // The name has {@code count - 2} characters; kinds and fields use the other two.
                 return new RecordTypes(9, CHARS).id("n".repeat(count - 2), "") > 0 ? count : 0;
             case "fields":
                 String[] fields = new String[2 * count];
@@ -48,7 +51,7 @@ class BoundsTest {
         return new Buffers(new Session(1, 2), options);
     }
 
-    /** Open calls without a thread. */
+    /** Begins calls that may end on another thread. @return number of calls that got a buffer */
     private static int lent(int count) {
         Buffers buffers = buffers();
         int taken = 0;
@@ -58,7 +61,9 @@ class BoundsTest {
         return taken;
     }
 
-    /** Threads alive at the same time. */
+    /**
+     * Starts threads that are alive at the same time. @return number of threads that got a buffer
+     */
     private static int threads(int count) throws InterruptedException {
         Buffers buffers = buffers();
         int operation = Operations.shared().id(Operations.METHOD, "bounded");

@@ -18,7 +18,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 
-/** Threads that need no buffer, and threads that get none. */
+/** Threads that need no buffer, and threads for which no buffer is free. */
 class BufferlessTest {
     private static final Context CAUSE = Context.local(1, 2, 3, 4);
     private static final int OPERATION = Operations.shared().id(Operations.METHOD, "bufferless");
@@ -37,7 +37,7 @@ class BufferlessTest {
         return task.get();
     }
 
-    /** Threads that each hold a buffer until {@code done}. */
+    /** Starts threads that each hold a buffer until {@code done}. */
     private static List<Thread> takeAll(Buffers buffers, CountDownLatch done) throws Exception {
         List<Thread> threads = new ArrayList<>();
         CountDownLatch all = new CountDownLatch(64);
@@ -101,7 +101,7 @@ class BufferlessTest {
         assertEquals(64 * Long.BYTES, buffers.bytes());
     }
 
-    /** The thread may be virtual here: a lent buffer works the same. */
+    /** The thread may be virtual here: a lent buffer behaves in the same way. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aCallWithoutABufferIsDroppedWithItsCallees(boolean attaches) throws Exception {
@@ -121,7 +121,7 @@ class BufferlessTest {
                         assertSame(cause, buffers.context());
                         none.attribute(inner, "key", "value");
                         none.exitFailed(inner, new RuntimeException());
-                        // A buffer is free again, but not for calls inside a dropped one.
+                        // A buffer is free again, but calls inside a dropped call do not use it.
                         done.countDown();
                         for (Thread thread : threads) {
                             thread.join();
@@ -175,7 +175,11 @@ class BufferlessTest {
         assertEquals(5L * rounds, buffers.callsDroppedWithoutBuffer());
     }
 
-    /** The exit was lost; a call that may end on another thread outlives its thread. */
+    /**
+     * The owner of the buffer has ended, and the exit of its call was lost. If the buffer is lent
+     * to a call that may end on another thread, it is not reclaimed, because that call outlives the
+     * thread.
+     */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aBorrowedBufferOfAnEndedThreadIsReclaimed(boolean isLent) throws Exception {
@@ -185,7 +189,7 @@ class BufferlessTest {
         buffer.own(thread, isLent);
         thread.start();
         thread.join();
-        assertFalse(buffers.reclaim(buffer), "there is something in it yet");
+        assertFalse(buffers.reclaim(buffer), "it holds unread events");
         buffer.free(buffer.published());
         assertEquals(!isLent, buffers.reclaim(buffer));
         assertEquals(isLent ? thread : null, buffer.owner());

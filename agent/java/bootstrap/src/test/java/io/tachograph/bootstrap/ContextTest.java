@@ -30,8 +30,8 @@ class ContextTest {
     }
 
     /**
-     * The sampled flag of a header is followed if traces are limited, and never passed on by
-     * itself.
+     * If traces are limited, the sampled flag of a header decides whether the trace is recorded.
+     * The flag itself is never copied into an outgoing header.
      */
     @ParameterizedTest
     @CsvSource({"00, false", "01, true", "02, false", "03, true", "fe, false", "ff, true"})

@@ -23,7 +23,7 @@ class HandedCallTest {
         return HandedCall.begin(buffers, OPERATION, null, "http.path", "/");
     }
 
-    /** Calls that never end: any number of them, each with its own id, in few buffers. */
+    /** Any number of calls that never end fit into few buffers, and each call has its own id. */
     @Test
     void openCallsHoldNoBuffer() {
         Buffers buffers = buffers(65_536);
@@ -41,11 +41,11 @@ class HandedCallTest {
     }
 
     /**
-     * A call without room is counted, passes on the parent of its caller, and its end has no
-     * effect.
+     * A call without space is counted and has the parent of its caller as its context. Its end has
+     * no effect.
      */
     @Test
-    void callsWithoutRoomAreCounted() {
+    void callsThatDoNotFitAreCounted() {
         Buffers buffers = buffers(64);
         long before = Losses.calls();
         int begun = 0;
@@ -76,10 +76,7 @@ class HandedCallTest {
         assertEquals(0, ended.operation());
     }
 
-    /**
-     * Also if two arrive at the same time: the second one waits for the first and then has no
-     * effect.
-     */
+    /** If two ends arrive at the same time, the second waits for the first and has no effect. */
     @Test
     void theFirstOfTwoConcurrentEndsCounts() throws Exception {
         Buffers buffers = buffers(256);

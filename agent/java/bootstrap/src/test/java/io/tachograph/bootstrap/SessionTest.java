@@ -14,7 +14,7 @@ import java.util.Random;
 
 class SessionTest {
     @Test
-    void hashesAreThoseOfTheJdk() throws Exception {
+    void hashesEqualThoseOfTheJdk() throws Exception {
         Random random = new Random(1);
         for (int length = 0; length <= 55; length++) {
             byte[] bytes = new byte[length];
@@ -26,7 +26,8 @@ class SessionTest {
             }
             assertArrayEquals(MessageDigest.getInstance("SHA-256").digest(bytes), hash.array());
         }
-        assertThrows(IllegalArgumentException.class, () -> SingleBlockHash.sha256("", new byte[56]));
+        assertThrows(IllegalArgumentException.class,
+                () -> SingleBlockHash.sha256("", new byte[56]));
     }
 
     @Test
@@ -44,7 +45,7 @@ class SessionTest {
     }
 
     @Test
-    void theSessionOfThisProcessHasASecretOfItsOwn() {
+    void theSessionOfThisProcessHasItsOwnSecret() {
         Session shared = Session.shared();
         assertEquals(16, shared.secret().length);
         assertEquals(Session.of(shared.secret()).low(), shared.low());

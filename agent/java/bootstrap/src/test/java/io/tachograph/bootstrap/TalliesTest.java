@@ -51,8 +51,8 @@ class TalliesTest {
     }
 
     /**
-     * {@code a(} counts a call, {@code A(} records one, {@code )} ends the innermost, {@code .}
-     * ends it without an exit, as after a stack overflow.
+     * Runs a script: {@code a(} begins a counted call, {@code A(} a recorded one, {@code )} ends
+     * the innermost call, {@code .} ends it without an exit, as after a stack overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
         Deque<String> names = new ArrayDeque<>();
@@ -127,7 +127,7 @@ class TalliesTest {
     }
 
     @Test
-    void theLongestCallIsThatOfItsInterval() {
+    void theLongestCallIsReportedForItsInterval() {
         Tally tally = new Tally(1, 0);
         Tally.nextInterval();
         tally.add(100, true);
@@ -145,19 +145,19 @@ class TalliesTest {
     }
 
     @Test
-    void constructorsFindTheirCall() {
+    void exitsOfConstructorsEndTheirOwnCall() {
         ThreadBuffer buffer = buffers().current();
         int outer = buffer.enterCounted(operation("<init>"));
         buffer.enterCounted(operation("other"));
         assertEquals(outer, buffer.innermostCounted(operation("<init>")));
         assertEquals(0, buffer.innermostCounted(operation("never")));
         buffer.exitCounted(0, false);
-        assertTrue(buffer.tallies().isOpen(), "0 is no call");
+        assertTrue(buffer.tallies().isOpen(), "the token 0 ends no call");
         buffer.exitCounted(outer, false);
         assertFalse(buffer.tallies().isOpen());
     }
 
-    /** The bound, and one past it. */
+    /** The number of pairs at the bound, and one past it. */
     @Test
     void pairsAreBounded() {
         CallPairs pairs = new CallPairs(Operations.shared());
@@ -167,7 +167,8 @@ class TalliesTest {
             assertEquals(pair, pairs.admit(pair));
         }
         assertEquals(7L << 32 | other, pairs.admit(7L << 32 | 9_999));
-        assertEquals(7L << 32 | 1_001, pairs.admit(7L << 32 | 1_001), "known pairs stay");
+        assertEquals(7L << 32 | 1_001, pairs.admit(7L << 32 | 1_001),
+                "a known pair keeps its own count");
         long operation = 100;
         for (int left = CallPairs.PAIRS_MAX - CallPairs.OWN_MAX - 1; left > 0; left--) {
             assertEquals(operation << 32 | other, pairs.admit(operation << 32 | 1_001));
@@ -177,7 +178,7 @@ class TalliesTest {
         assertEquals(7L << 32 | other, pairs.admit(7L << 32 | 8_888));
     }
 
-    /** More pairs than are counted separately: no call is lost. */
+    /** With more pairs than are counted separately, no call is lost. */
     @Test
     void callsPastTheBoundAreCounted() {
         Buffers buffers = buffers();
@@ -230,7 +231,7 @@ class TalliesTest {
     void callsOfAThreadWithoutABufferAreCountedAsDropped() {
         Buffers.Options options = new Buffers.Options();
         Buffers buffers = new Buffers(new Session(1, 2), options);
-        ThreadBuffer none = new ThreadBuffer(buffers, ThreadBuffer.NOBODYS, 0, true);
+        ThreadBuffer none = new ThreadBuffer(buffers, ThreadBuffer.UNASSIGNED, 0, true);
         int outer = none.enterCounted(operation("a"));
         int inner = none.enterCounted(operation("b"));
         assertTrue(outer < 0 && inner < 0);

@@ -20,7 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Traces that are not recorded: no event in the ring, all calls in the counts. */
+/** Traces that are not recorded: the ring gets no event, and the counts include all calls. */
 class TraceGateTest {
     private static final String TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
     private static final Context KEPT = header("01");
@@ -40,7 +40,7 @@ class TraceGateTest {
         return Operations.shared().id(Operations.METHOD, name);
     }
 
-    /** A call with parent {@code cause}. @return whether it was recorded */
+    /** Makes a call with parent {@code cause}. @return true if it was recorded */
     private static boolean call(ThreadBuffer buffer, String name, Context cause) {
         long before = buffer.published();
         Context attached = buffer.attach(cause);
@@ -52,7 +52,10 @@ class TraceGateTest {
         return isKept;
     }
 
-    /** Counts: recorded, not recorded, followed and recorded, followed and not recorded. */
+    /**
+     * The counts, in this order: recorded, not recorded, followed and recorded, followed and not
+     * recorded.
+     */
     private static String counts(Buffers buffers, String name) {
         int index = buffers.traces().entry(operation(name)).index();
         long[] sums = new long[4];
@@ -73,8 +76,9 @@ class TraceGateTest {
     }
 
     /**
-     * {@code A(} is a recorded call, {@code a(} a counted one; {@code )} returns, {@code !} throws,
-     * {@code .} ends without an exit, as after a stack overflow.
+     * Runs a script: {@code A(} begins a recorded call, {@code a(} a counted one; {@code )}
+     * returns, {@code !} throws, {@code .} ends the call without an exit, as after a stack
+     * overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
         Deque<Character> names = new ArrayDeque<>();
@@ -99,7 +103,7 @@ class TraceGateTest {
         }
     }
 
-    /** Counted calls, by caller and operation. */
+    /** The counted calls, by caller and operation. */
     private static Map<String, Long> counted(Buffers buffers) {
         Map<String, Long> counted = new TreeMap<>();
         buffers.forEach(
@@ -120,7 +124,7 @@ class TraceGateTest {
         return counted;
     }
 
-    /** The counts are those of a recorded trace; no event is written. */
+    /** The counts are the same as for a recorded trace, and no event is written. */
     @ParameterizedTest
     @CsvSource({
         "A(), 1",
@@ -149,13 +153,13 @@ class TraceGateTest {
         assertEquals(0, callsLeftOut(keeping));
         assertEquals(0, buffer.callsDropped());
         assertEquals(counted(keeping), counted(leaving));
-        assertTrue(call(buffer, "after", KEPT), "the next trace is decided again");
+        assertTrue(call(buffer, "after", KEPT), "the gate decides about the next trace");
         assertFalse(call(buffer, "after", UNSAMPLED));
         assertEquals("[0, 0, 1, 1]", counts(leaving, "after"));
     }
 
     @Test
-    void constructorsFindTheirCall() {
+    void exitsOfConstructorsEndTheirOwnCall() {
         Buffers buffers = buffers(1);
         ThreadBuffer buffer = buffers.current();
         buffer.attach(UNSAMPLED);
@@ -169,7 +173,7 @@ class TraceGateTest {
     }
 
     @Test
-    void callsElsewhereFollowATraceThatIsNotRecorded() {
+    void callsOnOtherThreadsFollowAnUnrecordedTrace() {
         Buffers buffers = buffers(1);
         ThreadBuffer buffer = buffers.current();
         buffers.traces().spare(0);
@@ -177,9 +181,9 @@ class TraceGateTest {
         int token = buffer.enter(operation("entry"));
         assertTrue(token < 0);
         Context context = buffer.context();
-        assertSame(context, buffer.context(), "one trace, one id");
+        assertSame(context, buffer.context(), "one trace has one id");
         assertTrue(context.traceparent().endsWith("-00"));
-        // A task or a thread is not a trace of its own, so it is not counted as one.
+        // A task or a thread is part of its trace, so it is not counted as a trace.
         ThreadBuffer other = buffers.lend(Thread.currentThread());
         assertFalse(call(other, "task", context));
         other.attach(context);
@@ -196,7 +200,7 @@ class TraceGateTest {
         assertEquals("[1, 1, 0, 0]", counts(buffers, "entry"));
         assertEquals(4, callsLeftOut(buffers));
         buffer.exit(token);
-        assertNull(buffer.context(), "the trace is over");
+        assertNull(buffer.context(), "the trace has ended");
         token = buffer.enter(operation("entry"));
         assertNotEquals(context.traceparent(), buffer.context().traceparent());
         buffer.exit(token);
@@ -210,7 +214,8 @@ class TraceGateTest {
         int token = buffer.enter(operation("request"));
         buffer.attach(attached);
         assertEquals("00-" + TRACE + "-00f067aa0ba902b7-00", buffer.context().traceparent());
-        assertFalse(buffer.context().isFromHeader(), "a task of it is not a separate trace");
+        assertFalse(buffer.context().isFromHeader(),
+                "a task of the trace is not counted as a trace");
         buffer.exit(token);
         buffer.attach(KEPT);
         token = buffer.enter(operation("request"));
@@ -220,7 +225,7 @@ class TraceGateTest {
         assertEquals("[0, 0, 1, 1]", counts(buffers, "request"));
     }
 
-    /** By default every trace is recorded, whatever a header says. */
+    /** By default every trace is recorded, also if the header says that it is not. */
     @ParameterizedTest
     @ValueSource(strings = {"00", "01"})
     void withoutTheSettingAllTracesAreRecorded(String flags) {
@@ -236,11 +241,11 @@ class TraceGateTest {
     }
 
     @Test
-    void aShareIsPermitsAndAProbability() {
+    void aShareHasPermitsAndAProbability() {
         Buffers buffers = buffers(3);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 6; at++) {
-            // One that is always recorded, and three spare ones.
+            // The first trace is always recorded; three more have permits.
             assertEquals(at < 4, call(buffer, "entry", null), "trace " + at);
         }
         TraceEntry entry = buffers.traces().entry(operation("entry"));
@@ -248,7 +253,7 @@ class TraceGateTest {
         assertTrue(call(buffer, "entry", null) && call(buffer, "entry", null));
         assertFalse(call(buffer, "entry", null));
         entry.give(0, 1_000_000);
-        assertFalse(call(buffer, "entry", null), "probability 0");
+        assertFalse(call(buffer, "entry", null), "permits are used up and the probability is 0");
         entry.give(0.25, 0);
         int kept = 0;
         for (int at = 0; at < 10_000; at++) {
@@ -262,7 +267,7 @@ class TraceGateTest {
         assertFalse(call(buffer, "entry", null));
     }
 
-    /** The bound, and one past it. */
+    /** The number of entry operations at the bound, and one past it. */
     @Test
     void entryOperationsAreBounded() {
         Traces traces = buffers(1).traces();
@@ -274,11 +279,12 @@ class TraceGateTest {
         assertEquals(Operations.OTHER, Operations.shared().entry(others.operation()).name);
         assertSame(others, traces.entry(operation("bounded-yet-more")));
         assertSame(others, traces.entry(Operations.COUNT_MAX));
-        assertEquals(1, traces.entry(operation("bounded-1")).index(), "known entries stay");
+        assertEquals(1, traces.entry(operation("bounded-1")).index(),
+                "a known operation keeps its own entry");
         assertEquals(Traces.ENTRIES_MAX + 1, traces.entries().length);
     }
 
-    /** With rings of 64 words. */
+    /** Buffers with rings of 64 words. */
     private static Buffers shortRings(int tracesMax) {
         Buffers.Options options = new Buffers.Options();
         options.words = 64;
@@ -287,7 +293,7 @@ class TraceGateTest {
     }
 
     @Test
-    void aCallWithoutRoomIsNotDecided() {
+    void theGateIgnoresACallThatDoesNotFit() {
         Buffers buffers = shortRings(1_000);
         ThreadBuffer buffer = buffers.current();
         int kept = 0;
@@ -346,14 +352,14 @@ class TraceGateTest {
         assertEquals(Map.of("B>c", all), counted(buffers));
     }
 
-    /** A parent is an object, of which a ring of 64 words holds 16. */
+    /** A parent is an object, and a ring of 64 words has space for 16 objects. */
     @Test
-    void aCallWithoutRoomForItsParentIsNotDecided() {
+    void theGateIgnoresACallWhoseParentDoesNotFit() {
         Buffers buffers = shortRings(1_000);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 20; at++) {
             assertEquals(at < 16, call(buffer, "entry", KEPT), "trace " + at);
-            buffer.free(buffer.published()); // words are read, objects are not
+            buffer.free(buffer.published()); // the words are read, but the objects are not
         }
         assertEquals("[0, 0, 16, 0]", counts(buffers, "entry"));
         assertEquals(4, buffer.callsDropped());
@@ -361,7 +367,8 @@ class TraceGateTest {
     }
 
     /**
-     * Not recorded, by decision of the gate or because the ring is full, by a call that never ends.
+     * A call that never ends is not recorded, because the gate excluded its trace or because the
+     * ring is full.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
@@ -374,7 +381,7 @@ class TraceGateTest {
             while (call(buffer, "full", null)) {}
         }
         int before = buffer.outermostLeftOut();
-        assertEquals(0, before, "ended calls are closed");
+        assertEquals(0, before, "no unrecorded call is open");
         assertTrue(buffer.enter(operation("outer")) < 0);
         buffer.attach(null);
         buffer.free(buffer.published());
@@ -384,9 +391,9 @@ class TraceGateTest {
         assertFalse(call(buffer, "inner", null), "not recorded, like its caller");
         int inner = buffer.enter(operation("inner"));
         buffer.endLeftOut(number);
-        assertTrue(call(buffer, "later", null), "its own trace");
+        assertTrue(call(buffer, "later", null), "it begins its own trace");
         assertTrue(call(buffer, "later", null));
-        assertEquals(!byGate, call(buffer, "between", UNSAMPLED), "the last unrecorded one");
+        assertEquals(!byGate, call(buffer, "between", UNSAMPLED), "only the gate reads the flag");
         long dropped = buffer.callsDropped();
         buffer.exit(inner); // if it is still open
         assertTrue(call(buffer, "later", null));
@@ -396,11 +403,12 @@ class TraceGateTest {
         assertEquals(0, buffer.outermostLeftOut());
         assertNull(buffer.context());
         buffer.attach(UNSAMPLED);
-        assertEquals(!byGate, call(buffer, "after", UNSAMPLED), "decided as usual");
+        assertEquals(!byGate, call(buffer, "after", UNSAMPLED), "only the gate reads the flag");
     }
 
     /**
-     * The buffer may have been returned and belong to another thread when the call's exit comes.
+     * When the exit of the call comes, the buffer may have been returned and belong to another
+     * thread.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})

@@ -8,7 +8,7 @@ import java.util.Random;
 
 class WordTest {
     @Test
-    void fieldsComeBack() {
+    void fieldsSurviveARoundTrip() {
         Random random = new Random(1);
         for (int at = 0; at < 100_000; at++) {
             long now = random.nextLong();

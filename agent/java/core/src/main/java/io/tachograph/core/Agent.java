@@ -25,7 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Starts the agent; the parts start in the order of the calls here. */
+/** Starts the agent. The parts of the agent start in the order of the calls here. */
 public final class Agent {
     private Agent() {}
 
@@ -64,7 +64,8 @@ public final class Agent {
         long flushNanos = settings.number(Setting.FLUSH_MAX);
         Runtime.getRuntime()
                 .addShutdownHook(
-                        new Thread(() -> end(switchboard, sender, flushNanos, log), "tachograph-flush"));
+                        new Thread(() -> end(switchboard, sender, flushNanos, log),
+                                "tachograph-flush"));
         log.detail("started: " + Identity.pairs(labels));
     }
 
@@ -72,13 +73,16 @@ public final class Agent {
             Switchboard switchboard, Sender sender, long flushNanos, AgentLog log) {
         try {
             switchboard.end();
-        } catch (Throwable e) { // the JVM would print it
+        } catch (Throwable e) { // an exception would be printed by the JVM
             log.sayOnce("end", "reporting unmatched patterns failed: " + e);
         }
         sender.flush(flushNanos);
     }
 
-    /** Registers the sender's own samples: counts of calls without records, and the overhead. */
+    /**
+     * Registers the samples that the sender takes itself: counts of aggregated calls and unrecorded
+     * traces, and the overhead.
+     */
     private static void report(
             Sender sender,
             Buffers buffers,
@@ -145,8 +149,8 @@ public final class Agent {
     }
 
     /**
-     * Opens a package, so that messages and codes of exceptions are read without running code of
-     * the program.
+     * Opens a package to the agent, so that it can read messages and codes of exceptions without
+     * running code of the program.
      */
     private static void open(Instrumentation instrumentation, Module module, String name) {
         Map<String, Set<Module>> opens = Map.of(name, Set.of(Agent.class.getModule()));

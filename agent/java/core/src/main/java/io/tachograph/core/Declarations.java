@@ -3,8 +3,9 @@ package io.tachograph.core;
 import java.lang.instrument.Instrumentation;
 
 /**
- * Notifies the program's copies of {@code io.tachograph.api} that an agent is loaded: each copy
- * checked for an agent when it was loaded, and an attached agent comes later.
+ * Notifies the copies of {@code io.tachograph.api} in the program that an agent is loaded. Each
+ * copy checked for an agent when the copy was loaded; an agent that is attached later is not found
+ * by that check.
  */
 final class Declarations {
     private static final String RECORDS = "io.tachograph.api.Records";
@@ -17,7 +18,7 @@ final class Declarations {
                 try {
                     loaded.getMethod("attached").invoke(null);
                 } catch (ReflectiveOperationException | LinkageError e) {
-                    // An incompatible copy: it continues without the agent.
+                    // The copy is incompatible. It continues without the agent.
                 }
             }
         }

@@ -16,7 +16,7 @@ final class Identity {
     private Identity() {}
 
     /**
-     * {@code service}, {@code host}, {@code instance}: the labels of all series of this process.
+     * The labels of all series of this process: {@code service}, {@code host} and {@code instance}.
      */
     static Map<String, String> labels(Settings settings) {
         Map<String, String> labels = new LinkedHashMap<>();
@@ -35,7 +35,7 @@ final class Identity {
         return labels;
     }
 
-    /** The labels, and attributes of the runtime. */
+    /** The pairs of HELLO: the labels and attributes of the runtime. */
     static Map<String, String> pairs(Map<String, String> labels) {
         Map<String, String> pairs = new LinkedHashMap<>(labels);
         pairs.put("runtime", "Java " + System.getProperty("java.version"));
@@ -43,13 +43,13 @@ final class Identity {
         pairs.put("os", System.getProperty("os.name") + " " + System.getProperty("os.arch"));
         pairs.put("pid", String.valueOf(ProcessHandle.current().pid()));
         pairs.put("agent", "tachograph-java " + VERSION);
-        pairs.put("control", "1"); // supports PROBES (wire.md)
+        pairs.put("control", "1"); // the agent supports PROBES (wire.md)
         return pairs;
     }
 
     /**
-     * {@code com.shop.Main} of {@code com.shop.Main --port 1}, {@code shop} of {@code
-     * lib/shop.jar}, the main class of a module.
+     * Returns {@code com.shop.Main} for {@code com.shop.Main --port 1}, {@code shop} for {@code
+     * lib/shop.jar}, and the main class for a module.
      */
     static String serviceOf(String command) {
         String main = command.strip();
@@ -62,7 +62,7 @@ final class Identity {
         return either(name.substring(name.indexOf('/') + 1), "unknown");
     }
 
-    /** Without a DNS request, which may take seconds. */
+    /** Finds the host name without a DNS request, which may take seconds. */
     private static String hostName() {
         String name = System.getenv("HOSTNAME");
         if (name != null && !name.isBlank()) {
@@ -73,7 +73,7 @@ final class Identity {
                 return either(
                         Files.readString(Path.of(file), StandardCharsets.UTF_8).strip(), "unknown");
             } catch (java.io.IOException | RuntimeException e) {
-                // The next source.
+                // Try the next source.
             }
         }
         return either(System.getenv("COMPUTERNAME"), "unknown");

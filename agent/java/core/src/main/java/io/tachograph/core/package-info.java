@@ -1,5 +1,5 @@
 /**
- * Connects the parts: settings, buffers, sender, samplers, instrumentation. The entry point is
- * {@code Agent}.
+ * Connects the parts of the agent: settings, buffers, sender, samplers, instrumentation. The entry
+ * point is {@code Agent}.
  */
 package io.tachograph.core;

@@ -1,12 +1,14 @@
 package io.tachograph.bootstrap;
 
-/** Outermost calls with a parent, on any buffer; probes use the buffer of the calling thread. */
+/**
+ * Begins outermost calls with a parent on any buffer; probes use the buffer of the calling thread.
+ */
 public final class Caused {
     private Caused() {}
 
     /**
-     * @param cause null for none
-     * @return the call's token
+     * @param cause the parent; null if there is none
+     * @return the token of the call
      */
     public static int enter(ThreadBuffer buffer, int operation, Context cause) {
         Context before = buffer.attach(cause);

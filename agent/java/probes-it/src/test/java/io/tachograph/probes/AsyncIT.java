@@ -24,7 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Requests that another thread answers end with their answer. */
+/** The record of a request that another thread answers ends with the answer. */
 class AsyncIT {
     private static final long LATER_NS = 250_000_000;
 
@@ -98,7 +98,7 @@ class AsyncIT {
         }
     }
 
-    /** The other servlet package, in another server. */
+    /** Servlets of the package {@code javax.servlet}, in another server. */
     @ParameterizedTest
     @MethodSource("jdks")
     void javaxServletsAreRecordedToo(int jdk) throws Exception {
@@ -124,7 +124,7 @@ class AsyncIT {
                     shop.output().lines().filter(each -> each.startsWith("PORTS")).findFirst().get();
             String[] ports = line.substring("PORTS ".length(), line.length() - 1).split(",");
             for (String port : ports) {
-                // The first one has Servlet 3.1, which does not report its mapping.
+                // The first server has Servlet 3.1, which does not report the servlet's mapping.
                 boolean isOld = port.equals(ports[0]);
                 List<Case> cases =
                         later(
@@ -148,7 +148,7 @@ class AsyncIT {
     /** The JDK's own server, whose routes are its contexts. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void theServerOfTheJdkKnowsIt(int jdk) throws Exception {
+    void requestsToTheServerOfTheJdkEndWhenTheyAreAnswered(int jdk) throws Exception {
         List<Case> cases = new ArrayList<>();
         cases.add(good("/", "GET /", 200, false));
         cases.add(good("/nowhere/at/all", "GET (not found)", 404, false));
@@ -170,7 +170,7 @@ class AsyncIT {
             }
             Call thrown = shop.root(call -> "/ads/name12".equals(call.attributes.get("http.path")));
             assertTrue(thrown.failed, thrown::shape);
-            assertNull(thrown.attributes.get("http.status"), "nothing was answered");
+            assertNull(thrown.attributes.get("http.status"), "no answer was sent");
             assertEquals(
                     "java.lang.IllegalStateException: no stock",
                     thrown.attributes.get("exception"));
@@ -179,7 +179,8 @@ class AsyncIT {
                 assertEquals("GET /ads/*", closed.operation);
                 assertNull(closed.attributes.get("http.status"));
             }
-            // What the handler does, and what it hands on, is below the request.
+            // The calls of the handler, and the work that the handler submits, are children of the
+            // request.
             Call told =
                     shop.root(call -> "/ads/name8".equals(call.attributes.get("http.path")));
             Call answering =
@@ -202,10 +203,10 @@ class AsyncIT {
         }
     }
 
-    /** A request is below the call that its header names. */
+    /** A request is a child of the call in its {@code traceparent} header. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void theServerOfTheJdkKnowsWhoCalls(int jdk) throws Exception {
+    void requestsToTheServerOfTheJdkHaveTheirCallerAsParent(int jdk) throws Exception {
         String trace = "0af7651916cd43dd8448eb211c80319c";
         String caller = "b7ad6b7169203331";
         try (Watched shop = new Watched(jdk, JdkServerShop.class)) {
@@ -222,9 +223,12 @@ class AsyncIT {
         }
     }
 
-    /** Names come from routes: neither many paths of one route nor a scanner use up the names. */
+    /**
+     * Names come from routes, so neither many paths of one route nor the requests of a scanner use
+     * up the names.
+     */
     @Test
-    void pathsAndScannersUseNoNames() throws Exception {
+    void pathsAndScannersDoNotUseUpTheNames() throws Exception {
         try (Watched shop = new Watched(17, AsyncShop.class)) {
             for (int at = 1; at <= 1_100; at++) {
                 assertEquals(200, shop.get("/users/name" + at));

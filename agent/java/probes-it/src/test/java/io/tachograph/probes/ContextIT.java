@@ -18,7 +18,9 @@ import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Work of other threads for a call belongs to its trace, however it was submitted. */
+/**
+ * Work in other threads for a call belongs to the trace of the call, in every way of submission.
+ */
 class ContextIT {
     private static final String WORK = "shop.BusyShop.work(String)";
 
@@ -36,7 +38,7 @@ class ContextIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void followsWorkToOtherThreads(int jdk) throws Exception {
+    void workInOtherThreadsBelongsToItsCall(int jdk) throws Exception {
         try (Watched shop = new Watched(jdk, BusyShop.class)) {
             shop.end();
             Map<String, Integer> expected = new LinkedHashMap<>();
@@ -69,7 +71,7 @@ class ContextIT {
         }
     }
 
-    /** Several calls and unrecorded code submit one object to pools, by all methods of pools. */
+    /** Several calls and unrecorded code submit one object to pools, with all methods of pools. */
     @ParameterizedTest
     @MethodSource("jdks")
     void eachRunOfATaskBelongsToItsOwnSubmission(int jdk) throws Exception {
@@ -87,7 +89,7 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
             expected.put("drained", "[-, b]");
             expected.put("takenUnseen", "[-, b]");
             expected.put("aborted", "[-, b]");
-            expected.put("ranByCaller", "[-, b]"); // and in a itself
+            expected.put("ranByCaller", "[-, b]"); // one more run in the call a itself
             expected.put("discarded", "[-, b]");
             expected.put("oldestDiscarded", "[b]");
             expected.put("putByHandler", "[a]");
@@ -113,7 +115,7 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
         }
     }
 
-    /** The origins of the runs of {@code method}, in the order in which they began. */
+    /** The origins of the runs of {@code method}, in the order of their begin. */
     private static List<String> origins(Watched shop, String method) {
         List<Call> roots = shop.roots();
         return roots.stream()
@@ -132,8 +134,9 @@ Map.of("TACHO_INCLUDE", "shop.ReusedTask", "TACHO_EXCLUDE", SCENARIOS);
     }
 
     /**
-     * Number of pieces of work for the call of {@code method}: segments of other threads, or calls
-     * of its own if it ran some while it waited, as a fork-join task's {@code get} does.
+     * Number of pieces of work for the call of {@code method}. These are segments of other threads,
+     * or calls of the waiting thread itself, because {@code get} of a fork-join task may run some
+     * of the work.
      */
     private static int workOf(Watched shop, String method) {
         List<Call> roots = shop.roots();

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Failures of the agent are counted and logged; the program is not affected. */
+/** Failures of the agent are counted and logged, and do not affect the program. */
 class FaultsIT {
     private static final int REQUESTS = 1_000;
 
@@ -49,7 +49,7 @@ class FaultsIT {
                     shop.shapes().stream()
                             .filter(shape -> shape.startsWith("shop.FaultyShop$Front.service("))
                             .count();
-            assertEquals(REQUESTS, requests, "the records of another probe arrived");
+            assertEquals(REQUESTS, requests, "the records of the other probe arrived");
         }
     }
 

@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** One program calls another: the records of both form one trace. */
+/** One program calls another, and the records of both form one trace. */
 class HttpClientIT {
     static List<Integer> jdks() {
         return Jdks.VERSIONS;
@@ -27,7 +27,7 @@ class HttpClientIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void twoProgramsMakeOneTrace(int jdk) throws Exception {
+    void callsOfTwoProgramsFormOneTrace(int jdk) throws Exception {
         try (Watched called = new Watched(jdk, JettyShop.class)) {
             String address = "127.0.0.1:" + called.port();
             try (Watched calling = new Watched(jdk, CallingShop.class, "http://" + address)) {
@@ -41,7 +41,7 @@ class HttpClientIT {
                         "GET " + address,
                         called.root("GET /url/{id}"));
 
-                // A promise is a segment of its own: it ends on another thread.
+                // A request with a promise has its own segment, because it ends on another thread.
                 Call async =
                         calling.root(root -> "/async/2".equals(root.attributes.get("http.path")));
                 assertEquals(calling.root("shop.CallingShop.sendAsync()").span, async.parent);
@@ -86,7 +86,7 @@ class HttpClientIT {
     /** Apart from the trace header, requests and answers are the same as without the agent. */
     @ParameterizedTest
     @MethodSource("jdks")
-    void requestsAreThoseOfTheProgram(int jdk) throws Exception {
+    void requestsAreUnchangedApartFromTheTraceHeader(int jdk) throws Exception {
         try (Watched without = new Watched(jdk, Map.of("TACHO_ENABLED", "false"), RawShop.class);
                 Watched with = new Watched(jdk, RawShop.class)) {
             without.end();
@@ -96,15 +96,16 @@ class HttpClientIT {
             assertEquals(
                     64 - 6,
                     lines(with, "< traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-01").size(),
-                    "all but those that have their own");
+                    "all requests except those with a header of their own");
             List<String> moved = told(with, "/moved");
             List<String> there = told(with, "/there");
             assertEquals(4, moved.size());
-            assertTrue(there.containsAll(moved), "the same call: " + moved + " " + there);
+            assertTrue(there.containsAll(moved),
+                    "redirections have the header of the first request: " + moved + " " + there);
         }
     }
 
-    /** Open requests use no buffer, whether or not they are answered. */
+    /** Open requests need no buffer, whether or not they are answered. */
     @ParameterizedTest
     @MethodSource("jdks")
     void manyRequestsMayBeOpenAtOnce(int jdk) throws Exception {
@@ -129,7 +130,7 @@ class HttpClientIT {
         return path.equals(call.attributes.get("http.path"));
     }
 
-    /** The parents in requests to {@code path}, in order. */
+    /** The values of the header {@code traceparent} in requests to {@code path}, in order. */
     private static List<String> told(Watched shop, String path) throws Exception {
         List<String> told = new ArrayList<>();
         boolean isWanted = false;

@@ -15,7 +15,10 @@ import shop.JdbcShop;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Statements of H2 through HikariCP: each once, without data, with the wait for the connection. */
+/**
+ * Statements of H2 through HikariCP. Each is recorded once, without data, with the wait for the
+ * connection.
+ */
 class JdbcIT {
     private static final String WAIT = "HikariDataSource.getConnection";
 
@@ -25,7 +28,7 @@ class JdbcIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void recordsStatementsOnce(int jdk) throws Exception {
+    void statementsAreRecordedOnce(int jdk) throws Exception {
         try (Watched shop = new Watched(jdk, JdbcShop.class)) {
             shop.end();
             List<String> expected =

@@ -33,7 +33,7 @@ class JettyIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void recordsRequests(int jdk) throws Exception {
+    void requestsAreRecorded(int jdk) throws Exception {
         try (Watched jetty = new Watched(jdk, JettyShop.class)) {
             assertEquals(
                     200,

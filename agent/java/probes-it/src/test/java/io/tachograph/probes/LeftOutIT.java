@@ -19,7 +19,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 
-/** If one program decides that a trace is not recorded, no program of the trace records it. */
+/** If one program decides not to record a trace, no program of the trace records it. */
 class LeftOutIT {
     private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
     private static final String SPAN = "b7ad6b7169203331";
@@ -38,7 +38,7 @@ class LeftOutIT {
         return call.attributes.getOrDefault("http.path", "");
     }
 
-    /** Recorded requests, by path. */
+    /** The paths of the recorded requests. */
     private static Set<String> requests(Watched shop, String prefix) {
         return shop.roots().stream()
                 .filter(root -> root.kind == 2)
@@ -97,7 +97,7 @@ class LeftOutIT {
     }
 
     /**
-     * Work of other threads for an answer belongs to the request and begins no trace of its own.
+     * Work in other threads for an answer belongs to the request and does not begin its own trace.
      */
     @ParameterizedTest
     @MethodSource("jdks")

@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Searches the bytes sent by the agent for data of the program, with a real database. */
+/** Searches the bytes that the agent sends for data of the program, with a real database. */
 class PostgresIT {
     private static final String MESSAGE =
             "invalid input syntax for type integer: \"my-secret-token s3cret\"";
@@ -58,8 +58,8 @@ class PostgresIT {
         try (Watched shop = watched(jdk, false, pool)) {
             shop.end();
             assertTrue(shop.output().contains("failed as it should"), shop.output());
-            // By the rules of PostgreSQL, although the statement is the pool's: the text is not
-            // cut.
+            // The dialect of PostgreSQL was used although the pool wraps the statement, because the
+            // text is not cut.
             assertEquals(
                     List.of("select \"title\" from \"ad\" where \"id\" = ? and title <> ?"),
                     plain(names(shop, "plain()"), shop));
@@ -72,7 +72,7 @@ class PostgresIT {
             assertFalse(sent.contains("s3cret"), () -> around(sent, "s3cret"));
             assertFalse(sent.contains("my-secret"), () -> around(sent, "my-secret"));
             assertFalse(sent.contains("invalid input"), () -> around(sent, "invalid input"));
-            // Proves that the search covers the names and messages.
+            // This proves that the search covers names and messages.
             assertTrue(sent.contains("select \"title\" from \"ad\" where title = ? or title = ?"));
             assertTrue(sent.contains("org.postgresql.util.PSQLException (SQLState 22P02, code 0)"));
         }
@@ -92,14 +92,14 @@ class PostgresIT {
                     fails.attributes::toString);
             String sent = shop.sent();
             assertTrue(sent.contains("org.postgresql.util.PSQLException: ERROR: " + MESSAGE));
-            // Names of statements contain no data in either case.
+            // Names of statements contain no data, with or without the setting.
             assertFalse(sent.contains("plain s3cret"), () -> around(sent, "plain s3cret"));
             assertFalse(sent.contains("bound s3cret"), () -> around(sent, "bound s3cret"));
             assertFalse(sent.contains("password"), () -> around(sent, "password"));
         }
     }
 
-    /** Without the pool's own statements. */
+    /** The names, without the statements that the pool itself executes. */
     private static List<String> plain(List<String> names, Watched shop) {
         List<String> own = names.stream().filter(name -> name.contains("\"ad\"")).toList();
         assertFalse(own.isEmpty(), () -> shop.shapes().toString());

@@ -17,7 +17,7 @@ import shop.WrappingShop;
 
 import java.util.List;
 
-/** Requests to servlets and filters, in Tomcat. */
+/** Requests to servlets and filters in Tomcat. */
 class ServletIT {
     private static final String GET =
             "shop.TomcatShop.doGet(HttpServletRequest, HttpServletResponse)";
@@ -30,7 +30,7 @@ class ServletIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void recordsEachRequestOnce(int jdk) throws Exception {
+    void eachRequestIsRecordedOnce(int jdk) throws Exception {
         try (Watched tomcat = new Watched(jdk, TomcatShop.class)) {
             assertEquals(
                     200,
@@ -76,8 +76,8 @@ class ServletIT {
                             + "(shop.TomcatShop.later(AsyncContext))))",
                     tomcat.root("GET /shop/later").shape());
 
-            // The error page of /broken is a second dispatch of the same request: a method call,
-            // but not a second request.
+            // The error page of /broken is a second dispatch of the same request. It is a method
+            // call, not a second request.
             long requests = tomcat.roots().stream().filter(root -> root.kind == 2).count();
             assertEquals(6, requests, () -> tomcat.shapes().toString());
         }
@@ -85,7 +85,7 @@ class ServletIT {
 
     @ParameterizedTest
     @MethodSource("jdks")
-    void recordsJavaxServlets(int jdk) throws Exception {
+    void javaxServletsAreRecorded(int jdk) throws Exception {
         try (Watched undertow = new Watched(jdk, UndertowShop.class)) {
             assertEquals(
                     200,
@@ -106,7 +106,7 @@ class ServletIT {
         }
     }
 
-    /** A wrapper that throws must not keep the thread's next request from being recorded. */
+    /** After a wrapper that throws, the thread's next request is recorded. */
     @ParameterizedTest
     @MethodSource("jdks")
     void aRequestThatThrowsIsTheOnlyOneLost(int jdk) throws Exception {

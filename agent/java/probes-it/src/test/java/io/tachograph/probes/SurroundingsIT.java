@@ -29,14 +29,14 @@ import java.util.jar.JarOutputStream;
 import java.util.jar.Manifest;
 import java.util.zip.CRC32;
 
-/** The agent in special environments: a jar of jars, a second agent. */
+/** The agent in special environments: in a jar of jars, and with a second agent. */
 class SurroundingsIT {
     private static final String LOADER = "org/springframework/boot/loader/";
 
     @TempDir static Path folder;
     private static Path fatJar;
 
-    /** Packs the jar like Spring Boot's build plug-in. */
+    /** Packs the jar as the build plug-in of Spring Boot does. */
     @BeforeAll
     static void pack() throws IOException {
         fatJar = folder.resolve("shop.jar");
@@ -74,7 +74,7 @@ class SurroundingsIT {
         }
     }
 
-    /** Nested jars are not compressed: the loader reads them in place. */
+    /** Stores a nested jar without compression, because the loader reads it in place. */
     private static void store(JarOutputStream out, String name, byte[] bytes) throws IOException {
         CRC32 crc = new CRC32();
         crc.update(bytes);
@@ -102,7 +102,7 @@ class SurroundingsIT {
 
     @ParameterizedTest
     @CsvSource({"17, true", "17, false", "25, true", "25, false"})
-    void theAgentOfOpenTelemetryRunsNextToIt(int jdk, boolean first) throws Exception {
+    void theAgentOfOpenTelemetryRunsInTheSameProgram(int jdk, boolean first) throws Exception {
         Path other = Watched.jars("opentelemetry-javaagent-").get(0);
         List<String> options =
                 List.of(

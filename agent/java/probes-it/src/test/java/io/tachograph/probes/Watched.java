@@ -24,7 +24,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
-/** A program with the agent in its own JVM, and the server that the agent reports to. */
+/** A program with the agent in a separate JVM, and the server to which the agent sends. */
 final class Watched implements AutoCloseable {
     private static final long START_S_MAX = 120;
     private static final long END_S_MAX = 300;
@@ -38,16 +38,14 @@ final class Watched implements AutoCloseable {
     private final Process process;
 
     /**
-     * @param jdk version
-     * @param main class in package {@code shop}; its methods are recorded
+     * @param jdk version of the JDK
+     * @param main class in the package {@code shop}; its methods are recorded
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
         this(jdk, Map.of(), main, arguments);
     }
 
-    /**
-     * @param settings environment variables in addition to those of every program
-     */
+    /** @param settings environment variables in addition to those of every program */
     Watched(int jdk, Map<String, String> settings, Class<?> main, String... arguments)
             throws IOException {
         this(jdk, settings, main, List.of(AGENT), launch(main, arguments));
@@ -85,7 +83,7 @@ final class Watched implements AutoCloseable {
     }
 
     /**
-     * A program packed into one jar with its libraries.
+     * Starts a program that is packed into one jar with its libraries.
      *
      * @param main the main class of the jar
      */
@@ -94,9 +92,9 @@ final class Watched implements AutoCloseable {
     }
 
     /**
-     * A program with another agent next to ours.
+     * Starts a program with another agent in addition to this one.
      *
-     * @param options of the JVM, including the other {@code -javaagent}
+     * @param options options of the JVM, including the other {@code -javaagent}
      * @param first true if the other agent comes first
      */
     static Watched beside(int jdk, Class<?> main, List<String> options, boolean first)
@@ -106,7 +104,7 @@ final class Watched implements AutoCloseable {
         return new Watched(jdk, Map.of(), main, agents, launch(main));
     }
 
-    /** Jars on the class path with a matching path. */
+    /** Finds the jars on the class path whose path matches. */
     static List<Path> jars(String pattern) {
         return Arrays.stream(
                         System.getProperty("java.class.path")
@@ -116,7 +114,7 @@ final class Watched implements AutoCloseable {
                 .collect(Collectors.toList());
     }
 
-    /** The program brings its libraries; of this project it gets only the agent. */
+    /** The class path of the program: its own libraries, and of this project only the agent. */
     private static String classPath() {
         return Arrays.stream(
                         System.getProperty("java.class.path")
@@ -130,7 +128,7 @@ final class Watched implements AutoCloseable {
                 .collect(Collectors.joining(System.getProperty("path.separator")));
     }
 
-    /** The port printed by the program; waits for it. */
+    /** Waits until the program has printed its port. @return the port */
     int port() throws IOException, InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_S_MAX);
         while (System.nanoTime() < until && process.isAlive()) {
@@ -161,7 +159,7 @@ final class Watched implements AutoCloseable {
         return HTTP.send(request.build(), HttpResponse.BodyHandlers.ofString()).statusCode();
     }
 
-    /** Waits for a trace. @return the first matching root */
+    /** Waits for a matching trace. @return the first matching root */
     Call root(Predicate<Call> wanted) throws InterruptedException, IOException {
         Predicate<Decoder> isThere =
                 decoder ->
@@ -183,7 +181,7 @@ final class Watched implements AutoCloseable {
         return root(call -> call.operation.equals(operation));
     }
 
-    /** Waits for at least this many matching traces. @return all matching ones */
+    /** Waits until at least this many traces match. @return all matching roots */
     List<Call> roots(int count, Predicate<Call> wanted) throws InterruptedException, IOException {
         Predicate<Decoder> areThere =
                 decoder -> decoder.roots.stream().filter(wanted).count() >= count;
@@ -211,7 +209,7 @@ final class Watched implements AutoCloseable {
         return values;
     }
 
-    /** All bytes sent by the agent, as text of one byte per character. */
+    /** All bytes that the agent has sent, as text with one character per byte. */
     String sent() {
         return server.copy.toString(StandardCharsets.ISO_8859_1);
     }
@@ -237,7 +235,7 @@ final class Watched implements AutoCloseable {
         }
     }
 
-    /** Waits until the program has printed the text. @return whether it has */
+    /** Waits until the program has printed the text. @return false if it did not */
     boolean awaitOutput(String text) throws IOException, InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(ARRIVAL_S_MAX);
         while (!output().contains(text) && System.nanoTime() < until) {

@@ -8,16 +8,14 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * Matches classes that are one of some types, or inherit from one. An ancestor without a class file
- * (generated at run time, for example by another agent) ends the search in that direction instead
- * of failing for the class.
+ * Matches the given types and all classes that inherit from them. If an ancestor has no class file,
+ * because it was generated at run time (for example by another agent), the search does not continue
+ * beyond it. The match does not fail.
  */
 public final class Inherits extends ElementMatcher.Junction.AbstractBase<TypeDescription> {
     private final Set<String> names;
 
-    /**
-     * @param names full names of the types
-     */
+    /** @param names full names of the types */
     public Inherits(String... names) {
         this.names = Set.of(names);
     }

@@ -30,7 +30,7 @@ class InheritsTest {
 
     private static final String HERE = InheritsTest.class.getName() + "$";
 
-    /** Class files of all classes except those whose names begin with Made. */
+    /** Finds class files of all classes except those whose names begin with Made. */
     private static TypeDescription describe(String name) {
         ClassFileLocator all = ClassFileLocator.ForClassLoader.of(Wanted.class.getClassLoader());
         ClassFileLocator some =

@@ -14,7 +14,7 @@ import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** A certificate authority in a directory; its certificates are made by {@code openssl}. */
+/** A certificate authority in a directory. {@code openssl} makes its certificates. */
 public final class Authority {
     private static final List<String> KEY =
             List.of("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1");
@@ -40,14 +40,14 @@ public final class Authority {
         openssl(command);
     }
 
-    /** A certificate for these names, such as {@code IP:127.0.0.1,DNS:localhost}. */
+    /** Makes a certificate for these names, such as {@code IP:127.0.0.1,DNS:localhost}. */
     public Pair sign(String name, String names) throws IOException {
         return sign(name, names, "-nodes");
     }
 
     /**
-     * @param keyOption of {@code openssl req}: whether the key is encrypted, and its algorithm if
-     *     it is not EC
+     * @param keyOption options of {@code openssl req}: whether the key is encrypted, and its
+     *     algorithm if it is not EC
      */
     public Pair sign(String name, String names, String... keyOption) throws IOException {
         Pair pair =
@@ -70,7 +70,7 @@ public final class Authority {
         return pair;
     }
 
-    /** For a server with this certificate that trusts this authority. */
+    /** The TLS context of a server with this certificate that trusts this authority. */
     public SSLContext context(Pair pair) throws IOException {
         Path store = directory.resolve(pair.cert.getFileName() + ".p12");
         List<String> command = new ArrayList<>(List.of("pkcs12", "-export", "-passout"));

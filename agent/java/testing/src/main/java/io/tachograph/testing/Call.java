@@ -5,15 +5,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** One call of a trace as received by the server, with its callees. */
+/** One call of a trace as the server received it, with its callees. */
 public final class Call {
-    /** From the last part of its segment. */
+    /** The operation in the last part of its segment. */
     public String operation;
 
     public final int kind;
     public final String traceId;
 
-    /** Span ids as 16 hex digits; {@link #parent} is null for a root. */
+    /** Span ids as 16 hex digits. {@link #parent} is null for a root. */
     public final String span;
 
     public final String parent;
@@ -45,8 +45,8 @@ public final class Call {
     }
 
     /**
-     * The tree in one line: {@code a(b c!)}, an exclamation mark for a failed call, a question mark
-     * for an open one.
+     * The tree in one line: {@code a(b c!)}. A failed call has an exclamation mark, an open one a
+     * question mark.
      */
     public String shape() {
         StringBuilder out = new StringBuilder();
@@ -69,7 +69,8 @@ public final class Call {
     }
 
     public int depth() {
-        // Iterative along first children: tests nest 10,000 calls.
+        // This follows first children in a loop instead of a recursion, because some tests nest
+        // 10,000 calls.
         int deepest = 0;
         List<Call> level = List.of(this);
         while (!level.isEmpty()) {

@@ -3,11 +3,11 @@ package io.tachograph.testing;
 import java.util.Map;
 
 /**
- * A record of a declared type.
+ * A declared record.
  *
  * @param at ns since the epoch
- * @param trace null outside of calls; then the span is null too
- * @param values by field name, in order of the fields; null is a value
+ * @param trace null outside of calls; the span is then null too
+ * @param values the values by field name, in the order of the fields; a value may be null
  */
 public record Declared(
         RecordType type,

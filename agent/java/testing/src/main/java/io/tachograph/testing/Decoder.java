@@ -11,9 +11,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. Refuses
- * the input that the real server refuses: ids that are not defined on the connection, exits without
- * a call, a part that does not continue the previous one.
+ * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. It
+ * refuses the same input as the real server: ids that are not defined on the connection, exits
+ * without a call, and parts that do not continue the previous one.
  */
 public final class Decoder {
     private final Session session;
@@ -24,19 +24,25 @@ public final class Decoder {
     private final Map<Integer, RecordType> recordTypes = new HashMap<>();
     private final Map<Long, Open> open = new HashMap<>();
 
-    /** Decodes like a server without declared records: it has none of their definitions. */
+    /**
+     * True to decode like a server that does not support declared records and gets none of their
+     * definitions.
+     */
     public boolean isOld;
 
     public final List<Call> roots = new ArrayList<>();
     public final List<Sample> samples = new ArrayList<>();
     public final List<Declared> declared = new ArrayList<>();
 
-    /** Calls with an exit. */
+    /** Number of calls with an exit. */
     public long callsEnded;
 
     public long segmentParts;
 
-    /** Parts that do not continue the previous one: calls were dropped between them. */
+    /**
+     * Number of parts that do not continue the previous one, because calls were dropped between
+     * them.
+     */
     public long gaps;
 
     /** A segment without its last part. */
@@ -51,7 +57,7 @@ public final class Decoder {
         this.session = session;
     }
 
-    /** A new connection: the dictionary must be sent again. */
+    /** Begins a new connection, on which the dictionary must be sent again. */
     public void forgetDictionary() {
         texts.clear();
         operations.clear();
@@ -88,9 +94,7 @@ public final class Decoder {
         }
     }
 
-    /**
-     * @return the frame's number
-     */
+    /** @return the number of the frame */
     public static long seq(byte[] body) {
         return new Fields(body).varint();
     }

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.HexFormat;
 
 /**
- * Reads the primitive types of the protocol. Invalid bytes are an {@link IllegalStateException}.
+ * Reads the primitive types of the protocol. Invalid bytes throw an {@link IllegalStateException}.
  */
 public final class Fields {
     private final byte[] bytes;

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** The JDKs that the agent is tested on. */
+/** The JDKs on which the agent is tested. */
 public final class Jdks {
     /** Versions that must be installed. */
     public static final List<Integer> VERSIONS = List.of(17, 25);
@@ -15,10 +15,11 @@ public final class Jdks {
     private Jdks() {}
 
     /**
-     * The {@code java} command of a version: of this JVM, {@code TACHO_JDK<version>}, {@code
-     * JAVA_HOME}, or a directory below /usr/lib/jvm, /opt/java or ~/.sdkman/candidates/java.
+     * Returns the {@code java} command of a version. Searches this JVM, {@code TACHO_JDK<version>},
+     * {@code JAVA_HOME}, and the directories below /usr/lib/jvm, /opt/java and
+     * ~/.sdkman/candidates/java.
      *
-     * @throws IllegalStateException that lists the places searched
+     * @throws IllegalStateException with the places that were searched
      */
     public static Path java(int version) {
         for (Path home : homes(version)) {
@@ -54,13 +55,13 @@ public final class Jdks {
             try (Stream<Path> found = Files.list(Path.of(folder))) {
                 found.sorted().forEach(homes::add);
             } catch (IOException e) {
-                // Directory does not exist.
+                // The directory does not exist.
             }
         }
         return homes;
     }
 
-    /** Version in the file {@code release}, 0 if it has none. */
+    /** The version in the file {@code release}; 0 if the file has none. */
     private static int versionOf(Path home) {
         try (Stream<String> lines = Files.lines(home.resolve("release"))) {
             return lines.filter(line -> line.startsWith("JAVA_VERSION="))

@@ -1,6 +1,6 @@
 package io.tachograph.testing;
 
-/** A rule of the server: state 0 off, 1 on, 2 aggregate. */
+/** A rule of the server. State 0 is off, 1 on, 2 aggregate. */
 public record ProbeRule(int state, String pattern) {
     public static ProbeRule off(String pattern) {
         return new ProbeRule(0, pattern);

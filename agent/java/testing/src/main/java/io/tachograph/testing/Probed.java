@@ -10,7 +10,7 @@ public record Probed(
     /** Result of one rule. */
     public record Matched(long methods, String fault) {}
 
-    /** An operation that the client aggregates or has switched off by itself. */
+    /** An operation that the client itself aggregates or has switched off. */
     public record Moved(String operation, String reason, long since) {}
 
     static Probed read(byte[] body) {
@@ -35,7 +35,7 @@ public record Probed(
         return new Probed(revision, on, aggregated, off, rules, moved);
     }
 
-    /** Number of methods decided by rule {@code at}. */
+    /** Number of methods that rule {@code at} decides. */
     public long matched(int at) {
         return rules.get(at).methods();
     }

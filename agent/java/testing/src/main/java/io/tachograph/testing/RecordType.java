@@ -22,7 +22,7 @@ public record RecordType(String name, List<Field> fields) {
         return new RecordType(name, fields);
     }
 
-    /** The values of a record. Times are ns since the epoch. */
+    /** Reads the values of a record. Times are ns since the epoch. */
     Map<String, Object> values(Fields in, byte[] nulls, IntFunction<String> text) {
         Map<String, Object> values = new LinkedHashMap<>();
         for (int at = 0; at < fields.size(); at++) {

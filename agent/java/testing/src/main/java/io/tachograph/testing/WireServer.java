@@ -28,14 +28,14 @@ import javax.net.ssl.SSLServerSocket;
 
 /**
  * A server of the native protocol in this JVM. Received data survives {@link #stop} and {@link
- * #start}, as on a disk.
+ * #start}, as it would on a disk.
  */
 public final class WireServer implements Closeable {
-    /** Behaviour of the server. */
+    /** The behaviour of the server. */
     public enum Mode {
         /** Follows the protocol. */
         GOOD,
-        /** Reads everything, acknowledges nothing. */
+        /** Reads everything and acknowledges nothing. */
         SILENT,
         /** Accepts and never reads. */
         DEAF,
@@ -44,12 +44,13 @@ public final class WireServer implements Closeable {
         /** Answers HELLO with ERROR {@link #errorCode}. */
         REFUSING,
         /**
-         * Answers the first DATA frame with ERROR {@link #errorCode}, then follows the protocol.
+         * Answers the first DATA frame with ERROR {@link #errorCode}, and follows the protocol
+         * after that.
          */
         REFUSING_DATA,
         /**
-         * Answers the first DATA frame with WAIT, is silent for longer than three heartbeats, then
-         * follows the protocol.
+         * Answers the first DATA frame with WAIT, is silent for longer than three heartbeats, and
+         * follows the protocol after that.
          */
         WAITING
     }
@@ -58,7 +59,7 @@ public final class WireServer implements Closeable {
     public volatile int errorCode = 9;
     public volatile int heartbeatMs = 1_000;
 
-    /** Behaves like a server without declared records. */
+    /** True to behave like a server that does not support declared records. */
     public volatile boolean isOld;
 
     public final Map<String, String> hello = new LinkedHashMap<>();
@@ -73,7 +74,7 @@ public final class WireServer implements Closeable {
 
     public volatile long allBytes;
 
-    /** The first protocol error of a client; null if none. */
+    /** The first protocol error of a client; null if there was none. */
     public volatile Throwable fault;
 
     private final Map<String, Long> acknowledged = new HashMap<>();
@@ -84,7 +85,7 @@ public final class WireServer implements Closeable {
     private volatile Probed probed;
     private byte[] probes;
     private OutputStream toClient;
-    /** Prefix of sessions that are derived from a secret, "tach". */
+    /** Prefix of sessions that are derived from a secret: "tach". */
     private static final long MARK = 0x74616368;
 
     private Decoder last = new Decoder(new Session(0, 0));
@@ -92,7 +93,7 @@ public final class WireServer implements Closeable {
     private final SSLContext tls;
     private final boolean needsCertificate;
 
-    /** Ports that may be taken before a free one is found. */
+    /** Maximum number of ports to try. */
     private static final int ATTEMPTS_MAX = 1_000;
 
     /** Listens on a free port of 127.0.0.1. */
@@ -102,7 +103,7 @@ public final class WireServer implements Closeable {
 
     /**
      * @param tls null for a server without TLS
-     * @param needsCertificate whether clients need a certificate
+     * @param needsCertificate true if clients need a certificate
      */
     public WireServer(SSLContext tls, boolean needsCertificate) throws IOException {
         this.tls = tls;
@@ -121,8 +122,8 @@ public final class WireServer implements Closeable {
     }
 
     /**
-     * On a port that the system gives to no other program while this server is stopped: Linux takes
-     * free ports from 32768 on.
+     * Listens on a port that the system gives to no other program while this server is stopped.
+     * Linux takes free ports from 32768 on, so this port is lower.
      */
     private ServerSocket listenBelowEphemeralPorts() throws IOException {
         for (int attempt = 0; ; attempt++) {
@@ -146,7 +147,7 @@ public final class WireServer implements Closeable {
         }
         socket.setReuseAddress(true);
         socket.setReceiveBufferSize(
-                65_536); // small, so that a client of a deaf server notices soon
+                65_536); // small, so that a client of a server that never reads notices it soon
         socket.bind(new java.net.InetSocketAddress(InetAddress.getByName("127.0.0.1"), port));
         return socket;
     }
@@ -171,12 +172,12 @@ public final class WireServer implements Closeable {
         stop();
     }
 
-    /** Data of the last session. Use inside {@link #read} or after the client has ended. */
+    /** The data of the last session. Use it inside {@link #read} or after the client has ended. */
     public synchronized Decoder decoder() {
         return last;
     }
 
-    /** Waits until the condition holds or the time is up. @return whether it holds */
+    /** Waits until the condition holds or the time is over. @return true if it holds */
     public boolean await(long seconds, Predicate<Decoder> condition) throws InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
         while (true) {
@@ -192,7 +193,7 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /** Rules for the client: sent now, and after each WELCOME. */
+    /** Sets the rules for the client. They are sent now and after each WELCOME. */
     public synchronized void rules(long revision, ProbeRule... rules) throws IOException {
         byte[][] parts = new byte[2 + 2 * rules.length][];
         parts[0] = varint(revision);
@@ -207,18 +208,18 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /** Behaves like a restarted server or one without rules. */
+    /** Behaves like a server that was restarted or has no rules. */
     public synchronized void forgetRules() {
         probes = null;
         probed = null;
     }
 
-    /** The client's last PROBED answer; null if none. */
+    /** The last PROBED answer of the client; null if there was none. */
     public Probed probed() {
         return probed;
     }
 
-    /** Waits for a matching answer. @return whether one arrived in time */
+    /** Waits for a matching answer. @return true if one arrived in time */
     public boolean awaitProbed(long seconds, Predicate<Probed> condition)
             throws InterruptedException {
         return await(seconds, got -> probed != null && condition.test(probed));
@@ -237,7 +238,7 @@ public final class WireServer implements Closeable {
                                 } catch (EOFException
                                         | java.net.SocketException
                                         | SSLException e) {
-                                    // Closed by either side.
+                                    // Either side has closed the connection.
                                 } catch (IOException | RuntimeException e) {
                                     fault = fault == null ? e : fault;
                                 }

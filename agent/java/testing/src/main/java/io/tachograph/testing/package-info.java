@@ -1,6 +1,6 @@
 /**
- * Test support: a server of the native protocol that stores received data and can misbehave, and
- * the JDKs to test on. The decoder is written from {@code docs/format/wire.md} and shares no code
- * with the agent's encoder.
+ * Test support: a server of the native protocol that stores received data and can behave wrongly,
+ * and the JDKs on which to test. The decoder was written from {@code docs/format/wire.md} and
+ * shares no code with the agent's encoder.
  */
 package io.tachograph.testing;

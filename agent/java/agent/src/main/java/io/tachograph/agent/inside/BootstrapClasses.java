@@ -16,10 +16,10 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Defines the classes used by advice in the bootstrap loader, one by one. Appending the jar to the
- * bootstrap search path would work too, but then the JVM prints a warning into the program's output
- * and stops sharing the program's archived classes, which slows down its start. That way is the
- * fallback.
+ * Defines the classes used by advice in the bootstrap loader, one by one. The alternative is to
+ * append the jar to the bootstrap search path. The JVM would then print a warning into the
+ * program's output and stop sharing the program's archived classes, which slows down its start. The
+ * alternative is used only if the definition fails.
  */
 final class BootstrapClasses {
     private static final String PREFIX = "io/tachograph/bootstrap/";
@@ -52,8 +52,8 @@ final class BootstrapClasses {
     }
 
     /**
-     * A class can only be defined after its supertypes. If a supertype is missing, the class is
-     * tried again after the others.
+     * Defines the classes. A class can be defined only after its supertypes. If a supertype is
+     * missing, the class is tried again after the others.
      */
     private static void define(Instrumentation instrumentation, Map<String, byte[]> classes)
             throws ReflectiveOperationException {

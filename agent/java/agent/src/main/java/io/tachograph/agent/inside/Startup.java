@@ -8,20 +8,20 @@ import java.lang.instrument.Instrumentation;
 import java.util.jar.JarFile;
 
 /**
- * {@code io.tachograph.agent.Premain} calls this class by reflection, since it is in another class
- * loader.
+ * Starts the agent inside its own class loader. {@code io.tachograph.agent.Premain}, which is in
+ * another class loader, calls this class by reflection.
  */
 public final class Startup {
     private Startup() {}
 
     /**
      * @param arguments path of the configuration file, or null
-     * @param jar the agent's jar
+     * @param jar the jar of the agent
      */
     public static void start(String arguments, Instrumentation instrumentation, JarFile jar)
             throws IOException {
-        // Called from here, not from Premain: the JVM opens packages to the module of the caller,
-        // and Premain is in the module of the program.
+        // This call must be here and not in Premain. The JVM opens packages to the module of the
+        // caller, and Premain is in the module of the program.
         BootstrapClasses.install(instrumentation, jar);
         Agent.start(arguments, instrumentation, Probes.all());
     }

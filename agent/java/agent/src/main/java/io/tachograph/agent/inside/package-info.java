@@ -1,2 +1,2 @@
-/** The first class in the agent's own class loader: lists the probes and starts the core. */
+/** The first class in the agent's own class loader. It lists the probes and starts the core. */
 package io.tachograph.agent.inside;

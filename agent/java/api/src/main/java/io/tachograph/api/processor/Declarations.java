@@ -27,19 +27,19 @@ import javax.lang.model.util.ElementFilter;
 import javax.lang.model.util.Elements;
 
 /**
- * Reads the record types of annotated interfaces and Java records, and reports all errors in them.
+ * Reads the record types of annotated interfaces and Java records, and reports every error in them.
  */
 final class Declarations {
-    /** As in the wire format. */
+    /** The same limit as in the wire format. */
     static final int RECORD_FIELDS_MAX = 64;
 
     static final int RECORD_UNIT_BYTES_MAX = 64;
     private static final int NAME_BYTES_MAX = 256;
 
-    /** Names that queries accept without quotes. */
+    /** Names that a query may contain without quotes. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z_:][A-Za-z0-9_:]*");
 
-    /** Members that every entry has. */
+    /** Names of members that every entry has. */
     private static final Set<String> RESERVED = Set.of("trace_id", "span_id");
 
     private static final Map<String, Field.Kind> KINDS =
@@ -95,7 +95,9 @@ final class Declarations {
                 declared);
     }
 
-    /** {@code @Record} on a method sets the name of its type, and nothing else. */
+    /**
+     * Checks a method with {@code @Record}. The annotation only sets the name of the record type.
+     */
     void checkMethod(Element method) throws Refused {
         Element owner = method.getEnclosingElement();
         if (owner.getAnnotation(Record.class) == null || !isDeclaring(method)) {
@@ -107,7 +109,7 @@ final class Declarations {
     }
 
     private static boolean isRecord(Element type) {
-        return type.getKind().name().equals("RECORD"); // the constant exists since Java 16
+        return type.getKind().name().equals("RECORD"); // the constant exists in Java 16 and later
     }
 
     private static boolean isDeclaring(Element method) {
@@ -161,7 +163,7 @@ final class Declarations {
     }
 
     private Declared components(TypeElement type) throws Refused {
-        // Components define the order; annotations and source positions are on the fields.
+        // The components define the order. Annotations and source positions come from the fields.
         Map<Name, VariableElement> named = new HashMap<>();
         for (VariableElement field : ElementFilter.fieldsIn(type.getEnclosedElements())) {
             named.put(field.getSimpleName(), field);
@@ -214,7 +216,10 @@ final class Declarations {
                 : KINDS.get(element.getQualifiedName().toString());
     }
 
-    /** Without type annotations, which would otherwise appear in the source text. */
+    /**
+     * Returns the name of the type without type annotations, which would otherwise appear in the
+     * source text.
+     */
     private static String sourceName(TypeMirror type) {
         return type.getKind().isPrimitive()
                 ? type.getKind().name().toLowerCase(Locale.ROOT)

@@ -6,7 +6,7 @@ import java.util.List;
 final class Declared {
     final String name;
 
-    /** The method of an interface; null for a Java record. */
+    /** Name of the method of an interface; null for a Java record. */
     final String method;
 
     final List<Field> fields;

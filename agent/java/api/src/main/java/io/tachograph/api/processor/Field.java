@@ -2,14 +2,17 @@ package io.tachograph.api.processor;
 
 /** One field of a record type: its name, and the code that writes its value into the ring. */
 final class Field {
-    /** How a value is written; the letters are those of {@code RecordTypes} in the agent. */
+    /** The way to write a value. The letters are those of {@code RecordTypes} in the agent. */
     enum Kind {
         BOOL('Z', "truth", "%s", true),
         INTEGER('J', "number", "%s", true),
         DOUBLE('D', "real", "%s", true),
         FLOAT('F', "shortReal", "%s", true),
         TEXT('S', "object", "%s", false),
-        /** Converted to a string first: it may be mutable, and its code may do anything. */
+        /**
+         * Converted to a string before the record begins, because it may be mutable and its code
+         * may do anything.
+         */
         CHARS('S', "object", "%1$s == null ? null : %1$s.toString()", false),
         NAME('E', "object", "%1$s == null ? null : %1$s.name()", false),
         UUID('U', "object", "%s", false),
@@ -33,7 +36,7 @@ final class Field {
     final String unit;
     final Kind kind;
 
-    /** Type as written in the source. */
+    /** The type as written in the source. */
     final String type;
 
     Field(String name, String unit, Kind kind, String type) {

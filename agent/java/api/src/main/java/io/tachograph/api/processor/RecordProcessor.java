@@ -16,9 +16,10 @@ import javax.tools.Diagnostic;
 
 /**
  * Generates a writer for each annotated interface or Java record, in the same package. An invalid
- * declaration is a compile error at its place in the source; the others are still processed.
+ * declaration is a compile error at its place in the source; the other declarations are still
+ * processed.
  *
- * <p>{@link Declarations} reads, {@link WriterSource} writes.
+ * <p>{@link Declarations} reads the declarations, {@link WriterSource} writes the source.
  */
 @SupportedAnnotationTypes("io.tachograph.api.Record")
 public final class RecordProcessor extends AbstractProcessor {

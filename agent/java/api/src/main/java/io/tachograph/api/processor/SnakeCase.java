@@ -1,6 +1,9 @@
 package io.tachograph.api.processor;
 
-/** {@code CartEmptied} to {@code cart_emptied}, {@code HTTPServer2} to {@code http_server2}. */
+/**
+ * Converts {@code CartEmptied} to {@code cart_emptied}, and {@code HTTPServer2} to {@code
+ * http_server2}.
+ */
 final class SnakeCase {
     private SnakeCase() {}
 
@@ -17,8 +20,8 @@ final class SnakeCase {
     }
 
     /**
-     * True after a lower-case letter or a digit, or before a lower-case letter: {@code HTTPServer}
-     * has two words.
+     * True if an upper-case letter begins a word: after a lower-case letter or a digit, or before a
+     * lower-case letter. {@code HTTPServer} has two words.
      */
     private static boolean isWordBegin(String name, int at) {
         char before = name.charAt(at - 1);

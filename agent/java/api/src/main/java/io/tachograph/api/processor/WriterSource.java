@@ -2,7 +2,10 @@ package io.tachograph.api.processor;
 
 import java.util.List;
 
-/** The source of one generated class: straight-line code without reflection, boxing or objects. */
+/**
+ * Writes the source of one generated class: straight-line code without reflection, boxing or
+ * objects.
+ */
 final class WriterSource {
     private static final String API = "io.tachograph.api.";
 
@@ -66,8 +69,8 @@ final class WriterSource {
     }
 
     /**
-     * Generates the method that the program calls. Without an agent, this method uses no class of
-     * the agent but {@code Records}.
+     * Generates the method that the program calls. Without an agent, the only class of the agent
+     * that this method uses is {@code Records}.
      */
     private void entrance(Declared record, String holder) {
         String parameters = parameters(record);
@@ -144,8 +147,8 @@ final class WriterSource {
     }
 
     /**
-     * Generates the code that reads the values. It runs before the record begins, because it calls
-     * code of the program.
+     * Generates the code that reads the values. This code runs before the record begins, because it
+     * calls code of the program.
      */
     private void values(Declared record) {
         for (int at = 0; at < record.fields.size(); at++) {
@@ -172,7 +175,8 @@ final class WriterSource {
     }
 
     /**
-     * @param form {@code %d} is the field's position, {@code %s} its name
+     * @param form text for each argument; {@code %d} becomes the position of the field, {@code %s}
+     *     its name
      */
     private static String arguments(Declared record, String form) {
         StringBuilder list = new StringBuilder();
@@ -191,8 +195,8 @@ final class WriterSource {
             } else if (c >= ' ' && c < 127) {
                 quoted.append(c);
             } else {
-                // Octal for control characters: the compiler replaces Unicode escapes before it
-                // reads literals, so an escaped line feed would end the line.
+                // Control characters are written in octal. The compiler replaces Unicode escapes
+                // before it reads literals, so an escaped line feed would end the line.
                 quoted.append(String.format(c < ' ' ? "\\%03o" : "\\u%04x", (int) c));
             }
         }

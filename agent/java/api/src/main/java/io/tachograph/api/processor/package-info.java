@@ -1,2 +1,4 @@
-/** Annotation processor: generates straight-line code from {@link io.tachograph.api.Record}. */
+/**
+ * The annotation processor. It generates straight-line code from {@link io.tachograph.api.Record}.
+ */
 package io.tachograph.api.processor;

@@ -25,13 +25,13 @@ import javax.tools.JavaFileObject;
 import javax.tools.SimpleJavaFileObject;
 import javax.tools.ToolProvider;
 
-/** One source, compiled in memory with the processor. */
+/** One source file, compiled in memory with the processor. */
 public final class Compiled {
     private static final JavaCompiler COMPILER = ToolProvider.getSystemJavaCompiler();
 
     private final Map<String, ByteArrayOutputStream> classes = new HashMap<>();
 
-    /** {@code line: message} of each error and warning of the compiler. */
+    /** The errors and warnings of the compiler, each as {@code line: message}. */
     public final List<String> said;
 
     private Compiled(String className, String source) {
@@ -48,7 +48,7 @@ public final class Compiled {
         said = found.getDiagnostics().stream().map(Compiled::shown).collect(Collectors.toList());
     }
 
-    /** @param source prefixed with {@code package p;} */
+    /** @param source the source after {@code package p;} */
     public static Compiled of(String className, String source) {
         return new Compiled("p." + className, "package p; " + source);
     }
@@ -58,8 +58,8 @@ public final class Compiled {
     }
 
     /**
-     * The classes and the API in a class loader of their own, with only the given classes of the
-     * agent.
+     * Loads the compiled classes and the API in a separate class loader. Of the agent, this loader
+     * has only the given classes.
      */
     public ClassLoader apart(Path... more) throws IOException {
         List<URL> urls = new ArrayList<>();
@@ -97,7 +97,7 @@ public final class Compiled {
         }
     }
 
-    /** Keeps output in memory: classes for later, generated sources for the compiler. */
+    /** Keeps the output in memory: classes to load them, generated sources for the compiler. */
     private final class Memory extends ForwardingJavaFileManager<JavaFileManager> {
         Memory(JavaFileManager files) {
             super(files);

@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** Messages for invalid declarations, and no messages for valid ones. */
+/** Invalid declarations have messages, and valid ones have none. */
 class ProcessorTest {
     private static final String IMPORTS =
             "import io.tachograph.api.Record; import io.tachograph.api.Unit;";
@@ -117,7 +117,7 @@ class ProcessorTest {
         assertEquals(List.of(), Compiled.of("T", IMPORTS + source).said);
     }
 
-    /** One past each bound is among the {@link #wrong} cases. */
+    /** The {@link #wrong} cases include one past each bound. */
     @ParameterizedTest
     @MethodSource("atTheBounds")
     void theBoundsThemselvesAreAllowed(String source) {

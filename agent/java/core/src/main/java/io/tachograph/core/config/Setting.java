@@ -5,10 +5,10 @@ import io.tachograph.core.log.Messages;
 import java.util.Locale;
 
 /**
- * All settings of the agent; {@code agent/settings.toml} defines them for the agents of all
- * languages. The key in the file is the name in lower case, the environment variable is {@code
- * TACHO_} and the name: {@code WHEN_FULL} is {@code when_full} and {@code TACHO_WHEN_FULL}.
- * README.md describes the cost of each.
+ * All settings of the agent. {@code agent/settings.toml} defines the settings of the agents for all
+ * languages. The key in a file is the name in lower case; the environment variable is {@code
+ * TACHO_} and the name. For example, {@code WHEN_FULL} is {@code when_full} and {@code
+ * TACHO_WHEN_FULL}. README.md describes the cost of each setting.
  */
 public enum Setting {
     // generated: settings (cargo xtask generate, from agent/settings.toml)
@@ -44,24 +44,24 @@ public enum Setting {
     LOG_DETAIL(Type.FLAG, "false");
     // generated: end
 
-    /** Type of a value: how its text is read. */
+    /** The type of a value. It defines how the text is parsed. */
     enum Type {
         /** Any text. */
         TEXT(Messages.FORM_TEXT),
         FLAG(Messages.FORM_FLAG),
-        /** Action when a buffer is full. */
+        /** The action when a buffer is full. */
         POLICY(Messages.FORM_POLICY),
         NUMBER(Messages.FORM_NUMBER),
         POWER_OF_TWO(Messages.FORM_POWER_OF_TWO),
-        /** A number of buffers, whose use is marked by the bits of 64-bit words. */
+        /** A number of buffers. The buffers in use are marked by the bits of 64-bit words. */
         MULTIPLE_OF_64(Messages.FORM_MULTIPLE_OF_64),
-        /** A number of milliseconds, or a number with {@code ms}, {@code s} or {@code m}. */
+        /** A number of milliseconds, or a number followed by {@code ms}, {@code s} or {@code m}. */
         DURATION(Messages.FORM_DURATION),
-        /** A number of bytes, or a number with {@code KiB}, {@code MiB} or {@code GiB}. */
+        /** A number of bytes, or a number followed by {@code KiB}, {@code MiB} or {@code GiB}. */
         SIZE(Messages.FORM_SIZE),
-        /** A number with {@code %}, or 0. */
+        /** A number followed by {@code %}, or 0. */
         SHARE(Messages.FORM_SHARE),
-        /** Values separated by commas; in the file also an array of strings. */
+        /** Values separated by commas. In a file, also an array of strings. */
         LIST(Messages.FORM_LIST);
 
         /** The expected form, for messages. */
@@ -91,17 +91,17 @@ public enum Setting {
         this.most = most;
     }
 
-    /** The default. */
+    /** The default value. */
     public String fallback() {
         return fallback;
     }
 
-    /** Key in the file. */
+    /** The key in a file. */
     public String key() {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    /** Name in the environment. */
+    /** The name of the environment variable. */
     public String variable() {
         return "TACHO_" + name();
     }

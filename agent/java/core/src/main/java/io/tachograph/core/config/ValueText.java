@@ -6,7 +6,7 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The parsed text of one setting: the value to use, and the error in the text. */
+/** The parsed text of one setting: the value to use, and a fault if the text is wrong. */
 final class ValueText {
     private static final String[] DURATION_UNITS = {"ms", "s", "m", ""};
     private static final long[] DURATION_NANOS = {
@@ -17,13 +17,16 @@ final class ValueText {
     private static final String[] NO_UNIT = {""};
     private static final long[] ONE = {1};
 
-    /** Value of the setting's type. */
+    /** The value, in the Java type that belongs to the setting's type. */
     final Object value;
 
     /** Description of valid values; empty if the text is valid. */
     final String fault;
 
-    /** The value in the notation of a configuration file, if the text is wrong. */
+    /**
+     * If the text is wrong: the value that is used instead, in the notation of a configuration
+     * file.
+     */
     final String used;
 
     private ValueText(Object value, String fault, String used) {
@@ -57,7 +60,7 @@ final class ValueText {
         return new ValueText(parse(setting.type, setting.fallback), fault, setting.fallback);
     }
 
-    /** The next larger number of the required form. */
+    /** Rounds up to the next number of the required form. */
     private static long round(Setting.Type type, long number) {
         switch (type) {
             case POWER_OF_TWO:
@@ -69,7 +72,7 @@ final class ValueText {
         }
     }
 
-    /** Null if the text does not match the type. */
+    /** Parses the text. Returns null if it does not match the type. */
     private static Object parse(Setting.Type type, String text) {
         switch (type) {
             case FLAG:
@@ -118,7 +121,7 @@ final class ValueText {
         return null;
     }
 
-    /** Parses a share, in millionths. */
+    /** Parses a share. Returns millionths. */
     private static Long share(String text) {
         if (text.equals("0")) {
             return 0L;

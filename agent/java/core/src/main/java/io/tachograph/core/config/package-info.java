@@ -1,5 +1,5 @@
 /**
- * Merges a file, the environment and defaults to one immutable {@link
+ * Merges a configuration file, the environment and the defaults into one immutable {@link
  * io.tachograph.core.config.Settings}.
  */
 package io.tachograph.core.config;

@@ -12,42 +12,44 @@ import java.util.Arrays;
 import java.util.function.LongSupplier;
 
 /**
- * Measures the cost of a call on this machine, three times in the first minute, on its own thread:
- * runs the code of the advice on buffers that are not sent. In the program a call costs more when
- * its data is not in the cache, so the result is a lower bound.
+ * Measures the cost of a call on this machine, three times in the first minute, on its own thread.
+ * It runs the code of the advice on buffers that are not sent. In the program a call costs more
+ * when its data is not in the cache, so the result is a lower bound.
  */
 public final class Calibration implements Runnable {
     /**
-     * Waits before each measurement, the first one after the program's start. The lowest result is
-     * used: on a busy machine the code may not be compiled yet at the first measurement.
+     * Delays before each measurement; the first delay begins at the start of the program. The
+     * lowest result is used, because on a busy machine the code may not be compiled yet at the
+     * first measurement.
      */
     private static final long[] DELAYS_MILLIS = {3_000, 10_000, 30_000};
 
     private static final int CALLS = 500;
     private static final int ROUNDS = 240;
 
-    /** Rounds between two pauses, in which the compiler can work on the loop. */
+    /** Number of rounds between two pauses. In a pause, the JIT compiler can compile the loop. */
     private static final int ROUNDS_TOGETHER = 4;
 
     private static final long PAUSE_MILLIS = 4;
 
-    /** Limit on processor time for each kind of call. */
+    /** Limit on the processor time for each kind of call, ns. */
     private static final long NANOS_MAX = 40_000_000;
 
-    /** Calls of an unrecorded trace: the decision is made once for all of them. */
+    /**
+     * Number of calls in an unrecorded trace. The decision about the trace is made once for all of
+     * them.
+     */
     private static final int CALLS_OF_TRACE = 10;
 
     /**
-     * Processor time of this thread, the unit of the overhead; on a busy machine most of the wall
-     * time belongs to other threads.
+     * Reads the processor time of this thread. The overhead is measured in processor time, because
+     * on a busy machine most of the wall time belongs to other threads.
      */
     private static final LongSupplier NANOS = clock();
 
     private final Buffers buffers;
 
-    /**
-     * Buffers with a gate that rejects all but the first traces; null if all traces are recorded.
-     */
+    /** Buffers whose gate rejects all but the first traces; null if all traces are recorded. */
     private final Buffers leavingOut;
 
     private final int operation = Operations.shared().id(Operations.METHOD, Operations.OTHER);
@@ -56,8 +58,9 @@ public final class Calibration implements Runnable {
     private volatile Costs costs = Costs.UNKNOWN;
 
     /**
-     * @param firstMillisMax upper bound of the first wait
-     * @param leavesOut true if some traces are not recorded: measures the cost of such a call too
+     * @param firstMillisMax upper bound of the first delay
+     * @param leavesOut true if some traces are not recorded; the cost of an unrecorded call is then
+     *     measured too
      */
     public Calibration(long firstMillisMax, boolean leavesOut, AgentLog log) {
         this.buffers = new Buffers(Session.shared(), options(0));
@@ -117,8 +120,8 @@ public final class Calibration implements Runnable {
     }
 
     /**
-     * The lower quartile of the second half of the rounds: by then the loop is compiled, and the
-     * effect of other threads on its caches is excluded.
+     * Returns the lower quartile of the second half of the rounds. In that half the loop is
+     * compiled. The lower quartile excludes the effect of other threads on the caches.
      */
     private static double nanos(Buffers buffers, LongSupplier round) throws InterruptedException {
         long[] rounds = new long[ROUNDS];
@@ -142,11 +145,11 @@ public final class Calibration implements Runnable {
         try {
             return ProcessorTime.clock();
         } catch (LinkageError e) {
-            return System::nanoTime; // a program without the module java.management
+            return System::nanoTime; // the program lacks the module java.management
         }
     }
 
-    /** A separate class, because its module may be missing. */
+    /** A separate class, because the module of its types may be missing. */
     private static final class ProcessorTime {
         static LongSupplier clock() {
             ThreadMXBean threads = ManagementFactory.getThreadMXBean();

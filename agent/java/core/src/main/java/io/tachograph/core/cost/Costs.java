@@ -1,8 +1,8 @@
 package io.tachograph.core.cost;
 
 /**
- * Cost of one call on the program's thread, ns: two clock reads and the writes; neither in a trace
- * that is not recorded.
+ * Cost of one call on the program's thread, ns: two clock reads and the writes. A call in an
+ * unrecorded trace does neither.
  */
 public final class Costs {
     /** Not measured yet. */
@@ -11,7 +11,7 @@ public final class Costs {
     public final double recordNanos;
     public final double aggregateNanos;
 
-    /** A call of an unrecorded trace; 0 if all traces are recorded. */
+    /** Cost of a call in an unrecorded trace; 0 if all traces are recorded. */
     public final double leftOutNanos;
 
     public Costs(double recordNanos, double aggregateNanos, double leftOutNanos) {
@@ -20,7 +20,7 @@ public final class Costs {
         this.leftOutNanos = leftOutNanos;
     }
 
-    /** The lower value of each cost. */
+    /** Returns the lower of both values for each cost. */
     Costs least(Costs other) {
         return !areKnown()
                 ? other

@@ -13,19 +13,26 @@ import java.util.function.ToDoubleFunction;
 
 /**
  * Decides which methods are no longer recorded. A method with more calls per second than a limit is
- * aggregated. While the agent's share of the processor time is over its budget, the methods whose
- * calls cost most are switched off: a call that is counted costs as much as a recorded one, one
- * that is switched off costs nothing (docs/adr/0011-one-budget.md). A limit counts as exceeded when
- * it is in two windows in a row, so that the start of a program moves nothing.
+ * aggregated. If the agent's share of the processor time is over its budget, the methods whose
+ * calls cost most are switched off. Aggregating them would not help: a counted call costs as much
+ * as a recorded one, and a method that is switched off costs nothing (docs/adr/0011-one-budget.md).
+ * A limit counts as exceeded only if it is exceeded in two consecutive windows, so that the start
+ * of a program changes nothing.
  *
  * <p>Before: {@code io.tachograph.core.sample.OverheadSampler}. After: {@code
  * io.tachograph.core.instrument.Moves}.
  */
 public final class Limits {
-    /** Below this load the overhead is ignored: the process is nearly idle. */
+    /**
+     * Below this load (share of one processor) the process is nearly idle, and its overhead is
+     * ignored.
+     */
     private static final double BUSY_MIN = 0.02;
 
-    /** Target as a part of the budget, so that there is some reserve after a move. */
+    /**
+     * Overhead to reach by switching methods off, as a fraction of the budget. The rest is a
+     * reserve.
+     */
     private static final double SPARE = 0.9;
 
     private static final double PPM = 1e6;
@@ -37,8 +44,9 @@ public final class Limits {
     private boolean tooMuchBefore;
 
     /**
-     * @param callsPerSecondMax of one operation; 0 for no limit
-     * @param overheadMaxPpm share of the processor time, millionths; 0 for no limit
+     * @param callsPerSecondMax limit for one operation; 0 for no limit
+     * @param overheadMaxPpm limit for the share of the processor time, in millionths; 0 for no
+     *     limit
      */
     public Limits(long callsPerSecondMax, long overheadMaxPpm) {
         this.callsPerSecondMax = callsPerSecondMax;
@@ -47,20 +55,20 @@ public final class Limits {
 
     /** The decisions for one window. */
     public static final class Verdict {
-        /** Operations to aggregate from now on, and why. */
+        /** Operations to aggregate from now on, with the reason. */
         public final List<Move> aggregated = new ArrayList<>();
 
-        /** Operations to switch off from now on, and why. */
+        /** Operations to switch off from now on, with the reason. */
         public final List<Move> off = new ArrayList<>();
 
-        /** The budget is exceeded, and nothing is left to switch off: why; else empty. */
+        /** Why the budget is exceeded although no method is left to switch off; else empty. */
         public String exhausted = "";
 
         /** True if the agent is within its budget. */
         public boolean kept;
     }
 
-    /** An operation to aggregate. */
+    /** An operation to aggregate or to switch off. */
     public static final class Move {
         public final int operation;
         public final String reason;
@@ -72,8 +80,10 @@ public final class Limits {
     }
 
     /**
-     * @param isMoved operations that are aggregated or off already
-     * @param isOff operations that are off already
+     * Decides for one window.
+     *
+     * @param isMoved tells whether an operation is already aggregated or off
+     * @param isOff tells whether an operation is already off
      */
     public Verdict judge(Window window, Costs costs, IntPredicate isMoved, IntPredicate isOff) {
         Verdict verdict = new Verdict();
@@ -84,12 +94,12 @@ public final class Limits {
         return verdict;
     }
 
-    /** True if the budget is exceeded in the second consecutive window. */
+    /** True if the budget is exceeded for the second window in a row. */
     private boolean isExceededAgain(Window window, Verdict verdict) {
         boolean busy = window.processNanos > BUSY_MIN * window.elapsedNanos;
         boolean tooMuch = busy && window.overhead() > overheadMax;
         boolean again = tooMuch && tooMuchBefore;
-        tooMuchBefore = tooMuch && !again; // the effect of a move shows two windows later
+        tooMuchBefore = tooMuch && !again; // a move takes two windows to show its effect
         verdict.kept = !tooMuch;
         return again;
     }
@@ -114,10 +124,12 @@ public final class Limits {
     private void judgeOverhead(
             Window window, Costs costs, IntPredicate isOff, Verdict verdict) {
         double excess = (window.overhead() - SPARE * overheadMax) * window.processNanos;
-        // A call that is not recorded saves the sender its part, too.
+        // Recording a call also costs time of the sender. Each recorded call gets an equal part of
+        // it.
         double record =
                 costs.recordNanos + (double) window.senderNanos / Math.max(1, window.recorded());
-        // The calls of unrecorded traces are counted together: they are shared out by the recorded ones.
+        // The calls of unrecorded traces are counted together. Their cost is divided among the
+        // recorded calls.
         double leftOut = window.leftOutNanos / Math.max(1, window.recorded());
         ToDoubleFunction<Window.Calls> saved =
                 calls ->
@@ -139,7 +151,7 @@ public final class Limits {
         }
     }
 
-    /** {@code 950/s}, {@code 1.2 M/s}. */
+    /** Formats a rate: {@code 950/s}, {@code 1.2 M/s}. */
     static String perSecond(double rate) {
         String[] units = {"", " k", " M", " G"};
         int unit = 0;
@@ -151,12 +163,12 @@ public final class Limits {
         return digits(scaled) + units[unit] + "/s";
     }
 
-    /** {@code 1.4 %}. */
+    /** Formats a share: {@code 1.4 %}. */
     static String percent(double share) {
         return digits(share * 100) + " %";
     }
 
-    /** At least two digits, no trailing zeros after the point. */
+    /** Formats a number with at least two digits and without trailing zeros after the point. */
     private static String digits(double value) {
         BigDecimal exact = BigDecimal.valueOf(value);
         BigDecimal round =

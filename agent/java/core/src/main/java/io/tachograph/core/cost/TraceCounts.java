@@ -4,7 +4,10 @@ import io.tachograph.bootstrap.Buffers;
 import io.tachograph.bootstrap.ThreadBuffer;
 import io.tachograph.bootstrap.TraceGate;
 
-/** Sums of the counts of all threads' gates since the start, by index of the entry operation. */
+/**
+ * The sums of the counts in the gates of all threads since the start, by index of the entry
+ * operation.
+ */
 public final class TraceCounts {
     private final Buffers buffers;
     private long[] kept = new long[0];
@@ -17,7 +20,7 @@ public final class TraceCounts {
         this.buffers = buffers;
     }
 
-    /** Recomputes the sums. Single thread only. */
+    /** Computes the sums again. Must always be called by the same thread. */
     public void read() {
         int entries = buffers.traces().entries().length;
         kept = new long[entries];
@@ -44,17 +47,23 @@ public final class TraceCounts {
         return kept.length;
     }
 
-    /** Recorded traces of an entry operation, decided here or elsewhere. */
+    /**
+     * Number of recorded traces of an entry operation. The decision was made here or in another
+     * process.
+     */
     public long allKept(int index) {
         return kept[index] + followsKept[index];
     }
 
-    /** Unrecorded traces of an entry operation, decided here or elsewhere. */
+    /**
+     * Number of unrecorded traces of an entry operation. The decision was made here or in another
+     * process.
+     */
     public long allLeftOut(int index) {
         return leftOut[index] + followsLeftOut[index];
     }
 
-    /** Traces of an entry operation that were decided here. */
+    /** Number of traces of an entry operation for which this process decided. */
     long begun(int index) {
         return kept[index] + leftOut[index];
     }

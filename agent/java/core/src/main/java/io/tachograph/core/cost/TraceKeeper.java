@@ -9,12 +9,13 @@ import io.tachograph.core.log.AgentLog;
 import java.util.Arrays;
 
 /**
- * Keeps the rate of recorded traces below {@code traces_max}: every second it reads how many traces
- * began, and gives each entry operation its share of the next second. A daemon thread; while it
- * gets no processor time no shares are given, so the limit also holds then.
+ * Keeps the rate of recorded traces below {@code traces_max}. Every second it reads how many traces
+ * began, and gives each entry operation its share for the next second. It is a daemon thread. If
+ * this thread gets no processor time, it gives no shares, so the limit holds in that case too.
  *
- * <p>Traces decided by another process are followed first; the rest of the limit is shared. A tenth
- * of it is shared in any case, otherwise traces that begin here could vanish.
+ * <p>Traces for which another process has decided are counted against the limit first, and the rest
+ * of the limit is shared. At least a tenth of the limit is always shared; otherwise no trace that
+ * begins here might be recorded.
  *
  * <p>Before: {@link TraceShares}. After: {@link Traces}, {@link Moves}, which reports.
  */
@@ -23,14 +24,16 @@ public final class TraceKeeper implements Runnable {
     private static final double NANOS = 1e9;
 
     /**
-     * Factor of a share over the observed rate: small operations may grow without losing traces.
+     * Factor between the observed rate and the share that an operation asks for. Operations with
+     * few traces may grow by this factor without unrecorded traces.
      */
     private static final double HEADROOM = 1.25;
 
     private static final double OWN_PART_MIN = 0.1;
 
     /**
-     * Intervals without an unrecorded trace before the report that all traces are recorded again.
+     * Number of intervals without an unrecorded trace after which the agent reports that all traces
+     * are recorded again.
      */
     private static final int QUIET_MIN = 30;
 
@@ -77,7 +80,7 @@ public final class TraceKeeper implements Runnable {
                 log.detail("the thread for sampling shares was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // Out of memory or an internal error: the shares stay used up, so no more traces
+                // Out of memory or an internal error: no new shares are given, so no more traces
                 // are recorded.
                 log.sayOnce("traces " + e.getClass(), "updating sampling shares failed: " + e);
             }
@@ -85,7 +88,7 @@ public final class TraceKeeper implements Runnable {
     }
 
     /**
-     * Ends one interval and begins the next, which is never shorter than a second.
+     * Ends one interval and begins the next. An interval is never shorter than a second.
      *
      * @param seconds since the last call
      */
@@ -100,7 +103,7 @@ public final class TraceKeeper implements Runnable {
         for (int at = 0; at < size; at++) {
             rates[at] = (counts.begun(at) - begunBefore[at]) / seconds;
             begunBefore[at] = counts.begun(at);
-            // A rare operation still has its permit and needs no other one.
+            // An operation without traces that still has its permit needs no other permit.
             boolean isSatisfied = rates[at] == 0 && entries[at].permits() > 0;
             wanted[at] = isSatisfied ? 0 : Math.max(1, HEADROOM * rates[at]);
         }
@@ -121,8 +124,8 @@ public final class TraceKeeper implements Runnable {
     private void give(TraceEntry entry, int at, double share, double rate) {
         int before = entry.permits();
         double credit = Math.max(0, before) + fractions[at] + share;
-        // An unused share is not carried over, except for one trace of a share below one per
-        // second.
+        // An unused share is not carried over. The exception is a share below one trace per second,
+        // which adds up to one trace.
         credit = Math.min(credit, Math.max(1, share));
         int permits = (int) credit;
         fractions[at] = credit - permits;
@@ -130,14 +133,14 @@ public final class TraceKeeper implements Runnable {
     }
 
     /**
-     * Number of traces that get a chance, so that the share is rarely missed: the number is Poisson
-     * distributed, and this is two standard deviations above the mean.
+     * Number of traces that the probability lets pass. The number is Poisson distributed; this
+     * value is two standard deviations above the mean, so that the share is rarely missed.
      */
     private static double candidates(double share) {
         return share + 2 * Math.sqrt(share) + 1;
     }
 
-    /** Reports a change after two consecutive intervals, so that a burst is not reported. */
+    /** Reports a change only after two consecutive intervals, so that a burst is not reported. */
     private void tell(double rate) {
         boolean leavesOut = counts.leftOut() > leftOutBefore;
         leftOutBefore = counts.leftOut();

@@ -3,18 +3,18 @@ package io.tachograph.core.cost;
 import java.util.Arrays;
 
 /**
- * Traces per second for each entry operation: max-min fair shares (Bertsekas and Gallager, Data
- * Networks, 1992, sec. 6.5.2). An operation that needs less than an equal part gets all it needs;
- * the remainder is divided among the others in the same way. So a hot operation never takes from a
- * rare one.
+ * Divides the traces per second among the entry operations by max-min fairness (Bertsekas and
+ * Gallager, Data Networks, 1992, sec. 6.5.2). An operation that needs less than an equal part gets
+ * all it needs. The remainder is divided among the others in the same way, so a hot operation never
+ * takes from a rare one.
  */
 final class TraceShares {
     private TraceShares() {}
 
     /**
      * @param budget total per second
-     * @param wanted demand of each, per second
-     * @return the share of each: at most its demand, in total at most the budget
+     * @param wanted demand of each operation, per second
+     * @return the share of each operation: at most its demand, and in total at most the budget
      */
     static double[] of(double budget, double[] wanted) {
         Integer[] byWish = new Integer[wanted.length];

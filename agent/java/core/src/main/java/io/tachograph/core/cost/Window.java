@@ -7,7 +7,7 @@ import java.util.List;
 public final class Window {
     public final long elapsedNanos;
 
-    /** Processor time of the whole process; 0 if unknown. */
+    /** Processor time of the whole process; 0 if it is unknown. */
     public final long processNanos;
 
     /** Busy time of the agent's sender. */
@@ -21,7 +21,7 @@ public final class Window {
         final long recorded;
         final long aggregated;
 
-        /** It is a method: others cannot be aggregated or switched off. */
+        /** True for a method. Other operations cannot be aggregated or switched off. */
         final boolean movable;
 
         Calls(int operation, long recorded, long aggregated, boolean movable) {
@@ -32,10 +32,10 @@ public final class Window {
         }
     }
 
-    /** Of all calls. */
+    /** Cost of all calls. */
     private double callNanos;
 
-    /** Of the calls of unrecorded traces. */
+    /** Cost of the calls in unrecorded traces. */
     double leftOutNanos;
 
     public Window(long elapsedNanos, long processNanos, long senderNanos) {
@@ -45,8 +45,11 @@ public final class Window {
     }
 
     /**
-     * @param recorded recorded calls of the operation
-     * @param aggregated counted calls
+     * Adds the calls of one operation.
+     *
+     * @param recorded number of recorded calls
+     * @param aggregated number of counted calls
+     * @param movable true for a method
      * @return their cost, ns
      */
     public double add(int operation, long recorded, long aggregated, boolean movable, Costs costs) {
@@ -57,7 +60,9 @@ public final class Window {
     }
 
     /**
-     * @param calls of unrecorded traces
+     * Adds the calls in unrecorded traces.
+     *
+     * @param calls number of calls
      * @return their cost, ns
      */
     public double addLeftOut(long calls, Costs costs) {

@@ -2,9 +2,12 @@ package io.tachograph.core.instrument;
 
 import io.tachograph.api.Record;
 
-/** Actions of the agent itself, as records next to those of the program. */
+/** Actions of the agent itself. They are written as declared records. */
 @Record("tacho_agent")
 interface AgentEvents {
-    /** {@code tacho_agent_moved}: the operation is aggregated or off from now on, and why. */
+    /**
+     * Writes {@code tacho_agent_moved}: the agent aggregates or switches off the operation from now
+     * on.
+     */
     void moved(String operation, String reason);
 }

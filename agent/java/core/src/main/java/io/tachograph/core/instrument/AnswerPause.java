@@ -1,10 +1,11 @@
 package io.tachograph.core.instrument;
 
 /**
- * Pause between two answers to PROBES ({@code docs/format/wire.md}): 5 s for updates of counts; 0.2
- * s for news, doubled each time up to 5 s. After 5 s without an answer it starts again at 0.2 s.
+ * The pause between two answers to PROBES ({@code docs/format/wire.md}). If only counts have
+ * changed, it is 5 s. For other news it begins at 0.2 s and doubles with each answer up to 5 s.
+ * After 5 s without an answer it begins at 0.2 s again.
  *
- * <p>Times are as {@code System.nanoTime()}.
+ * <p>Times are values of {@code System.nanoTime()}.
  */
 final class AnswerPause {
     static final long ROUTINE_NANOS = 5_000_000_000L;
@@ -14,7 +15,7 @@ final class AnswerPause {
     private long answeredAt;
     private long newsNanos = NEWS_NANOS;
 
-    /** A new PROBES arrived, which is answered at once. */
+    /** Resets the pause after a new PROBES, which is answered at once. */
     void restart() {
         hasAnswered = false;
     }

@@ -19,13 +19,14 @@ import java.util.List;
 
 /**
  * Records a constructor from the return of its {@code super(...)} or {@code this(...)} on. Before
- * that no exception can be caught (JVMS 4.10.1.9: an uninitialised {@code this} must not reach a
- * handler), so a call entered there might never end; field initialisers and body come after it. The
- * arguments and the super constructor are not included.
+ * that point no exception can be caught (JVMS 4.10.1.9: an uninitialised {@code this} must not
+ * reach a handler), so a call that begins earlier might never end. The call includes field
+ * initialisers and body. It does not include the arguments of {@code super(...)} and the super
+ * constructor.
  *
- * <p>A constructor may have several branches with a {@code super(...)} each (Groovy generates
- * them): the handler covers only the ranges in which {@link Initialised} reports an initialised
- * {@code this}.
+ * <p>A constructor may have several branches, each with its own {@code super(...)}; Groovy
+ * generates such constructors. The handler covers only the ranges in which {@link Initialised}
+ * reports an initialised {@code this}.
  *
  * <pre>
  *        ...  invokespecial super.&lt;init&gt;
@@ -43,7 +44,7 @@ final class ConstructorVisitor extends MethodVisitor {
 
     private final int operation;
 
-    /** Suffix of the recorder's methods. */
+    /** Suffix of the names of the recorder's methods. */
     private final String sort;
 
     private final Initialised self;
@@ -58,7 +59,7 @@ final class ConstructorVisitor extends MethodVisitor {
         this.sort = sort;
     }
 
-    /** Creates a visitor for each constructor. */
+    /** Creates a visitor for each selected constructor. */
     static final class Wrapper
             implements AsmVisitorWrapper.ForDeclaredMethods.MethodVisitorWrapper {
         private final String sort;
@@ -220,7 +221,8 @@ final class ConstructorVisitor extends MethodVisitor {
             if (isOpen()) {
                 ranges.add(handler);
             }
-            // Last in the table, so the constructor's own handlers come first.
+            // This handler is the last in the table, so the handlers of the constructor itself take
+            // precedence.
             for (int at = 0; at < ranges.size(); at += 2) {
                 super.visitTryCatchBlock(ranges.get(at), ranges.get(at + 1), handler, null);
             }
@@ -237,8 +239,8 @@ final class ConstructorVisitor extends MethodVisitor {
     }
 
     /**
-     * Called before an instruction: keeps ranges from being empty, which the class file format
-     * forbids.
+     * Called before each instruction. Without it a range could be empty, which the class file
+     * format forbids.
      */
     private void reach() {
         self.reach();
@@ -254,7 +256,7 @@ final class ConstructorVisitor extends MethodVisitor {
         }
     }
 
-    /** The next instruction is not reached from here, so its state may differ. */
+    /** The next instruction does not follow this one at run time, so its state may differ. */
     private void leave() {
         self.leave();
         follow();

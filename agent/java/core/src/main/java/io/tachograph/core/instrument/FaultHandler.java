@@ -8,19 +8,24 @@ import net.bytebuddy.jar.asm.MethodVisitor;
 import net.bytebuddy.jar.asm.Opcodes;
 
 /**
- * Byte code of inlined advice that handles an exception of its own, on the operand stack:
+ * The byte code in inlined advice that handles an exception of the advice. The exception is on the
+ * operand stack:
  *
  * <pre>{@code
  * AdviceFaults.LATEST[place] = thrown;
  * AdviceFaults.COUNTS[place]++;
  * }</pre>
  *
- * No call and no jump: neither call stack, which may be exhausted, nor a stack map frame is needed.
+ * The code has no call, because the call stack may be exhausted, and no jump, so it needs no stack
+ * map frame.
  */
 final class FaultHandler extends StackManipulation.AbstractBase {
     private static final String FAULTS = AdviceFaults.class.getName().replace('.', '/');
 
-    /** Operand stack besides the exception: array twice, index twice, a long. */
+    /**
+     * Size of the operand stack in addition to the exception: the array twice, the index twice, a
+     * long.
+     */
     private static final int STACK = 5;
 
     private final int place;

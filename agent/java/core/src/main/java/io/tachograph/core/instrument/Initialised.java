@@ -9,26 +9,32 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Tracks whether {@code this} is initialised at the visited position of a constructor. Stack map
- * frames state it if there are any; in class files older than Java 7 it is the state at the jumps
- * to a label, or, for code that is reached only by jumps from below, the state of the code above
- * it.
+ * Tracks whether {@code this} is initialised at the visited position of a constructor. If the class
+ * file has stack map frames, they state it. Class files older than Java 7 have no frames. In this
+ * case, the state at a label is the state at the jumps to that label. If all jumps to a label come
+ * later in the code, the label gets the state of the code above it.
  */
 final class Initialised {
     private boolean is;
 
     /**
-     * Objects created but not yet initialised: an {@code <init>} beyond those is the one of {@code
-     * this}.
+     * Number of objects that are created but not yet initialised. An {@code <init>} call when this
+     * is 0 initialises {@code this}.
      */
     private int made;
 
-    /** The next instruction is not reached from above; its label or frame may define the state. */
+    /**
+     * True if the previous instruction does not continue with the next one. The state then comes
+     * from the label or frame of the next instruction.
+     */
     private boolean isApart;
 
     private final Map<Label, Boolean> known = new HashMap<>();
 
-    /** Handlers, one per {@code catch}, whose range has not begun, by its first label. */
+    /**
+     * The handlers of each {@code catch} whose range has not begun yet, by the first label of the
+     * range.
+     */
     private final Map<Label, List<Label>> handlers = new HashMap<>();
 
     boolean is() {
@@ -39,14 +45,14 @@ final class Initialised {
         made++;
     }
 
-    /** An {@code <init>} is called. @return true if it initialises {@code this} */
+    /** Handles a call of an {@code <init>}. @return true if it initialises {@code this} */
     boolean initialises() {
         if (made > 0) {
             made--;
             return false;
         }
         if (is()) {
-            // Impossible on one path: the objects were miscounted.
+            // This cannot happen on one path, so the objects were miscounted.
             throw new Unwatched.OddConstructor("a constructor calls super(...) twice");
         }
         is = true;
@@ -63,7 +69,7 @@ final class Initialised {
         isApart = false;
     }
 
-    /** The previous instruction ended a path. */
+    /** Called after an instruction that ends a path. */
     void leave() {
         isApart = true;
     }

@@ -20,12 +20,12 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Installs all probes as one transformer. After: {@link Switchboard}, at run time. */
+/** Installs all probes as one class file transformer. After: {@link Switchboard}, at run time. */
 public final class Instrumenter {
     /**
-     * Keeps Byte Buddy from using the JDK's Unsafe, for which JDK 24 and later print a warning into
-     * the program's output. Read once, when Byte Buddy's classes are initialised; removed
-     * afterwards.
+     * Property that keeps Byte Buddy from using the JDK's Unsafe. JDK 24 and later print a warning
+     * about Unsafe into the output of the program. The property is read once, when Byte Buddy's
+     * classes are initialised, and is removed afterwards.
      */
     private static final String SAFE = "net.bytebuddy.safe";
 
@@ -49,9 +49,7 @@ public final class Instrumenter {
         this.selection = new Selection(settings, moves, log);
     }
 
-    /**
-     * @return how many probes were installed
-     */
+    /** @return number of installed probes */
     public int install(List<Probe> probes) {
         String before = System.setProperty(SAFE, "true");
         try {
@@ -68,7 +66,7 @@ public final class Instrumenter {
         }
     }
 
-    /** Counts of classes that could not be instrumented. */
+    /** Counts the classes that could not be instrumented. */
     public Unwatched unwatched() {
         return unwatched;
     }
@@ -89,7 +87,7 @@ public final class Instrumenter {
         int installed = 0;
         Probe methods = new MethodProbe();
         List<Probe> all = new ArrayList<>(probes);
-        all.add(methods); // last, so that it is outermost if two probes match a method
+        all.add(methods); // last: if two probes match a method, this one is outermost
         List<String> wanted = wanted(all);
         for (Probe probe : all) {
             if (!isWanted(probe.name(), wanted)) {
@@ -110,7 +108,7 @@ public final class Instrumenter {
         return installed;
     }
 
-    /** The entries of the setting without unknown names. */
+    /** Returns the entries of the setting {@code probes} without unknown names. */
     private List<String> wanted(List<Probe> all) {
         List<String> names = all.stream().map(Probe::name).collect(Collectors.toList());
         List<String> given = settings.list(Setting.PROBES);
@@ -127,8 +125,8 @@ public final class Instrumenter {
     }
 
     /**
-     * {@code *} selects all probes, a name one, {@code -name} excludes one; with exclusions only,
-     * all others are selected.
+     * True if the setting selects the probe: {@code *} selects all probes, a name selects one, and
+     * {@code -name} excludes one. A setting with only exclusions selects all other probes.
      */
     private static boolean isWanted(String name, List<String> wanted) {
         boolean others =
@@ -137,8 +135,8 @@ public final class Instrumenter {
     }
 
     private AgentBuilder builder(Set<String> jdkTypes) {
-        // Advice needs neither validation of generated types nor the graph of inherited methods:
-        // both cost start-up time.
+        // Advice needs neither the validation of generated types nor the graph of inherited
+        // methods. Both would cost start-up time.
         ByteBuddy byteBuddy =
                 new ByteBuddy()
                         .with(TypeValidation.DISABLED)
@@ -161,8 +159,8 @@ public final class Instrumenter {
     }
 
     /**
-     * Describes loaded classes by their class files: reflection would load the types of all their
-     * methods, or fail if one is missing.
+     * Describes loaded classes by their class files. Reflection would load the types of all their
+     * methods, or fail if such a type is missing.
      */
     private static final class Description implements AgentBuilder.DescriptionStrategy {
         private final Selection selection;
@@ -191,7 +189,7 @@ public final class Instrumenter {
         }
     }
 
-    /** Logs a class that cannot be changed, once; the class stays unchanged. */
+    /** Logs once that a class cannot be changed. The class stays unchanged. */
     private static final class FaultListener extends AgentBuilder.Listener.Adapter {
         private final AgentLog log;
         private final WatchedClasses watched;

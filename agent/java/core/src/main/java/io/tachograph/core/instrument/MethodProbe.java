@@ -15,7 +15,7 @@ import net.bytebuddy.utility.JavaModule;
 
 import java.security.ProtectionDomain;
 
-/** Records the methods and constructors selected by {@code include} and {@code exclude}. */
+/** Records the methods and constructors that the rules select. */
 public final class MethodProbe implements Probe {
     @Override
     public String name() {
@@ -46,8 +46,8 @@ public final class MethodProbe implements Probe {
     }
 
     /**
-     * A class without selected methods is not transformed, so that it has the byte code of the
-     * program, even if it was instrumented before.
+     * False for a class without selected methods. Such a class is not transformed, so it has the
+     * byte code of the program again, even if it was instrumented before.
      */
     private static boolean isWatched(
             Selection selection, WatchedClasses watched, TypeDescription type, ClassLoader loader) {
@@ -82,7 +82,8 @@ public final class MethodProbe implements Probe {
                 ClassLoader loader,
                 JavaModule module,
                 ProtectionDomain domain) {
-            // Decided again: the rules may have changed since the class was matched.
+            // The decision is made again here, because the rules may have changed since the class
+            // was matched.
             Decision decision = selection.decide(type);
             watched.put(loader, type.getName(), decision);
             var constructors =
@@ -105,8 +106,8 @@ public final class MethodProbe implements Probe {
     }
 
     /**
-     * Inlined into every recorded method. The buffer stays in a local variable from enter to exit.
-     * The first step of a record; after: {@link ThreadBuffer}.
+     * The code that is inlined into every recorded method. A local variable holds the buffer from
+     * enter to exit. This is the first step of a record; after: {@link ThreadBuffer}.
      */
     static final class MethodAdvice {
         private MethodAdvice() {}
@@ -133,7 +134,7 @@ public final class MethodProbe implements Probe {
         }
     }
 
-    /** As {@link MethodAdvice}, for counted methods. */
+    /** As {@link MethodAdvice}, for methods that are counted instead of recorded. */
     static final class CountingAdvice {
         private CountingAdvice() {}
 

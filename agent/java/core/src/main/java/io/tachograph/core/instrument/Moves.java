@@ -11,18 +11,21 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Operations that the agent itself aggregates because they are called too often, or switched off
- * because they cost too much. A move holds until a newer rule of the server decides the method: a
- * user's decision wins, until the limit is exceeded again.
+ * Operations that the agent itself has aggregated because they are called too often, or has
+ * switched off because they cost too much. Such a move holds until a newer rule of the server
+ * decides the method. A user's rule therefore overrides a move, until the limit is exceeded again.
  *
  * <p>Before: {@code io.tachograph.core.cost.Limits}, which decides. After: {@link Decision}, {@link
  * Switchboard}, which retransforms.
  */
 public final class Moves {
-    /** Name for all operations together: over budget, no candidate left to move. */
+    /**
+     * Name for all operations together: the budget is exceeded, and no method is left to switch
+     * off.
+     */
     public static final String ALL = "(all)";
 
-    /** Name for traces: some are not recorded. */
+    /** Name for traces: some traces are not recorded. */
     public static final String TRACES = "(traces)";
 
     private static final int ALL_OPERATION = 0;
@@ -40,10 +43,10 @@ public final class Moves {
         final State state;
         final String reason;
 
-        /** {@code System.nanoTime()}. */
+        /** Time of the move, {@code System.nanoTime()}. */
         final long at;
 
-        /** ns since the Unix epoch. */
+        /** Time of the move, ns since the Unix epoch. */
         final long since;
 
         Move(String operation, State state, String reason) {
@@ -61,9 +64,9 @@ public final class Moves {
     }
 
     /**
-     * May be called from any thread.
+     * Sets the listeners, which any thread may call.
      *
-     * @param follow called when operations are moved
+     * @param follow called when an operation is moved, so that the byte code must follow
      * @param tell called when {@link #all} changes in another way
      */
     void listen(Runnable follow, Runnable tell) {
@@ -81,7 +84,7 @@ public final class Moves {
     }
 
     /**
-     * From now on the method has no advice.
+     * Switches the method off from now on, so that it has no advice.
      *
      * @param operation id from {@link Operations}
      */
@@ -97,19 +100,19 @@ public final class Moves {
         }
     }
 
-    /** Over budget, no candidate left to move. */
+    /** Reports that the budget is exceeded and no method is left to switch off. */
     public void exhausted(String reason) {
         String line = reason + ": no further reduction possible";
         add(ALL_OPERATION, new Move(ALL, State.RECORD, reason), line, tell);
     }
 
-    /** Some traces are not recorded from now on. */
+    /** Reports that some traces are not recorded from now on. */
     public void leaveTracesOut(String reason) {
         String line = "some traces are not recorded from now on: " + reason;
         add(TRACES_OPERATION, new Move(TRACES, State.RECORD, reason), line, tell);
     }
 
-    /** All traces are recorded again. */
+    /** Reports that all traces are recorded again. */
     public void keepTraces() {
         if (moved.remove(TRACES_OPERATION) != null) {
             log.say("all traces are recorded again");
@@ -127,7 +130,7 @@ public final class Moves {
         }
     }
 
-    /** The limit reported by {@link #exhausted} is no longer exceeded. */
+    /** Reports that the limit of {@link #exhausted} is no longer exceeded. */
     public void relieved() {
         if (moved.remove(ALL_OPERATION) != null) {
             tell.run();
@@ -143,7 +146,10 @@ public final class Moves {
         return move != null && move.state == State.OFF;
     }
 
-    /** The state of a method that the rule decides. Ends a move that is older than the rule. */
+    /**
+     * Returns the state of a method that the rule decides. Deletes a move that is older than the
+     * rule.
+     */
     State state(Rule rule, int operation) {
         Move move = moved.get(operation);
         if (move == null) {
@@ -161,7 +167,7 @@ public final class Moves {
         return (int) moved.keySet().stream().filter(operation -> operation > 0).count();
     }
 
-    /** All moves, the newest first. */
+    /** Returns all moves, the newest first. */
     List<Move> all() {
         List<Move> sorted = new ArrayList<>(moved.values());
         sorted.sort(Comparator.comparingLong((Move move) -> move.at).reversed());

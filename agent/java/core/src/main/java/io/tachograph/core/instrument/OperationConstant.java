@@ -11,7 +11,10 @@ import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 import net.bytebuddy.implementation.bytecode.constant.IntegerConstant;
 
-/** Binds {@link OperationId} to an {@code ldc} instruction instead of a look-up by name. */
+/**
+ * Sets a parameter with {@link OperationId} to a constant ({@code ldc}), so that no name is looked
+ * up at run time.
+ */
 final class OperationConstant implements Advice.OffsetMapping {
     static final Advice.OffsetMapping.Factory<OperationId> FACTORY = new Factory();
 

@@ -6,8 +6,8 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * On an {@code int} parameter of advice: the id of the instrumented method's operation, a constant
- * in the byte code.
+ * Marks an {@code int} parameter of advice. Its value is the id of the instrumented method's
+ * operation, a constant in the byte code.
  */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.PARAMETER)

@@ -5,8 +5,8 @@ import net.bytebuddy.description.method.ParameterDescription;
 import net.bytebuddy.description.type.TypeDescription;
 
 /**
- * The name of a method's operation: {@code com.shop.Board.post(String, int[])}, a constructor's
- * {@code <init>}.
+ * The name of a method's operation: {@code com.shop.Board.post(String, int[])}. The method name of
+ * a constructor is {@code <init>}.
  */
 final class OperationName {
     private OperationName() {}
@@ -26,7 +26,8 @@ final class OperationName {
     }
 
     /**
-     * Without the package; an inner class keeps the name of its outer class: {@code Map$Entry[]}.
+     * Returns the name without the package. An inner class keeps the name of its outer class:
+     * {@code Map$Entry[]}.
      */
     private static String simple(TypeDescription type) {
         String name = type.getActualName();

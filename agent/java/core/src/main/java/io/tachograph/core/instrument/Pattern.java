@@ -14,19 +14,22 @@ import io.tachograph.core.log.Messages;
  *   &#64;com.shop.Watched         classes, and methods, with an annotation
  * </pre>
  *
- * A star matches any characters but a dot, two dots any number of packages; {@code *} alone matches
- * everything. A pattern is compared with the full name of the class; unless it ends with two dots,
- * its part before the last dot is also compared with the class and the rest with the method. It
- * matches if either does.
+ * A star matches any characters but a dot. Two dots match any number of packages. {@code *} alone
+ * matches everything. A pattern selects all methods of a class if it matches the full name of the
+ * class. A pattern is also divided at its last dot, if that dot is not part of {@code ..}: it
+ * selects a method if the first part matches the class and the second part matches the method.
  */
 final class Pattern {
-    /** Matches all classes, as {@code ..*} does. */
+    /** The pattern that matches all classes, as {@code ..*} does. */
     private static final String EVERYTHING = "*";
 
     private final String text;
     private final boolean annotation;
 
-    /** The part before the last dot and the part after it, if that part can name methods. */
+    /**
+     * The part before the last dot and the part after it. Null if the part after it cannot name
+     * methods.
+     */
     private final Pattern owner;
 
     private final Pattern method;
@@ -42,7 +45,7 @@ final class Pattern {
     }
 
     /**
-     * @throws IllegalArgumentException with a message, if the text is not a pattern
+     * @throws IllegalArgumentException with a message for the user, if the text is not a pattern
      */
     static Pattern parse(String text) {
         boolean annotation = text.startsWith("@");
@@ -74,17 +77,17 @@ final class Pattern {
         return matches(text, name);
     }
 
-    /** True if it matches the method of that class but not the class itself. */
+    /** True if the pattern matches the method of that class but not the class itself. */
     boolean fits(String className, String methodName) {
         return owner != null && owner.fits(className) && method.fits(methodName);
     }
 
-    /** True if it could match a method of that class. */
+    /** True if the pattern could match a method of that class. */
     boolean mayFitMethodsOf(String className) {
         return owner != null && owner.fits(className);
     }
 
-    /** True if it matches unrelated names. */
+    /** True if the pattern matches everything, tested with unrelated names. */
     boolean isEverything() {
         return !annotation && fitsAny("a.B", "c") && fitsAny("de.fg.hi.Jk$Lm", "<init>");
     }
@@ -94,10 +97,11 @@ final class Pattern {
     }
 
     /**
-     * Called for every loaded class, with any pattern that a user may write, so backtracking is
-     * limited to the part after the last star and the last two dots. A star before a matched dot,
-     * or two dots before a matched group, need no retry: the rest has the same choices wherever
-     * they end.
+     * True if the text of a pattern matches the name. This runs for every loaded class, with any
+     * pattern that a user may write. Backtracking is therefore limited to the part after the last
+     * star and the last two dots. An earlier star before a matched dot needs no second try, because
+     * the rest of the pattern has the same choices wherever the star ends. The same holds for
+     * earlier two dots before a matched group.
      */
     private static boolean matches(String text, String name) {
         int at = 0;
@@ -111,7 +115,8 @@ final class Pattern {
             boolean same = at < text.length() && from < name.length() && name.charAt(from) == c;
             boolean packages = c == '.' && text.startsWith("..", at);
             if (packages && (at == 0 || same)) {
-                // One dot, or a dot, packages and a dot; at the beginning also nothing.
+                // Two dots match one dot, or a dot, packages and a dot. At the beginning they also
+                // match nothing.
                 from = at == 0 ? from : from + 1;
                 at += 2;
                 star = -1;

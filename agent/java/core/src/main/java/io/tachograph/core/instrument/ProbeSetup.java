@@ -18,7 +18,7 @@ public final class ProbeSetup {
     private final WatchedClasses watched;
     private final Advice.WithCustomMapping mapping;
 
-    /** Name of the probe being installed. */
+    /** Name of the probe that is being installed. */
     private String probe = "";
 
     ProbeSetup(Settings settings, AgentLog log, Selection selection, WatchedClasses watched) {
@@ -29,7 +29,7 @@ public final class ProbeSetup {
         this.mapping = Advice.withCustomMapping().bind(OperationConstant.FACTORY);
     }
 
-    /** The following advice belongs to this probe. @param name of the probe */
+    /** Sets the probe to which the following advice belongs. @param name of the probe */
     void of(String name) {
         probe = name;
     }
@@ -53,9 +53,9 @@ public final class ProbeSetup {
     }
 
     /**
-     * Puts advice into the matching methods. It is inlined: it may refer to {@code
-     * io.tachograph.bootstrap} and to classes visible to the instrumented class, and should set
-     * {@code suppress = Throwable.class}: suppressed exceptions are counted and logged ({@link
+     * Puts advice into the matching methods. The advice is inlined, so it may refer to {@code
+     * io.tachograph.bootstrap} and to classes that the instrumented class can see. It should set
+     * {@code suppress = Throwable.class}; suppressed exceptions are counted and logged ({@link
      * AdviceFaults}). A parameter with {@link OperationId} is the id of the method's operation.
      */
     public AgentBuilder.Transformer advice(
@@ -64,7 +64,7 @@ public final class ProbeSetup {
         return (builder, type, loader, module, domain) -> builder.visit(compiled.on(methods));
     }
 
-    /** The advice alone, for a transformer with more steps. */
+    /** Returns only the advice, for a transformer with more steps. */
     public Advice compile(Class<?> advice) {
         int place = AdviceFaults.place(probe, advice.getSimpleName());
         return mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()))

@@ -12,11 +12,14 @@ import java.util.Map;
 
 /**
  * Finds the loaded classes whose byte code does not match the current rules, and retransforms them.
- * The JVM keeps the byte code of the class file, so a class without instrumented methods gets its
- * original byte code back.
+ * The JVM keeps the byte code of the class file. A class without instrumented methods therefore
+ * gets its original byte code back.
  */
 final class Retransformer {
-    /** Classes per batch. Each batch stops the program for some ms, plus some 0.1 ms per class. */
+    /**
+     * Number of classes in a batch. Each batch stops the program for a few ms, plus about 0.1 ms
+     * per class.
+     */
     private static final int BATCH = 64;
 
     private final Instrumentation instrumentation;
@@ -85,7 +88,10 @@ final class Retransformer {
         return !same;
     }
 
-    /** Decides from the class file, as at load time: reflection on the class would load others. */
+    /**
+     * Decides from the class file, as at load time. Reflection on the class would load other
+     * classes.
+     */
     private Decision decide(Class<?> type, RuleList list, Map<ClassLoader, TypePool> pools) {
         try {
             TypePool.Resolution found =
@@ -107,7 +113,8 @@ final class Retransformer {
     }
 
     /**
-     * @param types with the last decision for each; null for none
+     * @param types the classes, each with its last decision, which may be null
+     * @return number of changed classes
      */
     private int retransform(Map<Class<?>, Decision> types) {
         if (types.isEmpty()) {
@@ -122,7 +129,7 @@ final class Retransformer {
                 if (types.size() == 1) {
                     giveUp(entry.getKey(), entry.getValue(), e);
                 } else {
-                    // The batch failed; retry one by one.
+                    // The batch failed, so each class is retried alone.
                     Map<Class<?>, Decision> alone = new IdentityHashMap<>();
                     alone.put(entry.getKey(), entry.getValue());
                     changed += retransform(alone);
@@ -132,7 +139,10 @@ final class Retransformer {
         }
     }
 
-    /** Lambdas and other hidden classes, which have no usable name and cannot be retransformed. */
+    /**
+     * True for lambdas and other hidden classes. They have no usable name and cannot be
+     * retransformed.
+     */
     private static boolean isHidden(String name) {
         return name.indexOf('/') >= 0;
     }

@@ -8,12 +8,15 @@ import net.bytebuddy.description.annotation.AnnotationSource;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 
-/** A state for the methods that match a pattern, unless a later matching rule overrides it. */
+/**
+ * A pattern, and the state of the methods that match it. A later rule that matches a method
+ * overrides this one.
+ */
 final class Rule {
     final State state;
     final String text;
 
-    /** Why the rule is invalid; empty if it is valid. */
+    /** Reason why the rule is invalid; empty if it is valid. */
     final String fault;
 
     /** True for a rule of the server, false for a setting of this process. */
@@ -44,7 +47,7 @@ final class Rule {
      * A rule from the server.
      *
      * @param state as in PROBES; an unknown number makes the rule invalid
-     * @param since {@code System.nanoTime()}
+     * @param since time of arrival, {@code System.nanoTime()}
      */
     static Rule ofServer(int state, String text, long since) {
         State[] states = State.values();
@@ -62,7 +65,7 @@ final class Rule {
         }
     }
 
-    /** The setting of a rule of this process. */
+    /** The setting from which a rule of this process comes. */
     Setting setting() {
         switch (state) {
             case OFF:
@@ -83,7 +86,7 @@ final class Rule {
         return pattern != null && pattern.isEverything();
     }
 
-    /** True if the rule could match methods of this class. Called for every loaded class. */
+    /** True if the rule could match methods of this class. This runs for every loaded class. */
     boolean mayConcern(String className) {
         return pattern != null
                 && (pattern.isAnnotation()
@@ -91,7 +94,7 @@ final class Rule {
                         || pattern.mayFitMethodsOf(className));
     }
 
-    /** For a method of a class for which {@link #mayConcern} is true. */
+    /** True if the rule matches the method. {@link #mayConcern} must be true for its class. */
     boolean fits(TypeDescription type, MethodDescription method) {
         if (pattern.isAnnotation()) {
             return isAnnotated(type) || isAnnotated(method);

@@ -6,17 +6,17 @@ import java.util.List;
 
 /** All current rules in order: the last rule that matches a method decides. */
 final class RuleList {
-    /** Increases with each list: decisions of an older list may be outdated. */
+    /** Increases with each list. A decision with an older epoch may be outdated. */
     final long epoch;
 
-    /** Operations that the agent itself aggregates, whatever the rules say. */
+    /** Operations that the agent itself aggregates or switches off, independently of the rules. */
     final Moves moves;
 
     private final Rule[] rules;
 
     /**
-     * @param own rules of the settings; they come first
-     * @param fromServer rules of the server, which override them
+     * @param own rules from the settings; they come first
+     * @param fromServer rules from the server; they override the rules from the settings
      */
     RuleList(long epoch, List<Rule> own, List<Rule> fromServer, Moves moves) {
         this.epoch = epoch;
@@ -38,7 +38,10 @@ final class RuleList {
         return Arrays.asList(rules);
     }
 
-    /** Called for every loaded class, so it reads only the name. */
+    /**
+     * True if a rule could match methods of the class. This runs for every loaded class, so it
+     * reads only the name.
+     */
     boolean mayConcern(String className) {
         for (Rule rule : rules) {
             if (rule.mayConcern(className)) {

@@ -4,11 +4,11 @@ import io.tachograph.core.log.AgentLog;
 
 import java.util.List;
 
-/** Classes that are never instrumented, whatever the patterns say. */
+/** Classes that are never instrumented, even if a pattern matches them. */
 final class Scope {
     /**
-     * This agent and other agents: their generated classes have no class files and are not
-     * application code.
+     * This agent and other agents. Their generated classes have no class files and are not part of
+     * the application.
      */
     private static final List<String> OWN =
             List.of(
@@ -38,7 +38,7 @@ final class Scope {
 
     boolean isOwn(String name, ClassLoader loader) {
         ClassLoader own = Scope.class.getClassLoader();
-        // Byte Buddy generates classes in loaders that are defined next to the agent's code.
+        // Byte Buddy generates helper classes in loaders that it creates for the agent's code.
         boolean isHelper =
                 loader != null && own != null && loader.getClass().getClassLoader() == own;
         return loader == own || isHelper || startsWithAny(name, OWN);
@@ -48,14 +48,14 @@ final class Scope {
         return startsWithAny(name, JDK);
     }
 
-    /** True if the inlined code can be resolved in the loader's classes. */
+    /** True if the inlined code can be resolved in the classes of this loader. */
     boolean isVisibleIn(ClassLoader loader) {
         return visibility.of(loader);
     }
 
     /**
-     * True if methods of this class may be selected. The loader, which may have to be probed, is
-     * checked last.
+     * True if methods of this class may be selected. The loader is checked last, because that check
+     * may have to load a class.
      */
     boolean holds(String name, ClassLoader loader) {
         return !isJdk(name) && !isOwn(name, loader) && isVisibleIn(loader);

@@ -10,8 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The selection of methods: {@code include} and {@code aggregate}, minus {@code exclude}, then the
- * rules of the server. One list of rules, with counts for each.
+ * Selects the methods to instrument: those of {@code include} and {@code aggregate}, without those
+ * of {@code exclude}, changed by the rules of the server. All of these are one list of rules, with
+ * counts for each rule.
  */
 public final class Selection {
     private final List<Rule> own = new ArrayList<>();
@@ -22,7 +23,8 @@ public final class Selection {
         this.moves = moves;
         add(State.RECORD, settings.list(Setting.INCLUDE), log);
         add(State.AGGREGATE, settings.list(Setting.AGGREGATE), log);
-        add(State.OFF, settings.list(Setting.EXCLUDE), log); // last: overrides the others
+        // last, so that it overrides the others
+        add(State.OFF, settings.list(Setting.EXCLUDE), log);
         list = new RuleList(0, own, List.of(), moves);
     }
 
@@ -37,7 +39,7 @@ public final class Selection {
         }
     }
 
-    /** True if no method is selected by the settings. */
+    /** True if the settings select no method. */
     boolean isEmpty() {
         return own.stream().allMatch(rule -> rule.state == State.OFF);
     }
@@ -51,7 +53,7 @@ public final class Selection {
         return own.size();
     }
 
-    /** Replaces the rules of the server. Single thread only. */
+    /** Replaces the rules of the server. Must always be called by the same thread. */
     RuleList replace(List<Rule> fromServer) {
         list = new RuleList(list.epoch + 1, own, fromServer, moves);
         return list;

@@ -1,15 +1,18 @@
 package io.tachograph.core.instrument;
 
-/** Instrumentation of a method. The order is that of the numbers in PROBES (wire.md). */
+/**
+ * The instrumentation of a method. The order of the constants is that of the numbers in PROBES
+ * (wire.md).
+ */
 enum State {
-    /** Original byte code. */
+    /** The method has its original byte code. */
     OFF("off"),
     /** Each call is a record. */
     RECORD("on"),
-    /** Each call is counted: number, sum, maximum, histogram; no records. */
+    /** Each call is counted (number, sum, maximum, histogram) and not recorded. */
     AGGREGATE("aggregate");
 
-    /** The word of the command line: {@code tacho probes on ...}. */
+    /** The word on the command line: {@code tacho probes on ...}. */
     final String word;
 
     State(String word) {

@@ -11,10 +11,10 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Switches methods at run time: applies rules of the server, retransforms the classes whose
+ * Switches methods at run time. It applies the rules of the server, retransforms the classes whose
  * decisions changed, and reports the result to the server. Open calls of a method continue in their
- * old byte code, so a change applies only to later calls. It runs on its own daemon thread:
- * retransformation takes time, and the sender must not wait.
+ * old byte code, so a change applies only to later calls. The switchboard has its own daemon
+ * thread, because retransformation takes time and the sender must not wait for it.
  *
  * <p>Before: {@link ProbeMailbox}. After: {@link Retransformer}, {@link MethodProbe}.
  */
@@ -23,10 +23,10 @@ public final class Switchboard implements Runnable {
     private static final long MILLI = 1_000_000;
 
     /**
-     * Delays of further checks after a change of rules: a class that was being loaded at that
-     * moment was decided by the old rules and was not yet in the list of loaded classes.
+     * Delays of further checks after a change of rules. At the moment of the change, a class may be
+     * loading: the old rules decided it, and it is not yet in the list of loaded classes.
      */
-    private static final long[] AGAIN_NANOS = {300 * MILLI, 3_000 * MILLI};
+    private static final long[] REPEAT_NANOS = {300 * MILLI, 3_000 * MILLI};
 
     private final Selection selection;
     private final WatchedClasses watched;
@@ -41,14 +41,14 @@ public final class Switchboard implements Runnable {
     private final AnswerPause pause = new AnswerPause();
     private boolean heard;
     private long appliedAt;
-    private int looks = AGAIN_NANOS.length;
+    private int repeats = REPEAT_NANOS.length;
     private final long checkAt;
     private volatile boolean checked;
 
-    /** There are moves that are not applied to the byte code yet. */
+    /** True if there are moves that are not yet applied to the byte code. */
     private volatile boolean moved;
 
-    /** There is something to report to the server. */
+    /** True if there is news to report to the server. */
     private volatile boolean news;
 
     /** Checks of the patterns in the settings. */
@@ -86,7 +86,7 @@ public final class Switchboard implements Runnable {
                 });
         watched.listen(
                 () -> {
-                    if (!news) { // the first of many classes
+                    if (!news) { // only the first of many classes needs to wake the thread
                         news = true;
                         mailbox.poke();
                     }
@@ -113,7 +113,7 @@ public final class Switchboard implements Runnable {
                 log.detail("the switchboard was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // Out of memory or an internal error: methods stay as they are.
+                // Out of memory or an internal error: the states of the methods do not change.
                 log.sayOnce("switchboard " + e.getClass(), "switching methods failed: " + e);
             }
         }
@@ -124,8 +124,8 @@ public final class Switchboard implements Runnable {
         if (heard && news) {
             next = Math.max(MILLI, pause.left(true, now));
         }
-        if (looks < AGAIN_NANOS.length) {
-            next = Math.min(next, appliedAt + AGAIN_NANOS[looks] - now);
+        if (repeats < REPEAT_NANOS.length) {
+            next = Math.min(next, appliedAt + REPEAT_NANOS[repeats] - now);
         }
         return checked ? next : Math.min(next, checkAt - now);
     }
@@ -133,9 +133,9 @@ public final class Switchboard implements Runnable {
     private void step(ProbeRules came) {
         if (came != null) {
             apply(came);
-        } else if (looks < AGAIN_NANOS.length
-                && System.nanoTime() - appliedAt >= AGAIN_NANOS[looks]) {
-            looks++;
+        } else if (repeats < REPEAT_NANOS.length
+                && System.nanoTime() - appliedAt >= REPEAT_NANOS[repeats]) {
+            repeats++;
             retransformer.bringUpToDate();
         }
         if (moved) {
@@ -161,35 +161,38 @@ public final class Switchboard implements Runnable {
         rules = came;
         heard = true;
         pause.restart();
-        told = null; // every PROBES is answered, even without a change
+        told = null; // every PROBES is answered, even if it changes nothing
         if (!changes || !patterns.methodsProbed) {
             serverRules = fresh;
             return;
         }
         serverRules = fresh;
-        int changed = decideAnew();
+        int changed = applyRules();
         sayApplied(changed, (appliedAt - begin) / MILLI);
     }
 
-    /** Applies moves: the rules are the same, but their decisions differ. */
+    /** Applies moves: the rules are the same, but the decisions differ. */
     private void applyMoves() {
-        int changed = decideAnew();
+        int changed = applyRules();
         log.detail(changed + " classes changed for what is aggregated or switched off");
     }
 
     /**
      * @return number of changed classes
      */
-    private int decideAnew() {
+    private int applyRules() {
         selection.replace(serverRules);
         appliedAt = System.nanoTime();
-        looks = 0; // first, so that a failure is tried again
+        repeats = 0; // first, so that a failure is tried again
         int changed = retransformer.bringUpToDate();
         appliedAt = System.nanoTime();
         return changed;
     }
 
-    /** A known rule keeps its time: it does not override moves made since. */
+    /**
+     * Parses the rules. A known rule keeps its time of arrival, so it does not override later
+     * moves.
+     */
     private List<Rule> parse(ProbeRules came, long now) {
         List<Rule> parsed = new ArrayList<>();
         for (ProbeRules.Rule rule : came.rules()) {
@@ -266,15 +269,16 @@ public final class Switchboard implements Runnable {
 
     // ---- patterns without matches or with too many ----
 
-    /** Called on any thread when the program ends, maybe before its patterns were checked. */
+    /** Called on any thread when the program ends, possibly before the patterns were checked. */
     public void end() {
         checkOwnPatterns(true);
     }
 
     /**
-     * Warns about patterns, once.
+     * Logs warnings about patterns, once.
      *
-     * @param isEnd true to name only patterns that should have recorded something but fit nothing
+     * @param isEnd true if the program ends; then only patterns of {@code include} and {@code
+     *     aggregate} without a match are logged
      */
     private synchronized void checkOwnPatterns(boolean isEnd) {
         if (checked) {

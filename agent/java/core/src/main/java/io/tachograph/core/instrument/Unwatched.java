@@ -7,7 +7,7 @@ public final class Unwatched {
     private final AtomicLong byConstructor = new AtomicLong();
     private final AtomicLong others = new AtomicLong();
 
-    /** The code of a constructor could not be analysed, so its class stays unchanged. */
+    /** The code of a constructor could not be analysed. Its class stays unchanged. */
     static final class OddConstructor extends RuntimeException {
         private static final long serialVersionUID = 1;
 
@@ -20,12 +20,12 @@ public final class Unwatched {
         (why instanceof OddConstructor ? byConstructor : others).incrementAndGet();
     }
 
-    /** Because of a constructor that could not be analysed. */
+    /** Number of classes that have a constructor which could not be analysed. */
     public long byConstructor() {
         return byConstructor.get();
     }
 
-    /** For any other reason. */
+    /** Number of classes that could not be instrumented for another reason. */
     public long others() {
         return others.get();
     }

@@ -8,15 +8,17 @@ import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * Whether the classes of a loader can see the inlined code. Some loaders delegate only {@code
- * java.*} to the bootstrap loader (OSGi by default); a class changed there would throw {@code
- * NoClassDefFoundError} in the middle of the program.
+ * Finds out whether the classes of a loader can see the inlined code. Some loaders delegate only
+ * {@code java.*} to the bootstrap loader (OSGi by default). A class that is changed in such a
+ * loader would throw {@code NoClassDefFoundError} in the program.
  */
 final class Visibility {
     private final Map<ClassLoader, Boolean> known =
             Collections.synchronizedMap(new WeakHashMap<>());
 
-    /** Set while this thread probes a loader: classes loaded by the probing are not changed. */
+    /**
+     * Set while this thread tests a loader. Classes that are loaded by this test are not changed.
+     */
     private final ThreadLocal<Boolean> asking = new ThreadLocal<>();
 
     private final AgentLog log;
@@ -34,8 +36,8 @@ final class Visibility {
     }
 
     /**
-     * Threads that meet at a new loader probe it each: none may assume an answer before it is
-     * known.
+     * Tests a loader. If several threads see a new loader at the same time, each of them tests it.
+     * No thread may assume a result that is not yet known.
      */
     private boolean ask(ClassLoader loader) {
         asking.set(true);

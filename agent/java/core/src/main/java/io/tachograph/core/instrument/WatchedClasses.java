@@ -8,8 +8,9 @@ import java.util.Set;
 import java.util.WeakHashMap;
 
 /**
- * Decisions for the loaded classes that rules match. Retains no class loader. Written when classes
- * are loaded and retransformed, read by the switchboard.
+ * The decisions for the loaded classes that rules match. It does not prevent class loaders from
+ * being unloaded. Decisions are written when classes are loaded or retransformed, and read by the
+ * switchboard.
  */
 final class WatchedClasses {
     private static final Object BOOTSTRAP = new Object();
@@ -30,7 +31,7 @@ final class WatchedClasses {
         long off;
         long classes;
 
-        /** For each rule of the list. */
+        /** Number of methods that each rule of the list decides. */
         final long[] decides;
 
         final long[] fits;
@@ -45,12 +46,12 @@ final class WatchedClasses {
         return loader == null ? BOOTSTRAP : loader;
     }
 
-    /** Sets the listener for changed sums; called on the thread that loads the class. */
+    /** Sets the listener for changed sums. It is called on the thread that loads the class. */
     void listen(Runnable toPut) {
         listener = toPut;
     }
 
-    /** Stores the decision that the class has, or is about to have. */
+    /** Stores a decision that is, or is about to be, in force for the class. */
     void put(ClassLoader loader, String name, Decision decision) {
         boolean concerns = !decision.concernsNobody();
         synchronized (this) {
@@ -67,12 +68,12 @@ final class WatchedClasses {
         }
     }
 
-    /** Null if no rule has matched the class so far. */
+    /** Returns null if no rule has matched the class yet. */
     synchronized Decision get(ClassLoader loader, String name) {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }
 
-    /** The class cannot be changed: it is counted and not tried again. */
+    /** Counts a class that cannot be changed. It is not tried again. */
     synchronized void giveUp(ClassLoader loader, String name, Decision asItIs, Object why) {
         if (unchangeable.computeIfAbsent(key(loader), missing -> new HashSet<>()).add(name)) {
             unwatched.count(why);
@@ -88,8 +89,8 @@ final class WatchedClasses {
     }
 
     /**
-     * Sums of decisions of this list; decisions of older lists are excluded, since their counts
-     * belong to other rules.
+     * Returns the sums over the decisions of this list. Decisions of older lists are excluded,
+     * because their counts belong to other rules.
      */
     synchronized Totals totals(RuleList list) {
         Totals totals = new Totals(list.size());

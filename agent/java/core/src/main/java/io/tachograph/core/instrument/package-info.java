@@ -1,5 +1,5 @@
 /**
  * Instrumentation: selects the methods of a class that is being loaded, and inlines the advice.
- * Runs when classes are loaded, never when they are executed.
+ * This code runs when classes are loaded, never when they are executed.
  */
 package io.tachograph.core.instrument;

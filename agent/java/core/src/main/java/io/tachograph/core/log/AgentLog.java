@@ -12,9 +12,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Writes single lines to standard error or a file. A repeated line is suppressed for a short time,
- * so that a recurring error cannot fill a disk. Only the agent's own threads and class loading
- * write here.
+ * Writes single lines to standard error or to a file. A repeated line is suppressed for a short
+ * time, so that a recurring error cannot fill a disk. Only the agent's own threads and class
+ * loading write to this log.
  */
 public final class AgentLog {
     private static final long REPEAT_NANOS = 60_000_000_000L;
@@ -30,20 +30,20 @@ public final class AgentLog {
     }
 
     /**
-     * @param chatty true to write {@link #detail} lines too
+     * @param chatty true to write the lines of {@link #detail} too
      */
     public static AgentLog to(PrintStream out, boolean chatty) {
         return new AgentLog(out, chatty);
     }
 
-    /** Appends to a file. */
+    /** Opens a log that appends to a file. */
     public static AgentLog toFile(Path file, boolean chatty) throws IOException {
         var stream =
                 Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         return new AgentLog(new PrintStream(stream, true, StandardCharsets.UTF_8), chatty);
     }
 
-    /** Logs an event for the user: an error, or its end. */
+    /** Logs an event for the user: an error, or the end of an error. */
     public void say(String line) {
         write(line);
     }
@@ -59,7 +59,10 @@ public final class AgentLog {
         write(line);
     }
 
-    /** True if {@link #sayOnce} would write now, for lines that are costly to build. */
+    /**
+     * True if {@link #sayOnce} would write a line now. Callers use this for lines that are costly
+     * to build.
+     */
     public boolean wouldSay(String subject) {
         synchronized (saidAt) {
             Long before = saidAt.get(subject);
@@ -69,7 +72,7 @@ public final class AgentLog {
         }
     }
 
-    /** Written only if {@code log_detail} is set. */
+    /** Writes a line only if {@code log_detail} is set. */
     public void detail(String line) {
         if (chatty) {
             write(line);

@@ -1,7 +1,7 @@
 package io.tachograph.core.log;
 
 /**
- * Log lines and faults that the agents of all languages report in the same words; {@code
+ * Log lines and faults that the agents of all languages report in the same words. {@code
  * agent/messages.toml} defines them.
  */
 public final class Messages {
@@ -117,7 +117,7 @@ public final class Messages {
     public static final String SERVER_IS_HTTP = "it answers with HTTP; the port of the agents is another one, usually 7071";
 
     public static String serverIsOther(Object why) {
-        return "what answers is not a tacho server: " + why;
+        return "the peer is not a tacho server: " + why;
     }
 
     public static String serverLost(Object server, Object why) {

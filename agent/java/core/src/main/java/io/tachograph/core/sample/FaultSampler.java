@@ -8,7 +8,9 @@ import io.tachograph.core.wire.Series;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Counts of records lost by errors of the agent. Series appear only once a count is above 0. */
+/**
+ * Counts of records lost by errors of the agent. A series appears only when its count is above 0.
+ */
 final class FaultSampler implements Sampler {
     private final SeriesMaker maker;
     private final Unwatched unwatched;

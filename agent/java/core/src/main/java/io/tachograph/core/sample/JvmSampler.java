@@ -15,8 +15,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Processor time, memory, garbage collection, threads, classes; the names are those of the
- * Prometheus client for Java.
+ * Processor time, memory, garbage collection, threads and classes of the JVM. The names of the
+ * series are those of the Prometheus client for Java.
  */
 final class JvmSampler implements Sampler {
     private static final double NANOS = 1e9;
@@ -73,7 +73,7 @@ final class JvmSampler implements Sampler {
         startTime = series.of("process_start_time_seconds");
     }
 
-    /** The four numbers of heap or non-heap memory. */
+    /** The values of heap or non-heap memory. */
     private static final class Area {
         private final Series used;
         private final Series committed;

@@ -15,19 +15,19 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Counts of the aggregated operations: the sums of all threads' tables.
+ * The counts of the aggregated operations, summed over the tables of all threads.
  *
  * <p>Before: {@link Tally}. After: {@code io.tachograph.core.send.Sender}.
  */
 final class OperationSampler implements Sampler {
-    /** A caller that is not instrumented. */
+    /** Label of calls without an instrumented caller. */
     static final String NO_CALLER = "(none)";
 
     private static final String NAME = "tacho_operation_seconds";
 
     /**
-     * Interval at which unchanged values are repeated, so that a query of five minutes back finds
-     * them.
+     * Interval at which unchanged values are repeated, so that a query over the last five minutes
+     * finds them.
      */
     private static final long UNCHANGED_NANOS = 60_000_000_000L;
 
@@ -115,7 +115,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** True if an unchanged value from {@code toldAt} is due again. */
+    /** True if an unchanged value that was last sent at {@code toldAt} must be sent again. */
     static boolean isOld(long toldAt, long now) {
         return now - toldAt > UNCHANGED_NANOS;
     }
@@ -128,7 +128,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** Counted calls of each operation so far. */
+    /** Number of counted calls of each operation since the start. */
     Map<Integer, Long> callsByOperation() {
         Map<Integer, Long> calls = new HashMap<>();
         pairs.values().forEach(pair -> calls.merge(pair.operation, pair.calls(), Long::sum));
@@ -163,7 +163,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** {@code 0.000000064}: the shortest decimal number. */
+    /** Formats a number of seconds as the shortest decimal number: {@code 0.000000064}. */
     private static String seconds(long nanos) {
         return BigDecimal.valueOf(nanos, 9).stripTrailingZeros().toPlainString();
     }

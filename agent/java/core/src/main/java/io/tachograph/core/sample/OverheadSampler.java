@@ -17,11 +17,13 @@ import java.util.Map;
 import java.util.PriorityQueue;
 
 /**
- * The overhead of the agent: calls of each operation times the measured cost, and the time of the
- * sender, next to the processor time of the process. Also applies the limits.
+ * The overhead of the agent: the number of calls of each operation times the measured cost, and the
+ * time of the sender, relative to the processor time of the process. It also applies the limits.
  */
 final class OverheadSampler implements Sampler {
-    /** Operations per window that may get their own series: the costliest ones. */
+    /**
+     * Number of operations per window that may get their own series; these are the costliest ones.
+     */
     private static final int TOP = 20;
 
     private static final int OWN_MAX = 64;
@@ -104,7 +106,7 @@ final class OverheadSampler implements Sampler {
         return new Cost(maker.of("tacho_agent_overhead_seconds_total", "operation", operation));
     }
 
-    /** Of all threads; 0 if the system does not provide it. */
+    /** Processor time of all threads; 0 if the system does not provide it. */
     private static long processNanos() {
         return ProcessHandle.current().info().totalCpuDuration().map(Duration::toNanos).orElse(0L);
     }
@@ -116,7 +118,9 @@ final class OverheadSampler implements Sampler {
         long process = processNanos();
         long busy = sender.busyNanos();
         if (before == 0) {
-            before = now; // not at the start of the program, which it would delay
+            // the first reading is here, because at the start of the program it would delay the
+            // program
+            before = now;
             processBefore = process;
             senderBefore = busy;
             return;
@@ -180,7 +184,8 @@ final class OverheadSampler implements Sampler {
     }
 
     /**
-     * Gives the costliest operations their own series; their cost so far stays in the common one.
+     * Gives the costliest operations their own series. Their cost until now stays in the common
+     * series.
      */
     private void promote(PriorityQueue<Spent> costliest) {
         Spent[] sorted = costliest.toArray(new Spent[0]);

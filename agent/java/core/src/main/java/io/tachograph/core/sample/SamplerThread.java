@@ -9,14 +9,15 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Runs all samplers at a fixed interval on a daemon thread: a slow bean must not delay the sender.
+ * Runs all samplers at a fixed interval on a separate daemon thread, so that a slow MXBean does not
+ * delay the sender.
  */
 public final class SamplerThread implements Runnable {
     private static final long INTERVAL_NANOS_MIN = 100_000_000;
 
     /**
-     * Delay before the first samples: loading the beans costs some 50 ms of processor time, which
-     * the program needs in its first second.
+     * Delay before the first samples. Loading the MXBeans costs about 50 ms of processor time,
+     * which the program needs in its first second.
      */
     private static final long FIRST_NANOS = 1_000_000_000;
 
@@ -27,8 +28,8 @@ public final class SamplerThread implements Runnable {
     private final AgentSampler own;
 
     /**
-     * @param labels of every series
-     * @param intervalNanos between two samples, at least 100 ms
+     * @param labels the labels of every series
+     * @param intervalNanos time between two samples, at least 100 ms
      */
     public SamplerThread(
             Sender sender, Map<String, String> labels, long intervalNanos, AgentLog log) {

@@ -28,7 +28,7 @@ final class TraceSampler implements Sampler {
     private long leftOutBefore;
     private long callsBefore;
 
-    /** One entry operation. */
+    /** The state of one entry operation. */
     private static final class Told {
         final Series kept;
         final Series leftOut;
@@ -85,7 +85,7 @@ final class TraceSampler implements Sampler {
         }
     }
 
-    /** Calls left out since this was asked last. */
+    /** Number of calls in unrecorded traces since the previous call of this method. */
     long callsLeftOut() {
         long calls = counts.callsLeftOut() - callsBefore;
         callsBefore = counts.callsLeftOut();

@@ -3,8 +3,8 @@ package io.tachograph.core.send;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Exponential back-off between attempts, with jitter, so that many agents do not reconnect at the
- * same time.
+ * Exponential back-off between connection attempts. Jitter keeps many agents from reconnecting at
+ * the same time.
  */
 final class Backoff {
     private static final long FIRST_NANOS = 100_000_000;
@@ -12,14 +12,12 @@ final class Backoff {
 
     private long next = FIRST_NANOS;
 
-    /** The attempt succeeded. */
+    /** Resets the back-off after a successful attempt. */
     void reset() {
         next = FIRST_NANOS;
     }
 
-    /**
-     * @return ns to wait, between half and the whole of the step
-     */
+    /** @return ns to wait: at least half of the current step, at most the whole step */
     long next() {
         long step = next;
         next = Math.min(LAST_NANOS, next * 2);

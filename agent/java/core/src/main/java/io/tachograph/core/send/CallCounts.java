@@ -3,8 +3,8 @@ package io.tachograph.core.send;
 import java.util.Arrays;
 
 /**
- * Calls of each operation read from the rings. Counted on the sender's thread, which reads the
- * events anyway, so that counting costs the program nothing; for use on that thread only.
+ * Number of calls of each operation. The sender's thread counts them when it reads the rings, so
+ * counting costs the program nothing. For use on the sender's thread only.
  */
 public final class CallCounts {
     private long[] entered = new long[1_024];
@@ -16,12 +16,12 @@ public final class CallCounts {
         entered[operation]++;
     }
 
-    /** Calls of an operation since the process began. */
+    /** Number of calls of an operation since the start of the process. */
     public long of(int operation) {
         return operation < entered.length ? entered[operation] : 0;
     }
 
-    /** Upper bound of the operations seen, exclusive. */
+    /** Upper bound of the operation ids seen, exclusive. */
     public int end() {
         return entered.length;
     }

@@ -5,18 +5,22 @@ import java.lang.invoke.VarHandle;
 import java.util.Set;
 
 /**
- * {@code class: message} of an exception, without running code of the program: {@code getMessage}
- * may be overridden, and may throw, wait or change state. The message is read from the field. The
- * method is called only on exceptions of {@code java.base}, because some of them build their
- * message on demand. It is not called on the one that calls the exception it wraps; several
- * exceptions in other modules do that, too.
+ * Formats an exception as {@code class: message} without running code of the program: {@code
+ * getMessage} may be overridden, and may throw, wait or change state. The message is read from the
+ * field. The method is called only on exceptions of {@code java.base}, because some of them build
+ * their message on demand. {@code WriteAbortedException} is excluded, because its method calls the
+ * exception that it wraps; exceptions in other modules are excluded for the same reason.
  *
  * <p>Messages of databases contain values and statements, and so do those of exceptions that wrap
- * them: if a {@code java.sql.SQLException} is the exception or one of its causes, only class and
- * code are recorded; if it is an exception of a driver without {@code java.sql}, only the class.
+ * them. If a {@code java.sql.SQLException} is the exception or one of its causes, only class and
+ * code are recorded. For an exception of a driver without {@code java.sql}, only the class is
+ * recorded.
  */
 final class ExceptionText {
-    /** Causes to follow; of a longer or cyclic chain only the class is recorded. */
+    /**
+     * Maximum number of causes to follow. If the chain is longer or cyclic, only the class is
+     * recorded.
+     */
     private static final int CAUSES_MAX = 16;
 
     private static final String DATABASE = "java.sql.SQLException";
@@ -77,8 +81,9 @@ final class ExceptionText {
             };
 
     /**
-     * Classes of the JDK with their own field for the cause, which their {@code getCause} returns.
-     * The one of {@code Throwable} takes a lock that the program may hold.
+     * True for a class of the JDK with its own field for the cause, which its {@code getCause}
+     * returns. The {@code getCause} of {@code Throwable} takes a lock that the program may hold, so
+     * it must not be called.
      */
     private static final ClassValue<Boolean> HAS_OWN_CAUSE =
             new ClassValue<>() {
@@ -94,7 +99,7 @@ final class ExceptionText {
                 }
             };
 
-    /** The setting {@code database_messages} of the process. */
+    /** Value of the setting {@code database_messages}. */
     private static volatile boolean tellsDatabaseMessages;
 
     private ExceptionText() {}
@@ -135,14 +140,18 @@ final class ExceptionText {
     }
 
     /**
-     * Used if the field cannot be read: a database message in the records would be worse than a
-     * lock.
+     * True if {@code getCause} of this class may be called. If the field of {@code Throwable}
+     * cannot be read, it is called for every class of the JDK and may wait for a lock: recording a
+     * database message would be worse.
      */
     private static boolean mayAskForCause(Class<?> type) {
         return CAUSE == null ? type.getClassLoader() == null : HAS_OWN_CAUSE.get(type);
     }
 
-    /** A malformed SQLState is not recorded: a program may put any text there. */
+    /**
+     * Returns the code of a database exception. A malformed SQLState is not recorded, because a
+     * program may put any text there.
+     */
     private static String code(Throwable thrown) {
         if (STATE == null || CODE == null || !databaseClass().isInstance(thrown)) {
             return "";
@@ -153,7 +162,7 @@ final class ExceptionText {
         return isState ? " (SQLState " + state + ", code " + code + ")" : " (code " + code + ")";
     }
 
-    /** The JDK's class; null in a JVM without its module. */
+    /** Returns the exception class of the JDK; null in a JVM without its module. */
     private static Class<?> databaseClass() {
         try {
             return Class.forName(DATABASE, false, ClassLoader.getPlatformClassLoader());
@@ -162,7 +171,10 @@ final class ExceptionText {
         }
     }
 
-    /** Readable because {@code Agent} asked the JVM to open its package; null if that failed. */
+    /**
+     * Returns access to a field; null if that is not possible. {@code Agent} has asked the JVM to
+     * open the package of the field.
+     */
     private static VarHandle field(Class<?> owner, String name, Class<?> type) {
         if (owner == null) {
             return null;

@@ -8,7 +8,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Logs advice that threw, at most once a minute for each place, on the sender's thread.
+ * Logs exceptions of advice on the sender's thread, at most once a minute for each place.
  *
  * <p>Before: {@link AdviceFaults}.
  */
@@ -29,7 +29,7 @@ final class FaultLog {
         for (int at = 0; at < end; at++) {
             long count = AdviceFaults.count(at);
             Throwable thrown = count == told[at] ? null : AdviceFaults.take(at);
-            if (thrown != null) { // or it is about to be stored
+            if (thrown != null) { // if null, the exception is about to be stored
                 told[at] = count;
                 tell(AdviceFaults.place(at), count, thrown);
             }
@@ -50,7 +50,10 @@ final class FaultLog {
         }
     }
 
-    /** The stack frames. Read without {@code getStackTrace}, which the program may override. */
+    /**
+     * Returns the stack frames. They are read without {@code getStackTrace}, which the program may
+     * override.
+     */
     private static String frames(Throwable thrown) {
         StringBuilder text = new StringBuilder();
         try {
@@ -59,7 +62,7 @@ final class FaultLog {
                 text.append(at == 0 ? ", at " : " < ").append(frames[at]);
             }
         } catch (Throwable e) {
-            // Continue without frames.
+            // The line is written without frames.
         }
         return text.toString();
     }

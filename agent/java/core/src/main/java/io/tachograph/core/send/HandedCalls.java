@@ -6,7 +6,7 @@ import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SegmentRecord;
 
 /**
- * Writes the last part of calls that ended on another thread than they began.
+ * Writes the last part of each call that ended on a different thread from the one where it began.
  *
  * <p>Before: {@link HandedCall}, and {@link RingReader}, which wrote the earlier parts. After:
  * {@link Outbox}.
@@ -16,10 +16,13 @@ final class HandedCalls {
     private final Totals totals;
     private final SegmentRecord record;
 
-    /** Ended calls whose position in the ring, where their thread left them, is not read yet. */
+    /**
+     * Ended calls that must wait: the reader has not yet reached the position in the ring at which
+     * their thread left them, or the queue is full.
+     */
     private HandedCall waiting;
 
-    /** State of a ring's reader for a call when its thread leaves it. */
+    /** State of the ring's reader for a call, at the moment when the thread left the call. */
     static final class Rest {
         final SegmentRecord.Head head = new SegmentRecord.Head();
 
@@ -30,7 +33,7 @@ final class HandedCalls {
         int call;
         long begin;
 
-        /** nanoTime to epoch, as in the earlier parts. */
+        /** Offset from nanoTime to the epoch, the same as in the earlier parts. */
         long offset;
     }
 
@@ -40,7 +43,7 @@ final class HandedCalls {
         this.record = new SegmentRecord(dictionary);
     }
 
-    /** Writes the ended calls, as far as there is room. */
+    /** Writes the ended calls for which the queue has space. */
     void write(Buffers buffers) {
         HandedCall next = buffers.takeEnded();
         while (next != null) {

@@ -20,8 +20,8 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.SocketChannel;
 
 /**
- * The connection to the server, re-established after each failure. A non-blocking state machine
- * that the sender steps.
+ * The connection to the server. It is established again after each failure. The class is a
+ * non-blocking state machine; the sender calls {@link #step}.
  *
  * <pre>
  *   RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
@@ -29,15 +29,18 @@ import java.nio.channels.SocketChannel;
  *      +---------------------------(any fault; backs off)----------------------------+
  * </pre>
  *
- * <p>Before: {@link Outbox}. After: {@code crates/server/src/listen/connection.rs}.
+ * Before: {@link Outbox}. After: {@code crates/server/src/listen/connection.rs}.
  */
 final class Link {
     private static final long GREETING_NANOS = 5_000_000_000L;
 
-    /** Pause after an answer that an immediate retry cannot change. */
+    /** Pause after an answer that would be the same after an immediate retry. */
     private static final long REFUSED_NANOS = 60_000_000_000L;
 
-    /** Minimum pause after any ERROR: a WELCOME before it has reset the back-off. */
+    /**
+     * Minimum pause after any ERROR. The back-off may be short then, because a WELCOME before the
+     * ERROR has reset it.
+     */
     private static final long PAUSE_NANOS = 1_000_000_000;
 
     private static final long MILLI = 1_000_000;
@@ -46,7 +49,10 @@ final class Link {
     /** Code of an ERROR: the server requires TLS. */
     private static final int NEEDS_TLS = 11;
 
-    /** A server with rules sends them at once; after this long without PROBES it has none. */
+    /**
+     * A server with rules sends them at once. If no PROBES has arrived after this time, the server
+     * has no rules.
+     */
     private static final long RULES_NANOS = 3_000_000_000L;
 
     enum State {
@@ -59,7 +65,7 @@ final class Link {
     }
 
     private final Resolver resolver;
-    /** Null: the connection is not encrypted. */
+    /** Null if the connection is not encrypted. */
     private final TlsFiles tls;
 
     private final byte[] hello;
@@ -75,7 +81,7 @@ final class Link {
     private State state = State.RESTING;
     private SocketChannel socket;
 
-    /** The same, or what encrypts it. */
+    /** The socket itself, or the channel that encrypts its data. */
     private ByteChannel channel;
 
     private FrameReader frames;
@@ -92,10 +98,13 @@ final class Link {
     private boolean holding;
     private boolean failedOnce;
 
-    /** PROBES arrived on this connection, so the server supports PROBED. */
+    /** True if PROBES arrived on this connection. The server then supports PROBED. */
     private boolean probesHeard;
 
-    /** Rules of a server apply: another server, or the same one after a restart, may have none. */
+    /**
+     * True while rules of a server apply. Another server, or the same server after a restart, may
+     * have no rules.
+     */
     private boolean rulesHold;
 
     private long rulesDue;
@@ -126,13 +135,13 @@ final class Link {
     }
 
     /**
-     * True during the first connection attempt: a program that ends early may wait briefly for it.
+     * True during the first connection attempt. A program that ends early may wait briefly for it.
      */
     boolean isFirstTry() {
         return !failedOnce && state != State.OPEN;
     }
 
-    /** True if an operation is pending that would progress within a few milliseconds. */
+    /** True if a pending operation would make progress within a few milliseconds. */
     boolean isBusy() {
         return out != null || state != State.RESTING && state != State.OPEN;
     }
@@ -173,7 +182,8 @@ final class Link {
         } catch (Refused e) {
             fail(now, e.getMessage(), e.pauseNanos);
             if (e.isFinal) {
-                outbox.discard(totals); // after the outage has begun: counted as dropped during it
+                // after the begin of the outage, so that the records count as dropped during it
+                outbox.discard(totals);
             }
         } catch (IOException | RuntimeException e) {
             fail(now, reason(e), backoff.next());
@@ -226,7 +236,7 @@ final class Link {
         recordTypesSent = 0;
     }
 
-    /** Checks the time limits on silence of the server. */
+    /** Checks the time limits for answers of the server. */
     private void expire(long now) throws IOException {
         if (state == State.OPEN) {
             if (now - lastHeard > 3 * heartbeatNanos) {
@@ -268,7 +278,7 @@ final class Link {
             case Wire.WAIT:
                 holding = true;
                 holdUntil = now + Math.min(body.varint(), 600_000) * MILLI;
-                lastHeard = holdUntil; // it has announced its silence
+                lastHeard = holdUntil; // silence until then is expected
                 log.sayOnce("wait", Messages.SERVER_IS_FULL);
                 break;
             case Wire.ERROR:
@@ -283,11 +293,11 @@ final class Link {
                 takeRules(body);
                 break;
             default:
-                // PONG needs no action; types of later versions are ignored.
+                // PONG needs no action. Frame types of later versions are ignored.
         }
     }
 
-    /** Unreadable rules do not close the connection. */
+    /** Takes new rules. If they are unreadable, the connection stays open. */
     private void takeRules(BodyReader body) {
         probesHeard = true;
         try {
@@ -311,12 +321,12 @@ final class Link {
         }
         body.u8();
         long acknowledged = body.varint();
-        body.varint(); // frames of this agent are far below any limit of a server
+        body.varint(); // the server's limit for frames; frames of this agent are far below it
         heartbeatNanos = Math.max(100, Math.min(body.varint(), 600_000)) * MILLI;
         takesRecords = !body.atEnd() && (body.varint() & Wire.FEATURE_RECORDS) != 0;
         outbox.acknowledge(acknowledged);
         state = State.OPEN;
-        // The first PING goes out at once: it reports the records dropped in the meantime.
+        // The first PING is sent at once. It reports the records dropped during the outage.
         lastPing = now - heartbeatNanos;
         probesHeard = false;
         rulesDue = now + RULES_NANOS;
@@ -327,7 +337,7 @@ final class Link {
         outages.connected(resolver.address().toString(), now);
     }
 
-    /** The reaction to an ERROR (wire.md, table of codes). */
+    /** Returns the reaction to an ERROR (wire.md, table of codes). */
     private Refused refusal(int code, String message) {
         String text =
                 code == NEEDS_TLS
@@ -352,7 +362,7 @@ final class Link {
         private static final long serialVersionUID = 1;
         final long pauseNanos;
 
-        /** The same frames would fail again in the same way. */
+        /** True if the same frames would fail again in the same way. */
         final boolean isFinal;
 
         Refused(String message, long pauseNanos, boolean isFinal) {
@@ -378,8 +388,9 @@ final class Link {
     }
 
     /**
-     * A server that refuses a connection sends the reason and closes; if that happens between
-     * reading and writing, the write fails first, and the reason is still in the socket buffer.
+     * Writes to the connection. A server that refuses a connection sends the reason and closes. If
+     * that happens between a read and a write, the write fails first; the reason is then still in
+     * the socket buffer and is read here.
      */
     private int write(long now) throws IOException, FrameReader.Damaged, Refused {
         try {
@@ -426,7 +437,10 @@ final class Link {
         return true;
     }
 
-    /** An older server treats the definition of a record type as malformed and closes. */
+    /**
+     * Returns the next frame that the server supports. To an older server the definition of a
+     * record type is malformed, and it closes the connection.
+     */
     private Outbox.Sent nextForServer() {
         Outbox.Sent next = outbox.next();
         while (next != null && next.entries > 0 && !takesRecords) {
@@ -459,9 +473,9 @@ final class Link {
     }
 
     /**
-     * Makes the next step send the counts to the server, whatever the time.
+     * Makes the next step send the counts to the server, even if no PING is due.
      *
-     * @return false if the server has them already
+     * @return false if the server already has the counts
      */
     boolean pingSoon() {
         if (dropped() == droppedAtPing) {
@@ -471,7 +485,7 @@ final class Link {
         return true;
     }
 
-    /** At the end of the program: logs pending outages. */
+    /** Logs pending outages at the end of the program. */
     void tellOutages() {
         outages.catchUp(resolver.address().toString(), true, System.nanoTime());
     }
@@ -482,7 +496,7 @@ final class Link {
             try {
                 channel.close();
             } catch (IOException ignored) {
-                // The connection is closed, as intended.
+                // The connection is closed in any case.
             }
         }
         channel = null;

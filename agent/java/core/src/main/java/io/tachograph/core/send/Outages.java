@@ -6,10 +6,10 @@ import io.tachograph.core.log.Messages;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Logs outages of the server: each outage, but at most one per minute, and its end with the number
- * of records dropped during it. So the last line shows whether there is a connection. There is one
- * exception: an outage that begins less than a minute after the previous line is logged when that
- * minute is over, also if the outage has ended by then.
+ * Logs outages of the server: each outage, but at most one per minute, and the end of each outage
+ * with the number of records dropped during it. The last line therefore shows whether there is a
+ * connection. There is one exception: an outage that begins less than a minute after the previous
+ * line is logged at the end of that minute, even if the outage has already ended.
  *
  * <p>Before: {@link Link}.
  */
@@ -27,7 +27,7 @@ final class Outages {
 
     private boolean isQuiet;
 
-    /** Outages since the last one that was logged. */
+    /** Number of outages since the last one that was logged. */
     private int untold;
 
     private long beganAt;
@@ -39,7 +39,7 @@ final class Outages {
     }
 
     /**
-     * A connection, or an attempt to connect, has failed.
+     * Reports that a connection, or an attempt to connect, has failed.
      *
      * @param wasOpen true if the connection was open
      * @param now as {@code System.nanoTime()}
@@ -65,7 +65,7 @@ final class Outages {
         told(now);
     }
 
-    /** A connection is open. */
+    /** Reports that a connection is open. */
     void connected(String server, long now) {
         if (!isOut) {
             log.say(Messages.connected(server));
@@ -82,9 +82,10 @@ final class Outages {
     }
 
     /**
-     * While connected: logs outages that came too soon after a line, once the next line is allowed.
+     * While connected: logs the outages that came too soon after a line, as soon as the next line
+     * is allowed.
      *
-     * @param isLast the program ends
+     * @param isLast true if the program ends
      */
     void catchUp(String server, boolean isLast, long now) {
         if (isOut || untold == 0 || !isLast && isQuiet && now - quietUntil < 0) {
@@ -111,7 +112,10 @@ final class Outages {
                 : Messages.droppedSome(calls, samples, entries);
     }
 
-    /** Calls, samples and entries, without records that the program itself could not make. */
+    /**
+     * Number of dropped calls, samples and entries. Records that failed in code of the program are
+     * not included.
+     */
     private long[] dropped() {
         long entries = totals.entriesDropped() - totals.entriesFailed();
         return new long[] {totals.callsDropped(), totals.samplesDropped, entries};

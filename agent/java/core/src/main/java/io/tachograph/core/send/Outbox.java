@@ -9,17 +9,17 @@ import io.tachograph.core.wire.Wire;
 import java.util.ArrayDeque;
 
 /**
- * Packs records into numbered DATA frames and keeps them until the server acknowledges them, across
- * reconnects. Bounded in bytes; a record without room is refused, and the caller counts its
- * content.
+ * Packs records into numbered DATA frames and keeps the frames until the server acknowledges them,
+ * across reconnects. The size is bounded in bytes. A record that does not fit is refused, and the
+ * caller counts its content.
  *
  * <p>Before: {@link RingReader}. After: {@link Link}.
  */
 final class Outbox {
-    /** A frame is closed when it reaches this size; a single record may be larger. */
+    /** A frame is closed when it reaches this size. A single record may be larger. */
     private static final int FRAME_BYTES = 65_536;
 
-    /** Memory of a frame in the queue besides its bytes. */
+    /** Memory of a queued frame in addition to its bytes. */
     private static final int FRAME_OVERHEAD = 64;
 
     private final Dictionary dictionary;
@@ -45,20 +45,20 @@ final class Outbox {
         final byte[] frame;
 
         /**
-         * Size of the dictionary when the frame was closed: this much must be sent before the
-         * frame.
+         * Size of the dictionary when the frame was closed. This much of the dictionary must be
+         * sent before the frame.
          */
         final int dictionarySize;
 
-        /** The same of the record types; 0 for a frame without records of declared types. */
+        /** The same size for the record types; 0 for a frame without declared records. */
         final int recordTypesSize;
 
         final int calls;
         final int samples;
 
         /**
-         * Declared records in the frame; such a frame has no other records, since not every server
-         * supports them.
+         * Number of declared records in the frame. A frame with declared records has no other
+         * records, because some servers do not support them.
          */
         final int entries;
 
@@ -78,7 +78,7 @@ final class Outbox {
     }
 
     /**
-     * @param waits true if the rings are not read when the queue is full, so that the program
+     * @param waits true if the rings are not read while the queue is full, so that the program
      *     waits; otherwise their content is dropped and counted
      */
     Outbox(Dictionary dictionary, long bytesMax, boolean waits) {
@@ -103,11 +103,11 @@ final class Outbox {
     }
 
     /**
-     * Begins a record.
+     * Begins a record. {@link #end} must follow.
      *
-     * @param at time of the record, ns since the epoch: the base of the frame if it is the frame's
-     *     first record
-     * @return the buffer for its content; {@link #end} must follow
+     * @param at time of the record, ns since the epoch; it becomes the base of the frame if this is
+     *     the first record of the frame
+     * @return the buffer for the content of the record
      */
     Bytes begin(long at) {
         if (!open) {
@@ -120,17 +120,19 @@ final class Outbox {
         return record.clear();
     }
 
-    /** Base of the current frame, valid after {@link #begin}. */
+    /** The base of the current frame, valid after {@link #begin}. */
     long base() {
         return base;
     }
 
     /**
-     * Adds the record to the frame. @param callsEnded number of calls that end in it; @param
-     * samplesIn number of its samples
+     * Adds the record to the frame.
+     *
+     * @param callsEnded number of calls that end in the record
+     * @param samplesIn number of samples in the record
      */
     void end(int tag, int callsEnded, int samplesIn) {
-        frame.reserve(record.size() + 16); // throws, if at all, before the first byte
+        frame.reserve(record.size() + 16); // if this throws, nothing is written yet
         frame.u8(tag).varint(record.size()).raw(record);
         calls += callsEnded;
         samples += samplesIn;
@@ -153,8 +155,10 @@ final class Outbox {
     }
 
     /**
-     * Begins a record of a declared type. @param at its time, ns since the epoch @return the buffer
-     * for its content; {@link #endEntry} must follow
+     * Begins a declared record. {@link #endEntry} must follow.
+     *
+     * @param at time of the record, ns since the epoch
+     * @return the buffer for the content of the record
      */
     Bytes beginEntry(long at) {
         if (entries == 0) {
@@ -164,14 +168,14 @@ final class Outbox {
         return record.clear();
     }
 
-    /** Base of the frame of these records, valid after {@link #beginEntry}. */
+    /** The base of the frame with declared records, valid after {@link #beginEntry}. */
     long entryBase() {
         return entryBase;
     }
 
-    /** Adds the record, which stays until the frame is closed. */
+    /** Adds the declared record to its frame. */
     void endEntry() {
-        entryRecords.reserve(record.size() + 16); // throws, if at all, before the first byte
+        entryRecords.reserve(record.size() + 16); // if this throws, nothing is written yet
         entryRecords.u8(Wire.TAG_RECORD).varint(record.size()).raw(record);
         entries++;
         if (entryRecords.size() >= FRAME_BYTES) {
@@ -179,7 +183,10 @@ final class Outbox {
         }
     }
 
-    /** Closes the open frames, so that they can be sent. Numbers rise in the order of sending. */
+    /**
+     * Closes the open frames, so that they can be sent. The numbers of the frames increase in the
+     * order of sending.
+     */
     void close() {
         closeFrame();
         if (entries > 0) {
@@ -211,7 +218,10 @@ final class Outbox {
         return open ? seq - 1 : seq;
     }
 
-    /** The next frame to send, null if there is none. It stays the next one until {@link #sent}. */
+    /**
+     * Returns the next frame to send; null if there is none. The frame stays the next one until
+     * {@link #sent}.
+     */
     Sent next() {
         return waiting.peek();
     }
@@ -227,7 +237,7 @@ final class Outbox {
         totals.entriesDropped += lost.entries;
     }
 
-    /** All frames up to {@code upTo} are on the disk of the server. */
+    /** Removes all frames up to {@code upTo}, which are on the disk of the server. */
     void acknowledge(long upTo) {
         forget(unacknowledged, upTo);
         forget(waiting, upTo); // sent on an earlier connection, acknowledged by WELCOME on this one
@@ -244,14 +254,14 @@ final class Outbox {
                 && (waiting.isEmpty() || waiting.peek().seq > upTo);
     }
 
-    /** The connection is lost: all unacknowledged frames are sent again. */
+    /** Prepares to send all unacknowledged frames again after the connection was lost. */
     void rewind() {
         while (!unacknowledged.isEmpty()) {
             waiting.addFirst(unacknowledged.removeLast());
         }
     }
 
-    /** Drops all closed frames: the server refuses them permanently. */
+    /** Drops all closed frames, because the server refuses them permanently. */
     void discard(Totals totals) {
         rewind();
         for (Sent lost : waiting) {

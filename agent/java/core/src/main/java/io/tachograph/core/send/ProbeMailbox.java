@@ -3,23 +3,23 @@ package io.tachograph.core.send;
 import io.tachograph.core.wire.ProbeRules;
 
 /**
- * Exchange between the link and the switchboard: the newest rules in one direction, the newest
- * answer in the other. Newer values replace older ones, so neither side waits and no queue builds
- * up.
+ * Exchanges rules and answers between the connection and the switchboard. It holds the newest rules
+ * in one direction and the newest answer in the other. Newer values replace older ones, so neither
+ * side waits, and no queue builds up.
  */
 public final class ProbeMailbox {
     private ProbeRules rules;
     private byte[] answer;
     private boolean poked;
 
-    /** Stores new rules, or the rules of a server without any. A pending answer is discarded. */
+    /** Stores new rules, which may be an empty list. A pending answer is discarded. */
     synchronized void put(ProbeRules came) {
         rules = came;
         answer = null;
         notifyAll();
     }
 
-    /** The rules that arrived since the last call; null if none arrived within the time. */
+    /** Returns the rules that arrived since the last call; null if none arrived within the time. */
     public synchronized ProbeRules await(long nanos) throws InterruptedException {
         long until = System.nanoTime() + nanos;
         long left = nanos;
@@ -33,14 +33,15 @@ public final class ProbeMailbox {
         return came;
     }
 
-    /** Ends {@link #await} early: there is other work. */
+    /** Ends {@link #await} early, because there is other work. */
     public synchronized void poke() {
         poked = true;
         notifyAll();
     }
 
     /**
-     * Stores an answer, sent if the server supports it. Discarded when newer rules have arrived.
+     * Stores an answer, which is sent if the server supports it. The answer is discarded if newer
+     * rules have arrived.
      */
     public synchronized void answer(byte[] frame) {
         if (rules == null) {
@@ -48,7 +49,7 @@ public final class ProbeMailbox {
         }
     }
 
-    /** The frame to send; null if there is none. */
+    /** Returns the frame to send; null if there is none. */
     synchronized byte[] takeAnswer() {
         byte[] frame = answer;
         answer = null;

@@ -4,8 +4,8 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 
 /**
- * Resolves a host name on its own thread: an unresponsive name server must not delay emptying the
- * rings.
+ * Resolves a host name on its own thread, so that an unresponsive name server does not delay the
+ * reading of the rings.
  */
 final class Resolver {
     private final ServerAddress address;
@@ -44,7 +44,7 @@ final class Resolver {
         }
     }
 
-    /** Null while the look-up runs. @throws IOException if the name has no address */
+    /** Returns null while the look-up runs. @throws IOException if the name has no address */
     InetSocketAddress result() throws IOException {
         IOException wrong = fault;
         if (wrong != null) {

@@ -13,28 +13,32 @@ import io.tachograph.core.wire.SegmentRecord;
 import java.util.Arrays;
 
 /**
- * Reads the ring of one thread and turns its words into parts of segments. A part is closed when
- * the outermost call ends, when the part is long, or when it is a second old; the next part then
- * carries the open calls.
+ * Reads the ring of one thread and turns its words into parts of segments. A part is closed at the
+ * end of the outermost call, when the part is long, or when it is a second old. After an early
+ * close, the next part repeats the open calls; these are the <i>carried</i> calls.
  *
- * <p>Before: {@link ThreadBuffer}, whose layout is in {@link Word}. After: {@link Outbox}.
+ * <p>Before: {@link ThreadBuffer}; {@link Word} defines the layout of its words. After: {@link
+ * Outbox}.
  */
 final class RingReader {
     private static final int EVENTS_MAX = 4_096;
 
-    /** Number of events for which room is reserved at once. */
+    /** Number of events for which space is reserved at once. */
     private static final int RUN_EVENTS = 256;
 
-    /** Maximum length in a deep recursion, where most of a shorter part would be carried calls. */
+    /**
+     * Maximum number of events of a part in a deep recursion. Most of a shorter part would be
+     * carried calls.
+     */
     private static final int EVENTS_MAX_DEEP = 60_000;
 
     private static final int ATTRIBUTE_BYTES_MAX = 262_144;
     private static final long AGE_MAX_NANOS = 1_000_000_000;
 
-    /** Longest time for which an outermost call suppresses all its callees. */
+    /** Longest time for which an unrecorded outermost call suppresses all its callees. */
     static final long LEFT_OUT_NANOS_MAX = 60_000_000_000L;
 
-    /** Words are freed for the writer in blocks of this size. */
+    /** Number of words that are released to the writer at once. */
     private static final int FREE_WORDS = 2_048;
 
     private final ThreadBuffer buffer;
@@ -48,7 +52,7 @@ final class RingReader {
     private final DeclaredRecord.Call call = new DeclaredRecord.Call();
     private final SegmentRecord.Head head = new SegmentRecord.Head();
 
-    /** Open calls as seen by the reader: operation, number, time of the enter. */
+    /** The open calls that the reader has seen: operation, number, time of the enter. */
     private int[] openOperations = new int[64];
 
     private int[] openCalls = new int[64];
@@ -59,15 +63,19 @@ final class RingReader {
     private Context nextParent;
     private String borrower = "";
 
-    /** nanoTime to epoch, constant within a segment. */
+    /** Offset from nanoTime to the epoch, constant within a segment. */
     private long offset;
 
-    /** The outermost call that is not recorded, and the time when it was first seen. */
+    /**
+     * Number of the outermost call that is not recorded, and the time when the reader first saw it.
+     */
     private int leftOut;
 
     private long leftOutSince;
 
-    /** An error occurred inside this segment: the rest is discarded and counted. */
+    /**
+     * True after an error inside this segment. The rest of the segment is discarded and counted.
+     */
     private boolean broken;
 
     RingReader(
@@ -89,8 +97,8 @@ final class RingReader {
     }
 
     /**
-     * Reads all available words, or as many as the outbox has room for if the program is to wait
-     * for the rest.
+     * Reads all available words. If the program is to wait for a full queue, it stops when the
+     * queue is full.
      *
      * @return number of words read
      */
@@ -98,10 +106,11 @@ final class RingReader {
         long begin = buffer.consumed();
         long at = begin;
         long end = buffer.published();
-        long now = System.nanoTime(); // after reading the ring's position, so no event is later
+        // after the read of the ring's position, so that no event is later
+        long now = System.nanoTime();
         int sinceFreed = 0;
         boundLeftOut(now);
-        // Checked before each word, so that a completed part finds room.
+        // The queue is checked before each word, so that a completed part finds space.
         while (at < end && !outbox.mustWait()) {
             long before = at;
             long word = buffer.word(at);
@@ -134,7 +143,8 @@ final class RingReader {
     }
 
     /**
-     * Keeps a call without an exit from suppressing its thread permanently. @param now any clock
+     * Keeps an unrecorded call without an exit from suppressing its thread permanently. @param now
+     * any clock
      */
     void boundLeftOut(long now) {
         int number = buffer.outermostLeftOut();
@@ -146,7 +156,7 @@ final class RingReader {
         }
     }
 
-    /** Passes on the current part, including open calls. */
+    /** Passes the current part, including open calls, to the outbox. */
     void flush() {
         if (record.eventCount() > 0) {
             closePart();
@@ -172,13 +182,14 @@ final class RingReader {
         return Word.kind(word) == Word.ESCAPE && Word.middle(word) > Word.RECORD;
     }
 
-    /** Reads a record of a declared type, written in the innermost open call. */
+    /** Reads a declared record, which belongs to the innermost open call. */
     private void takeRecord(long word, long at, long now) {
         RecordTypes.Entry type = RecordTypes.shared().entry(Word.middle(word) - Word.RECORD);
         for (int index = 0; index < type.words; index++) {
             declared.words[index] = buffer.word(at + index);
         }
-        // Always all of them, even if the record is dropped: the objects of the next word follow.
+        // All objects are taken even if the record is dropped, because the objects of the next word
+        // follow.
         for (int index = 0; index < type.objects; index++) {
             declared.objects[index] = buffer.takeObject();
         }
@@ -225,11 +236,11 @@ final class RingReader {
     }
 
     /**
-     * Fast path for the usual words: calls within an outermost one, of operations with known ids,
-     * within a part. Stops before the first word of another kind. All changing state is in local
-     * variables: most of the sender's time is spent in this loop.
+     * Fast path for the usual words: calls within an outermost call and within a part, whose
+     * operations have known ids. It stops before the first other word. All changing state is in
+     * local variables, because the sender spends most of its time in this loop.
      *
-     * @return position of the word where it stopped
+     * @return position of the word at which it stopped
      */
     private long takeCalls(long from, long end, long now) {
         int eventCount = record.eventCount();
@@ -297,9 +308,10 @@ final class RingReader {
 
     private void exit(long time, boolean failed) {
         if (depth == 0) {
-            return; // impossible: the writer counts its open calls
+            return; // impossible, because the writer counts its open calls
         }
-        int open = depth--; // first: both sides must agree on the depth even if the rest fails
+        // first: reader and writer must agree on the depth even if the rest fails
+        int open = depth--;
         if (!broken) {
             prepareExit(open, time);
             if (failed) {
@@ -351,8 +363,8 @@ final class RingReader {
     }
 
     /**
-     * Adds the carried calls before the first event of a later part, whose enter is already on the
-     * stack.
+     * Adds the carried calls before the first event of a later part. The call of this enter event
+     * is already on the stack.
      */
     private void prepare() {
         if (record.eventCount() == 0 && head.part > 0) {
@@ -416,7 +428,10 @@ final class RingReader {
         }
     }
 
-    /** The outermost call continues without its thread: its last but one part ends here. */
+    /**
+     * Ends the part of an outermost call that continues without its thread. {@link HandedCalls}
+     * writes the last part.
+     */
     private void letGo(HandedCall handed) {
         closePart();
         HandedCalls.Rest rest = new HandedCalls.Rest();
@@ -464,8 +479,8 @@ final class RingReader {
     }
 
     /**
-     * The thread has ended. Its open calls will never exit: they end as failed at the time of the
-     * last event.
+     * Ends the open calls of a thread that has ended. Their exits will never come, so they end as
+     * failed at the time of the last event.
      */
     void finish() {
         while (depth > 0) {
@@ -474,7 +489,7 @@ final class RingReader {
         nextParent = null;
     }
 
-    /** After an unexpected error (out of memory): gives up the segment, but not the ring. */
+    /** Gives up the segment, but not the ring, after an unexpected error (out of memory). */
     private void spoil() {
         totals.callsDroppedInQueue += record.exits();
         record.clear();

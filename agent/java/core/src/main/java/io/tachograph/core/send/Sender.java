@@ -24,9 +24,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * The agent's main thread: a loop that empties the rings, fills frames, steps the connection and
- * sleeps. It sleeps 50 ms under low load and less when rings fill quickly; a half-full ring wakes
- * it.
+ * The agent's main thread. Its loop empties the rings, fills frames, steps the connection and
+ * sleeps. It sleeps for 50 ms under low load, and for less time when rings fill quickly. A
+ * half-full ring wakes it.
  */
 public final class Sender implements Runnable {
     private static final long SLEEP_MAX_NANOS = 50_000_000;
@@ -36,7 +36,7 @@ public final class Sender implements Runnable {
     private static final int SAMPLE_BATCHES_MAX = 64;
     private static final long REPORT_NANOS_MIN = 100_000_000;
 
-    /** Words in one ring above which the next sleep is shorter. */
+    /** If one read returns more words than this, the next sleep is shorter. */
     private static final int WORDS_MANY = 4_096;
 
     private static final int WORDS_FEW = 512;
@@ -74,8 +74,8 @@ public final class Sender implements Runnable {
     private long busyNanos;
 
     /**
-     * Value of {@code server}: prepares all frames and discards them instead of sending, for
-     * measurements.
+     * Value of the setting {@code server} for measurements: all frames are prepared and then
+     * discarded instead of sent.
      */
     public static final String DISCARD = "discard";
 
@@ -84,28 +84,31 @@ public final class Sender implements Runnable {
         /** {@code host:port}, or {@link #DISCARD}. */
         public String server;
 
-        /** As the settings {@code tls_...}; without an authority the connection is not encrypted. */
+        /**
+         * Values of the settings {@code tls_...}. Without an authority the connection is not
+         * encrypted.
+         */
         public String tlsCa = "";
 
         public String tlsClientCert = "";
         public String tlsClientKey = "";
 
-        /** Pairs of HELLO. */
+        /** The pairs of HELLO. */
         public Map<String, String> process;
 
-        /** Labels of the process's series. */
+        /** The labels of the series of this process. */
         public Map<String, String> labels = Map.of();
 
         /** Maximum size of unacknowledged frames, bytes. */
         public long queueBytes;
 
         /**
-         * If the queue is full, the rings are not read and fill up; otherwise they are emptied, and
-         * the content is dropped and counted.
+         * If true, the rings are not read while the queue is full, so the rings fill up. If false,
+         * the rings are emptied, and their content is dropped and counted.
          */
         public boolean blocks;
 
-        /** Whether messages of database exceptions are sent. */
+        /** True if messages of database exceptions are sent. */
         public boolean databaseMessages;
     }
 
@@ -144,24 +147,24 @@ public final class Sender implements Runnable {
         return totals;
     }
 
-    /** Exchange of rules and answers with the server. */
+    /** The exchange of rules and answers with the server. */
     public ProbeMailbox probes() {
         return probes;
     }
 
-    /** For use on the sender's thread. */
+    /** The counts of calls, for use on the sender's thread. */
     public CallCounts calls() {
         return calls;
     }
 
-    /** Time for which the sender was not asleep, since the start; for use on its thread. */
+    /** Time since the start in which the sender did not sleep; for use on the sender's thread. */
     public long busyNanos() {
         return busyNanos;
     }
 
     /**
      * Sets samples that the sender takes on its own thread at this interval, and once more before
-     * the program ends. Must be called before the start.
+     * the program ends. Must be called before {@link #start}.
      */
     public void report(Consumer<SampleBatch> samples, long intervalNanos) {
         report = samples;
@@ -169,16 +172,16 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sets the final samples, taken on the sender's thread when all else is ready to be sent before
-     * the program ends. May be called at any time.
+     * Sets the final samples. The sender takes them before the program ends, when everything else
+     * is ready to be sent. May be called at any time.
      */
     public void lastReport(Consumer<SampleBatch> samples) {
         lastReport = samples;
     }
 
     /**
-     * Queues the samples of a sampler. Never waits: a full queue holds minutes of samples, so the
-     * sender is stalled and the batch is dropped.
+     * Queues the samples of a sampler. This never waits. A full queue holds minutes of samples, so
+     * in that case the sender has stalled, and the batch is dropped.
      */
     public void offer(SampleBatch batch) {
         samples.offer(batch);
@@ -188,13 +191,15 @@ public final class Sender implements Runnable {
     public void start() {
         Thread thread = new Thread(null, this, "tachograph-sender", 0, false);
         thread.setDaemon(true);
-        thread.setContextClassLoader(null); // otherwise it would retain the program's
+        // otherwise the thread would keep the program's class loader in memory
+        thread.setContextClassLoader(null);
         thread.start();
     }
 
     /**
-     * Sends all records so far, including open calls, and waits for the acknowledgement; does not
-     * wait without a server. The sender continues afterwards: other shutdown hooks may still run.
+     * Sends all records up to now, including open calls, and waits for the acknowledgement. Without
+     * a connection it does not wait. The sender continues afterwards, because other shutdown hooks
+     * may still run.
      */
     public void flush(long waitNanos) {
         CountDownLatch done = new CountDownLatch(1);
@@ -203,7 +208,7 @@ public final class Sender implements Runnable {
         buffers.wake();
         try {
             done.await(waitNanos, TimeUnit.NANOSECONDS);
-            // Records of other threads since then are not waited for.
+            // This does not wait for records that other threads have written since then.
             if (!isFlushed && totals.bytesQueued > 0) {
                 log.say(Messages.endUnacknowledged(totals.bytesQueued));
             }
@@ -225,8 +230,8 @@ public final class Sender implements Runnable {
                     buffers.sleep(pause);
                 }
             } catch (Throwable e) {
-                // Out of memory or an internal error: the program must not be affected; logged
-                // once.
+                // Out of memory or an internal error: the program must not be affected. The error
+                // is logged once.
                 complain(e);
                 buffers.sleep(FAULT_NANOS);
             }
@@ -237,7 +242,7 @@ public final class Sender implements Runnable {
         try {
             log.sayOnce("sender " + e.getClass(), "the sender failed and continues: " + e);
         } catch (Throwable ignored) {
-            // No memory for a log line.
+            // There is no memory for a log line.
         }
     }
 
@@ -284,7 +289,8 @@ public final class Sender implements Runnable {
         }
         int words = reader.read();
         fullest = Math.max(fullest, words);
-        // While this much was read, about half as much was written: a sleep now would be too long.
+        // While the sender read this many words, the program wrote about half as many. A full sleep
+        // would be too long.
         isCrowded |= words > buffer.capacity() / 4;
         if (hasEnded(buffer) && !outbox.mustWait()) {
             reader.finish();
@@ -363,7 +369,7 @@ public final class Sender implements Runnable {
                 link.state() == Link.State.OPEN
                         && outbox.isAcknowledged(flushSeq)
                         && !link.isBusy();
-        // Also sends the count of records dropped in the process.
+        // This also sends the count of records dropped in the process.
         if (hopeless || acknowledged && !link.pingSoon()) {
             totals.bytesQueued = outbox.bytes();
             isFlushed = !hopeless;
@@ -374,7 +380,10 @@ public final class Sender implements Runnable {
         }
     }
 
-    /** The time to sleep: shorter while rings fill quickly or the connection has pending work. */
+    /**
+     * Returns the time to sleep. It is shorter while rings fill quickly or the connection has
+     * pending work.
+     */
     private long pause() {
         if (fullest > WORDS_MANY) {
             sleepNanos = Math.max(SLEEP_MIN_NANOS, sleepNanos / 4);

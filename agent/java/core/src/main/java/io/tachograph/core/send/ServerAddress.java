@@ -4,12 +4,16 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 
-/** {@code host:port}, resolved again at each attempt: the address of a name may change. */
+/**
+ * The address of the server, {@code host:port}. The name is resolved at each attempt, because its
+ * address may change.
+ */
 final class ServerAddress {
     static final int PORT = 7071;
 
     /**
-     * Host names, IPv4 addresses, and IPv6 addresses with a zone; excludes the slashes of a URL.
+     * Host names, IPv4 addresses, and IPv6 addresses with a zone. A URL does not match because of
+     * its slashes.
      */
     private static final String NAME = "[\\p{L}\\p{N}._-]+";
 
@@ -24,7 +28,7 @@ final class ServerAddress {
     }
 
     /**
-     * @param text the port is optional, default {@link #PORT}
+     * @param text {@code host:port}; without a port, {@link #PORT} is used
      * @throws IllegalArgumentException with the expected form, if the text is not an address
      */
     static ServerAddress parse(String text) {
@@ -48,8 +52,8 @@ final class ServerAddress {
     }
 
     /**
-     * May take seconds if a name server does not answer; never called on a thread that others wait
-     * for.
+     * Resolves the name. This may take seconds if a name server does not answer, so it is never
+     * called on a thread that others wait for.
      */
     InetSocketAddress resolve() throws UnknownHostException {
         return new InetSocketAddress(InetAddress.getByName(host), port);
@@ -66,7 +70,7 @@ final class ServerAddress {
         return port;
     }
 
-    /** True if resolving it needs no name server. */
+    /** True if the address can be resolved without a name server. */
     boolean isLiteral() {
         return host.matches("[0-9.]+") || host.contains(":") || host.equals("localhost");
     }

@@ -1,7 +1,8 @@
 package io.tachograph.core.send;
 
 /**
- * The sender's counts since the process began. Written by the sender only, read by the samplers.
+ * The counts of the sender since the start of the process. The sender writes them, the samplers
+ * read them.
  */
 public final class Totals {
     volatile long callsSent;
@@ -21,12 +22,12 @@ public final class Totals {
     volatile long bytesQueued;
     volatile boolean connected;
 
-    /** Calls whose exit was added to a frame. */
+    /** Number of calls whose exit was added to a frame. */
     public long callsSent() {
         return callsSent;
     }
 
-    /** Dropped calls: no room in a ring, or in the queue of frames. */
+    /** Number of calls dropped because a ring or the queue of frames was full. */
     public long callsDropped() {
         return callsDroppedInRings + callsDroppedInQueue;
     }
@@ -39,17 +40,22 @@ public final class Totals {
         return samplesDropped;
     }
 
-    /** Records of declared types that were added to a frame. */
+    /** Number of declared records that were added to a frame. */
     public long entriesSent() {
         return entriesSent;
     }
 
-    /** Dropped records: no room, not supported by the server, or {@link #entriesFailed}. */
+    /**
+     * Number of dropped declared records: a ring or the queue was full, the server does not support
+     * them, or their values could not be read ({@link #entriesFailed}).
+     */
     public long entriesDropped() {
         return entriesDropped + entriesDroppedInRings + entriesFailed;
     }
 
-    /** Records whose values could not be read because code of the program threw. */
+    /**
+     * Number of declared records whose values could not be read because code of the program threw.
+     */
     public long entriesFailed() {
         return entriesFailed;
     }
@@ -58,22 +64,22 @@ public final class Totals {
         return attributesDropped + attributesDroppedInRings;
     }
 
-    /** Records that the server refused. */
+    /** Number of records that the server refused. */
     public long recordsRejected() {
         return recordsRejected;
     }
 
-    /** Bytes written to the connection, including repeated frames. */
+    /** Number of bytes written to the connection, including repeated frames. */
     public long bytesSent() {
         return bytesSent;
     }
 
-    /** Connections established. */
+    /** Number of connections established. */
     public long connects() {
         return connects;
     }
 
-    /** Bytes of unacknowledged frames. */
+    /** Size of unacknowledged frames, bytes. */
     public long bytesQueued() {
         return bytesQueued;
     }

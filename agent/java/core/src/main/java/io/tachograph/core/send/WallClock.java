@@ -5,8 +5,8 @@ import java.util.function.Supplier;
 
 /**
  * Converts {@code System.nanoTime()} to time since the Unix epoch. The offset between the two
- * clocks is measured repeatedly, so that the recorder follows changes of the wall clock; a segment
- * keeps its initial offset, so its durations have no jump.
+ * clocks is measured repeatedly, so that new segments follow changes of the wall clock. A segment
+ * keeps its initial offset, so its durations never jump.
  */
 final class WallClock {
     private static final int TRIES = 3;
@@ -18,15 +18,13 @@ final class WallClock {
         this(Instant::now);
     }
 
-    /**
-     * @param wall the current time; may jump in either direction
-     */
+    /** @param wall returns the current time, which may jump in either direction */
     WallClock(Supplier<Instant> wall) {
         this.wall = wall;
         update();
     }
 
-    /** Measures the offset. Of several readings it uses the one with the shortest duration. */
+    /** Measures the offset. Of several readings, the one that took the shortest time is used. */
     void update() {
         long narrowest = Long.MAX_VALUE;
         for (int tries = 0; tries < TRIES; tries++) {
@@ -43,7 +41,7 @@ final class WallClock {
         }
     }
 
-    /** Offset to add to a {@code nanoTime} to get ns since the epoch. */
+    /** The offset to add to a {@code nanoTime}; the sum is ns since the epoch. */
     long offset() {
         return offset;
     }

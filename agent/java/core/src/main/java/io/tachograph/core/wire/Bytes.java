@@ -3,9 +3,9 @@ package io.tachograph.core.wire;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** A growing byte array with the primitive types of the protocol. Little endian. */
+/** A growing byte array with the primitive types of the protocol, little endian. */
 public final class Bytes {
-    /** The longest varint: 64 bits, seven per byte. */
+    /** Length of the longest varint: 64 bits, seven per byte. */
     public static final int VARINT_BYTES_MAX = 10;
 
     private byte[] array;
@@ -19,7 +19,7 @@ public final class Bytes {
         return size;
     }
 
-    /** The array itself, valid up to {@link #size} until the next write. */
+    /** The array itself. It is valid up to {@link #size} until the next write. */
     public byte[] array() {
         return array;
     }
@@ -55,12 +55,12 @@ public final class Bytes {
         return this;
     }
 
-    /** Eight bytes, most significant first: halves of ids. */
+    /** Appends eight bytes, most significant byte first, for halves of ids. */
     public Bytes id8(long value) {
         return u64(Long.reverseBytes(value));
     }
 
-    /** Unsigned LEB128. */
+    /** Appends unsigned LEB128. */
     public Bytes varint(long value) {
         reserve(VARINT_BYTES_MAX);
         size = putVarint(array, size, value);
@@ -68,9 +68,9 @@ public final class Bytes {
     }
 
     /**
-     * Writes unsigned LEB128 into an array with sufficient room.
+     * Writes unsigned LEB128 into an array with sufficient space.
      *
-     * @return the position after it
+     * @return the position after the number
      */
     public static int putVarint(byte[] into, int at, long value) {
         while ((value & ~0x7fL) != 0) {
@@ -82,7 +82,8 @@ public final class Bytes {
     }
 
     /**
-     * For callers that write into {@link #array} with {@link #putVarint}, after {@link #reserve}.
+     * Sets the end after a caller has written into {@link #array} with {@link #putVarint}. The
+     * caller must have called {@link #reserve} first.
      */
     public void end(int at) {
         size = at;
@@ -109,7 +110,7 @@ public final class Bytes {
         return end + 1 - at;
     }
 
-    /** Replaces a varint; the bytes after it move if the widths differ. */
+    /** Replaces a varint. The bytes after it move if the widths differ. */
     void replaceVarint(int at, long value) {
         int before = peekWidth(at);
         int width = Math.max(1, (70 - Long.numberOfLeadingZeros(value)) / 7);
@@ -127,7 +128,7 @@ public final class Bytes {
         return blob(text.getBytes(StandardCharsets.UTF_8));
     }
 
-    /** A length, then the bytes. */
+    /** Appends the length and the bytes. */
     public Bytes blob(byte[] bytes) {
         return varint(bytes.length).raw(bytes, 0, bytes.length);
     }
@@ -143,14 +144,14 @@ public final class Bytes {
         return this;
     }
 
-    /** Overwrites four bytes written before. */
+    /** Overwrites four bytes that were written before. */
     void putU32(int at, int value) {
         for (int index = 0; index < 4; index++) {
             array[at + index] = (byte) (value >>> 8 * index);
         }
     }
 
-    /** Ensures room for {@code count} more bytes. */
+    /** Makes space for {@code count} more bytes. */
     public void reserve(int count) {
         if (array.length - size < count) {
             array = Arrays.copyOf(array, Math.max(array.length * 2, size + count));
@@ -158,12 +159,12 @@ public final class Bytes {
     }
 
     /**
-     * UTF-8 of at most {@code bytesMax} bytes: longer text is cut between characters and ends with
-     * an ellipsis. Lone surrogates become {@code ?}, as in Java.
+     * Encodes text as at most {@code bytesMax} bytes of UTF-8. Longer text is cut between
+     * characters and ends with an ellipsis. Lone surrogates become {@code ?}, as in Java.
      */
     public static byte[] utf8(String text, int bytesMax) {
-        // A char is at most 3 bytes, so the rest is not needed; a surrogate pair cut in half here
-        // is cut again below.
+        // Each char takes at least one byte, so further chars are not needed. If this cuts a
+        // surrogate pair in half, the text is cut again below.
         String head = text.length() > bytesMax ? text.substring(0, bytesMax) : text;
         byte[] bytes = head.getBytes(StandardCharsets.UTF_8);
         if (bytes.length <= bytesMax && head.length() == text.length()) {

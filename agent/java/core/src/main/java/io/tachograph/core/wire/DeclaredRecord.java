@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.UUID;
 
 /**
- * Encoding of a record of a declared type (wire.md, DATA, record 4), and of its type (DICT, kind
- * 4). One object is reused: values in, bytes out.
+ * Encodes a declared record (wire.md, DATA, record 4) and its type (DICT, kind 4). One object is
+ * reused for all records.
  */
 public final class DeclaredRecord {
     private static final long NANOS = 1_000_000_000;
@@ -18,17 +18,15 @@ public final class DeclaredRecord {
     private final Dictionary dictionary;
     private final Map<String, String> labels;
 
-    /** By id of the type. */
+    /** The series of each type, by the id of the type. */
     private Series[] series = new Series[16];
 
-    /** Values of the current record: numbers and other values, in the order of the fields. */
+    /** The numeric values of the current record, in the order of the fields. */
     public final long[] words = new long[RecordTypes.RECORD_FIELDS_MAX];
 
     public final Object[] objects = new Object[RecordTypes.RECORD_FIELDS_MAX];
 
-    /**
-     * @param labels of this process, which every type's series has
-     */
+    /** @param labels the labels of this process; the series of every type has them */
     public DeclaredRecord(Dictionary dictionary, Map<String, String> labels) {
         this.dictionary = dictionary;
         this.labels = labels;
@@ -38,18 +36,19 @@ public final class DeclaredRecord {
     public static final class Call {
         public long segment;
 
-        /** Parent of the segment; null for a trace that begins with it. */
+        /** Parent of the segment; null if the trace begins with this segment. */
         public Context parent;
 
-        /** Negative: outside of calls. */
+        /** Number of the call; negative if the record was written outside of calls. */
         public int call;
     }
 
     /**
-     * Writes the record's content.
+     * Writes the content of the record.
      *
-     * @param atInBase time of the record relative to the frame's base, ns
-     * @return false if the dictionary has no room for its type or series; then nothing is written
+     * @param atInBase time of the record relative to the base of the frame, ns
+     * @return false if the dictionary has no space for the type or its series; nothing is written
+     *     then
      */
     public boolean write(RecordTypes.Entry type, Call call, long atInBase, Bytes out) {
         int id = seriesOf(type);
@@ -167,7 +166,7 @@ public final class DeclaredRecord {
         }
     }
 
-    /** Times outside 1677 to 2262 are clamped. */
+    /** Converts a time to ns. Times before 1677 or after 2262 are clamped. */
     private static long nanos(long seconds, int nano) {
         try {
             return seconds < 0
@@ -178,7 +177,7 @@ public final class DeclaredRecord {
         }
     }
 
-    /** Writes a definition of DICT. */
+    /** Writes the definition of a type for DICT. */
     static void define(RecordTypes.Entry type, Bytes out) {
         out.u8(Wire.DICT_RECORD_TYPE).varint(type.id).string(type.name);
         out.varint(type.kinds.length());

@@ -4,16 +4,16 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** Definitions in order of creation, cut into bodies of DICT frames. */
+/** Definitions in the order of their creation, cut into bodies of DICT frames. */
 public final class Definitions {
     private static final int BODY_BYTES = 65_536;
 
     private final Bytes bytes = new Bytes(1_024);
 
-    /** Positions where a body may end, some {@link #BODY_BYTES} apart. */
+    /** Positions at which a body may end; they are about {@link #BODY_BYTES} apart. */
     private final List<Integer> cuts = new ArrayList<>();
 
-    /** Buffer for the next definition; {@link #end} must follow. */
+    /** Returns the buffer for the next definition. {@link #end} must follow. */
     Bytes begin() {
         return bytes;
     }
@@ -26,18 +26,18 @@ public final class Definitions {
     }
 
     /**
-     * Bytes of all definitions so far; a DATA frame may be sent once this many were sent on its
-     * connection.
+     * Size of all definitions up to now, bytes. A DATA frame may be sent on a connection when as
+     * many bytes of definitions as it needs were sent on that connection.
      */
     public int size() {
         return bytes.size();
     }
 
     /**
-     * The next DICT frame of a connection.
+     * Returns the next DICT frame for a connection.
      *
-     * @param from bytes already sent on it
-     * @param to bytes needed
+     * @param from number of bytes already sent on the connection
+     * @param to number of bytes needed
      * @return null if all were sent
      */
     public byte[] frame(int from, int to) {
@@ -47,7 +47,7 @@ public final class Definitions {
         return Frame.of(Wire.DICT, bytes.array(), from, end(from, to) - from);
     }
 
-    /** End of the frame returned by {@link #frame}. */
+    /** The position after the definitions in the frame that {@link #frame} returns. */
     public int end(int from, int to) {
         int found = Collections.binarySearch(cuts, from + 1);
         int at = found < 0 ? -found - 1 : found;

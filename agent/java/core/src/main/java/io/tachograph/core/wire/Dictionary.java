@@ -11,18 +11,21 @@ import java.util.Map;
 
 /**
  * Strings and their ids on the wire. An id keeps its meaning for the whole session, so frames that
- * are sent again stay valid; a new connection gets all definitions from the start. Bounded as
- * required by the protocol: past a bound the name is {@code (other)}.
+ * are sent again stay valid. A new connection gets all definitions from the start. The size is
+ * bounded as the protocol requires: past a bound, a name is {@code (other)}.
  */
 public final class Dictionary {
-    /** Texts that may get ids: thread names and keys, and, up to a lower bound, repeated values. */
+    /**
+     * Number of texts that may get ids: thread names and keys. Repeated values also get ids, up to
+     * a lower bound.
+     */
     private static final int TEXTS_MAX = 32_768;
 
     private static final int VALUES_MAX = 16_384;
     private static final int SERIES_MAX = 16_384;
     private static final int OPERATIONS_MAX = Wire.DICT_IDS_MAX - 64;
 
-    /** Below the bound of the protocol, so that the last definitions still fit. */
+    /** Below the limit of the protocol, so that the last definitions still fit. */
     private static final int STRING_BYTES_MAX = Wire.DICT_BYTES_MAX - (1 << 20);
 
     private static final int SEEN = 4_096;
@@ -45,7 +48,7 @@ public final class Dictionary {
         this.operations = operations;
     }
 
-    /** Bytes of all definitions so far, without record types. */
+    /** Size of all definitions up to now, without record types, bytes. */
     public int size() {
         return definitions.size();
     }
@@ -60,12 +63,15 @@ public final class Dictionary {
         return definitions.end(from, to);
     }
 
-    /** Definitions of record types: kept separately, since not every server supports them. */
+    /**
+     * Definitions of record types. They are kept separately, because some servers do not support
+     * them.
+     */
     public Definitions recordTypes() {
         return recordTypes;
     }
 
-    /** Defines a record type under its id. @return false if there is no room */
+    /** Defines a record type under its id. @return false if there is no space */
     boolean recordType(RecordTypes.Entry type) {
         if (defined.get(type.id)) {
             return true;
@@ -81,12 +87,12 @@ public final class Dictionary {
         return true;
     }
 
-    /** Wire id of an operation that already has one, else 0. */
+    /** Returns the wire id of an operation; 0 if it has none yet. */
     public int known(int operation) {
         return operation < operationIds.length ? operationIds[operation] : 0;
     }
 
-    /** Wire id of an operation of {@link Operations}. */
+    /** Returns the wire id of an operation of {@link Operations}; assigns one if needed. */
     public int operation(int operation) {
         if (operation >= operationIds.length) {
             operationIds = Arrays.copyOf(operationIds, Integer.highestOneBit(operation) * 2);
@@ -102,7 +108,7 @@ public final class Dictionary {
     private int defineOperation(Operations.Entry entry) {
         boolean full = operationCount >= OPERATIONS_MAX || stringBytes > STRING_BYTES_MAX;
         byte[] name = Bytes.utf8(full ? Operations.OTHER : entry.name, Wire.OPERATION_BYTES_MAX);
-        // Names that are equal after the cut, and all (other) of a kind, share an id.
+        // Names that are equal after they are cut share an id, as do all (other) of a kind.
         String key = entry.kind + new String(name, StandardCharsets.UTF_8);
         Integer known = operationsByName.get(key);
         if (known != null) {
@@ -115,7 +121,7 @@ public final class Dictionary {
         return id;
     }
 
-    /** Id of a key or a thread's name. */
+    /** Returns the id of a key or of a thread's name. */
     public int text(String text) {
         Integer id = texts.get(text);
         if (id != null) {
@@ -128,7 +134,7 @@ public final class Dictionary {
         return defineText(text);
     }
 
-    /** Id of a short value that occurred before; else 0. */
+    /** Returns the id of a short value that has occurred before; else 0. */
     public int value(String value) {
         Integer id = texts.get(value);
         if (id != null) {
@@ -156,7 +162,7 @@ public final class Dictionary {
         return id;
     }
 
-    /** Id of a series; 0 if there are too many. */
+    /** Returns the id of a series; 0 if there are too many. */
     int series(Series series) {
         if (series.id == 0 && seriesCount < SERIES_MAX && stringBytes <= STRING_BYTES_MAX) {
             series.id = ++seriesCount;

@@ -15,26 +15,26 @@ import java.util.zip.CRC32C;
 public final class Frame {
     private Frame() {}
 
-    /** Reserves room for the header: call first, then write the body, then {@link #finish}. */
+    /** Reserves space for the header. The caller then writes the body and calls {@link #finish}. */
     public static Bytes begin(Bytes out) {
         return out.clear().u64(0).u32(0);
     }
 
-    /** Fills in the header after {@link #begin} and the body. */
+    /** Writes the header, after {@link #begin} and the body. */
     public static void finish(Bytes frame, int type) {
         frame.putU32(0, frame.size() - Wire.FRAME_HEADER_BYTES);
         frame.putU32(4, type);
         frame.putU32(8, checksum(frame.array(), 0, frame.size() - Wire.FRAME_HEADER_BYTES));
     }
 
-    /** A complete frame with an existing body. */
+    /** Returns a complete frame with an existing body. */
     public static byte[] of(int type, byte[] body, int from, int count) {
         Bytes frame = begin(new Bytes(Wire.FRAME_HEADER_BYTES + count)).raw(body, from, count);
         finish(frame, type);
         return frame.copy();
     }
 
-    /** CRC-32C over bytes 0 to 7 of the header and the body. */
+    /** Returns the CRC-32C of bytes 0 to 7 of the header and of the body. */
     static int checksum(byte[] frame, int at, int bodyBytes) {
         CRC32C crc = new CRC32C();
         crc.update(frame, at, 8);

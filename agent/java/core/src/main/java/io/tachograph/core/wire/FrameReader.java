@@ -5,12 +5,18 @@ import io.tachograph.core.log.Messages;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/** Extracts the server's frames from the received bytes. Bounded: a server sends no long frames. */
+/**
+ * Extracts the frames of the server from the received bytes. The size of a frame is bounded,
+ * because a server sends no long frames.
+ */
 public final class FrameReader {
-    /** Longest accepted body: PROBES carries up to a thousand patterns. */
+    /** Longest accepted body. PROBES has up to a thousand patterns. */
     private static final int BODY_BYTES_MAX = 1 << 20;
 
-    /** The length of a frame that begins with "HTTP", as an answer of the server's other port. */
+    /**
+     * The length in a frame header whose bytes are "HTTP". The server's other port answers with
+     * them.
+     */
     private static final int HTTP = 0x50545448;
 
     private byte[] pending = new byte[4_096];

@@ -3,9 +3,9 @@ package io.tachograph.core.wire;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Content of PROBED: the result of applying the rules. */
+/** The content of PROBED: the result of applying the rules. */
 public final class ProbeReport {
-    /** Revision of the PROBES that is answered. */
+    /** Revision of the PROBES frame that this answers. */
     public long revision;
 
     /** Number of methods that are recorded, aggregated, and switched off by a rule. */
@@ -43,8 +43,8 @@ public final class ProbeReport {
     /**
      * Adds the result of the next rule, in the order of PROBES.
      *
-     * @param methods number of methods it decides
-     * @param fault why the rule is invalid, or empty
+     * @param methods number of methods that the rule decides
+     * @param fault reason why the rule is invalid, or empty
      */
     public ProbeReport rule(long methods, String fault) {
         matched.add(new Matched(methods, fault));
@@ -52,8 +52,8 @@ public final class ProbeReport {
     }
 
     /**
-     * Adds an operation that is aggregated without a rule; operations past the protocol's bound are
-     * omitted.
+     * Adds an operation that the agent itself has aggregated or switched off. Operations past the
+     * protocol's limit are omitted.
      *
      * @param since ns since the Unix epoch
      */
@@ -64,7 +64,7 @@ public final class ProbeReport {
         return this;
     }
 
-    /** The complete frame. */
+    /** Returns the complete frame. */
     public byte[] frame() {
         Bytes frame = Frame.begin(new Bytes(256));
         frame.varint(revision).varint(on).varint(aggregated).varint(off).varint(matched.size());

@@ -4,9 +4,9 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** Content of PROBES: the whole list of the server's rules for this process. */
+/** The content of PROBES: all rules of the server for this process. */
 public final class ProbeRules {
-    /** No rules of a server: only the settings of the process apply. */
+    /** An empty list of rules: only the settings of the process apply. */
     public static final ProbeRules NONE = new ProbeRules(0, List.of());
 
     private final long revision;
@@ -14,7 +14,7 @@ public final class ProbeRules {
 
     /** One rule, not parsed yet. */
     public static final class Rule {
-        /** 0 off, 1 recorded, 2 aggregated; later versions may add others. */
+        /** 0 is off, 1 recorded, 2 aggregated. Later versions may add other states. */
         public final int state;
 
         public final String pattern;

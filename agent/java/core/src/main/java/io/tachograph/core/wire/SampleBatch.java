@@ -3,7 +3,7 @@ package io.tachograph.core.wire;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Samples of one moment. Filled by one thread, then passed to the sender. */
+/** Samples of one moment. One thread fills the batch and passes it to the sender. */
 public final class SampleBatch {
     private final long at;
     private final List<Series> series = new ArrayList<>();
@@ -37,7 +37,7 @@ public final class SampleBatch {
         return series.size();
     }
 
-    /** Assigns an id to the sample's series; false if there are too many series. */
+    /** Assigns an id to the series of a sample. @return false if there are too many series */
     public boolean isDefined(int index, Dictionary dictionary) {
         return dictionary.series(series.get(index)) != 0;
     }

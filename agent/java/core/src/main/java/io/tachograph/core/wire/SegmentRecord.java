@@ -4,7 +4,7 @@ import io.tachograph.bootstrap.Context;
 
 /**
  * One part of a segment under construction (wire.md, DATA, record 3). The reader of a ring adds
- * events in order; {@link #write} returns the bytes of the record.
+ * events in order. {@link #write} writes the record.
  */
 public final class SegmentRecord {
     private final Dictionary dictionary;
@@ -24,7 +24,7 @@ public final class SegmentRecord {
         this.dictionary = dictionary;
     }
 
-    /** Resets the part. */
+    /** Removes all content. */
     public void clear() {
         carried.clear();
         events.clear();
@@ -35,15 +35,13 @@ public final class SegmentRecord {
         exits = 0;
     }
 
-    /** Adds a call that is already open. @param age ns before the part's first event */
+    /** Adds a call that is already open. @param age ns before the first event of the part */
     public void carry(int operation, int call, long age) {
         carried.varint(dictionary.operation(operation)).varint(call).varint(age);
         carriedCount++;
     }
 
-    /**
-     * @param nanos time of the event; only differences are written
-     */
+    /** @param nanos time of the event; only differences are written */
     public void enter(long nanos, int operation) {
         events.varint(step(nanos) << 1 | 1).varint(dictionary.operation(operation));
     }
@@ -59,8 +57,9 @@ public final class SegmentRecord {
     }
 
     /**
-     * For a loop that encodes events itself like {@link #enter} and {@link #exit}, after the first
-     * event: the buffer, with room for {@code count} events; {@link #took} must follow.
+     * Returns the buffer with space for {@code count} events. This is for a loop that encodes
+     * events itself, as {@link #enter} and {@link #exit} do, after the first event. {@link #took}
+     * must follow.
      */
     public Bytes room(int count) {
         events.reserve(count * 2 * Bytes.VARINT_BYTES_MAX);
@@ -68,7 +67,10 @@ public final class SegmentRecord {
     }
 
     /**
-     * @param count events written since {@link #room}, {@code exitCount} of them exits
+     * Ends such a loop.
+     *
+     * @param count number of events written since {@link #room}
+     * @param exitCount number of exits among them
      * @param end time of the last event
      */
     public void took(int count, int exitCount, long end) {
@@ -122,7 +124,7 @@ public final class SegmentRecord {
     }
 
     /**
-     * Changes the operation of a call that this part entered or carries.
+     * Changes the operation of a call that was entered in this part or is carried into it.
      *
      * @param first number of the first call entered in this part
      */
@@ -162,7 +164,9 @@ public final class SegmentRecord {
         return eventCount;
     }
 
-    /** Calls that end in this part: the loss if it is discarded. */
+    /**
+     * Number of calls that end in this part. If the part is discarded, this many calls are lost.
+     */
     public int exits() {
         return exits;
     }
@@ -171,7 +175,7 @@ public final class SegmentRecord {
         return attributes.size();
     }
 
-    /** Time of the first event, as passed in. */
+    /** Time of the first event, as the caller passed it. */
     public long start() {
         return start;
     }
@@ -181,11 +185,11 @@ public final class SegmentRecord {
         return last;
     }
 
-    /** Fields before the events, constant while events are collected. */
+    /** The fields before the events. They do not change while events are added. */
     public static final class Head {
         public long segment;
 
-        /** Null for a trace that begins here. */
+        /** Null if the trace begins with this segment. */
         public Context parent;
 
         public int part;
@@ -194,8 +198,9 @@ public final class SegmentRecord {
     }
 
     /**
-     * Writes the content of the record. @param startInBase time of the first event relative to the
-     * frame's base, ns
+     * Writes the content of the record.
+     *
+     * @param startInBase time of the first event relative to the base of the frame, ns
      */
     public void write(Head head, long startInBase, Bytes out) {
         Context parent = head.parent;
@@ -225,7 +230,7 @@ public final class SegmentRecord {
         }
     }
 
-    /** Nearly always the thread of the previous segment. */
+    /** Returns the id of a thread name. It is nearly always the thread of the previous segment. */
     private int threadId(String name) {
         if (name != threadKnown) {
             threadId = dictionary.text(name);
@@ -235,8 +240,8 @@ public final class SegmentRecord {
     }
 
     /**
-     * {@code xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx} in lower case: the only spelling that is
-     * preserved in 16 bytes.
+     * True for {@code xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx} in lower case. Only this spelling can
+     * be restored from 16 bytes.
      */
     private static boolean isUuid(String text) {
         if (text.length() != 36) {

@@ -1,6 +1,6 @@
 package io.tachograph.core.wire;
 
-/** Constants of the protocol; the names are those of {@code docs/format/wire.md}. */
+/** Constants of the protocol. Their names are those of {@code docs/format/wire.md}. */
 public final class Wire {
     public static final int VERSION = 1;
     public static final int FRAME_HEADER_BYTES = 12;
@@ -14,7 +14,7 @@ public final class Wire {
     public static final int PROBED_MOVED_MAX = 256;
     public static final int PROBED_TEXT_BYTES_MAX = 512;
 
-    /** From {@code crates/model/src/limits.rs}. */
+    /** The same value as in {@code crates/model/src/limits.rs}. */
     public static final int OPERATION_BYTES_MAX = 8_192;
 
     public static final int SEGMENT_EVENTS_MAX = 65_536;

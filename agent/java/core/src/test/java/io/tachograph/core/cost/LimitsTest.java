@@ -16,14 +16,15 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Which operations are moved, when, and with which reason. */
+/** Which operations are aggregated or switched off, when, and with which reason. */
 class LimitsTest {
     private static final Costs COSTS = new Costs(100, 60, 2);
     private static final long SECOND = 1_000_000_000L;
 
     /**
-     * Calls per second: operation 1 has the given number, 2 a tenth, 3 a hundredth; 4 as many as 1,
-     * but it cannot be moved.
+     * A window in which operation 1 has the given number of calls per second, operation 2 a tenth
+     * of it, and operation 3 a hundredth. Operation 4 has as many calls as operation 1, but is not
+     * a method.
      */
     private static Window window(long calls, long processNanos, long senderNanos) {
         Window window = new Window(SECOND, processNanos, senderNanos);
@@ -57,12 +58,12 @@ class LimitsTest {
         assertEquals("", judge(limits, window(1_000_001, SECOND, 0)));
         assertEquals("1: rate 1.2 M/s over 1 M/s", judge(limits, window(1_200_000, SECOND, 0)));
         assertEquals("", judge(limits, window(1_000_000, SECOND, 0)), "at the limit");
-        assertEquals("", judge(limits, window(20_000_000, SECOND, 0), 1, 2), "moved already");
+        assertEquals("", judge(limits, window(20_000_000, SECOND, 0), 1, 2), "already aggregated");
     }
 
     @Test
-    void theHottestAreSwitchedOffUntilTheBudgetIsKept() {
-        // 2.11 million calls of 100 ns: 21 % of a second, and 0.0211 s of the sender.
+    void theHottestMethodsAreSwitchedOffUntilTheBudgetIsKept() {
+        // 2.11 million calls of 100 ns are 21 % of a second; the sender uses 0.0211 s.
         Limits slight = new Limits(0, 210_000);
         assertEquals("", judge(slight, window(1_000_000, SECOND, SECOND / 50)));
         assertEquals(
@@ -74,13 +75,16 @@ class LimitsTest {
                 "1 off: overhead 21 % over 1 %, 2 off: overhead 21 % over 1 %, "
                         + "3 off: overhead 21 % over 1 %",
                 judge(strict, window(1_000_000, SECOND, 0)));
-        assertEquals("", judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3), "not at once");
+        assertEquals("", judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3),
+                "no decision in the first window");
         assertEquals(
                 "nothing left: overhead 21 % over 1 %",
                 judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3));
     }
 
-    /** A method that is aggregated, by a setting or for its rate, costs what a recorded one does. */
+    /**
+     * Methods that are aggregated, by a setting or for their rate, cost as much as recorded ones.
+     */
     @Test
     void aggregatedMethodsAreSwitchedOffToo() {
         Limits limits = new Limits(0, 10_000);
@@ -127,7 +131,7 @@ class LimitsTest {
     }
 
     @Test
-    void callsLeftOutCountInTheBudget() {
+    void unrecordedCallsCountInTheBudget() {
         Window window = new Window(SECOND, SECOND, 0);
         window.add(1, 100_000, 0, true, COSTS);
         window.addLeftOut(10_000_000, COSTS);
@@ -135,13 +139,13 @@ class LimitsTest {
     }
 
     /**
-     * 160,000 recorded calls, and 10 million of 2 ns in traces that were left out: 125 ns more for
-     * each recorded call. The methods 1 to 3 cost 22.5, 11.25 and 2.25 ms instead of 10, 5 and 1
-     * ms; the aggregated method 4 costs 12 ms. All together 48 ms.
+     * 160,000 recorded calls, and 10 million calls of 2 ns in unrecorded traces. Each recorded call
+     * gets 125 ns of the cost of the unrecorded calls. Methods 1 to 3 therefore cost 22.5, 11.25
+     * and 2.25 ms instead of 10, 5 and 1 ms. The aggregated method 4 costs 12 ms. The sum is 48 ms.
      */
     @ParameterizedTest
     @CsvSource({"30000, 1", "20000, 1 4", "10000, 1 4 2"})
-    void theCostOfTracesLeftOutIsSharedOutAmongTheRecordedCalls(long budgetPpm, String off) {
+    void theCostOfUnrecordedTracesIsDividedAmongTheRecordedCalls(long budgetPpm, String off) {
         Limits limits = new Limits(0, budgetPpm);
         String said = "";
         for (int at = 0; at < 2; at++) {
@@ -171,7 +175,7 @@ class LimitsTest {
         "999600000, 1 G/s",
         "12000000000000, 12000 G/s"
     })
-    void ratesReadWell(double rate, String text) {
+    void ratesAreFormattedWithASuffix(double rate, String text) {
         assertEquals(text, Limits.perSecond(rate));
     }
 
@@ -183,13 +187,13 @@ class LimitsTest {
         "0.000001, 0.0001 %",
         "0.0005, 0.05 %"
     })
-    void sharesReadWell(double share, String text) {
+    void sharesAreFormattedInPercent(double share, String text) {
         assertEquals(text, Limits.percent(share));
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void theCalibrationMeasuresEachWay(boolean leavesOut) throws Exception {
+    void theCalibrationMeasuresEachKindOfCall(boolean leavesOut) throws Exception {
         Calibration calibration =
                 new Calibration(0, leavesOut, AgentLog.to(new PrintStream(System.out), true));
         assertFalse(calibration.costs().areKnown());
@@ -197,7 +201,7 @@ class LimitsTest {
         Costs first = calibration.costs();
         calibration.measure();
         Costs costs = calibration.costs();
-        assertTrue(costs.recordNanos <= first.recordNanos, "the lowest cost counts");
+        assertTrue(costs.recordNanos <= first.recordNanos, "the lowest cost is kept");
         assertTrue(costs.aggregateNanos <= first.aggregateNanos);
         assertTrue(costs.recordNanos > 1 && costs.recordNanos < 100_000, "" + costs.recordNanos);
         assertTrue(costs.aggregateNanos > 1 && costs.aggregateNanos < 100_000);

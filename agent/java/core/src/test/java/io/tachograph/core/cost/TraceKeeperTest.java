@@ -52,7 +52,10 @@ class TraceKeeperTest {
             keeper = new TraceKeeper(buffers, moves, log);
         }
 
-        /** If the name has a slash, the part after it is the flags of the incoming header. */
+        /**
+         * Begins a trace. If the name has a slash, the part after it is the flags of the incoming
+         * header.
+         */
         private void trace(String name) {
             String[] parts = name.split("/");
             Context cause = parts.length == 1 ? null : Context.parse(HEADER + parts[1]);
@@ -62,7 +65,7 @@ class TraceKeeperTest {
             buffer.exit(token);
             buffer.free(buffer.published());
             if (token > 0 && cause != null) {
-                buffer.takeObject(); // as the reader does: takes the parent
+                buffer.takeObject(); // takes the parent, as the reader does
             }
             made.merge(parts[0], 1L, Long::sum);
             kept.merge(parts[0], token > 0 ? 1L : 0L, Long::sum);
@@ -70,7 +73,8 @@ class TraceKeeperTest {
         }
 
         /**
-         * A second of {@code hot=50000 rare=1}, in random order. @return number of recorded traces
+         * Runs one second of a load such as {@code hot=50000 rare=1}, in random order. @return
+         * number of recorded traces
          */
         long second(String rates) {
             List<String> order = new ArrayList<>();
@@ -120,17 +124,20 @@ class TraceKeeperTest {
         assertArrayEquals(numbers(expected), TraceShares.of(budget, numbers(wanted)), 0.001);
     }
 
-    /** The limit, the load of a second, and the least number recorded of each operation in 20 s. */
+    /**
+     * Columns: the limit, the load of a second, the minimum number of recorded traces of each
+     * operation in 20 s, the maximum number of recorded traces per second.
+     */
     @ParameterizedTest
     @CsvSource({
         // Below the limit: everything is recorded from the first second on.
         "100, a=60 b=30 c=1, a=1200 b=600 c=20, 91",
         "100, a=100, a=2000, 100",
-        // One is hot, the rare ones lose nothing.
+        // One operation is hot, and the rare ones lose no trace.
         "100, hot=20000 rare=1, hot=1700 rare=20, 100",
         "100, hot=20000 some=30 rare=1, hot=1100 some=571 rare=20, 100",
         "1000, hot=50000 hotter=90000 rare=2, hot=8500 hotter=8500 rare=39, 1000",
-        // More operations than the limit: each gets an equal share.
+        // With more operations than the limit, each gets an equal share.
         "3, a=50 b=50 c=50 d=50 e=50 f=50, a=8 b=8 c=8 d=8 e=8 f=8, 3",
         "1, hot=3000, hot=14, 1",
     })
@@ -141,7 +148,7 @@ class TraceKeeperTest {
         long all = 0;
         for (int second = 0; second < seconds; second++) {
             long kept = load.second(rates);
-            // One permit each is saved for operations that were idle.
+            // Operations that were idle have one saved permit each.
             assertTrue(kept <= ofSecond + rates.split(" ").length, kept + " kept");
             all += kept;
         }
@@ -154,7 +161,7 @@ class TraceKeeperTest {
         }
     }
 
-    /** The limit must hold at once, before the load is known. */
+    /** The limit holds in the first second, in which the load is not yet known. */
     @Test
     void aBurstIsLimitedInItsFirstSecond() {
         Load load = new Load(100);
@@ -162,11 +169,11 @@ class TraceKeeperTest {
             assertEquals(21, load.second("a=20 b=1"));
         }
         long rush = load.second("a=30000 b=1 c=1");
-        assertTrue(rush <= 101 && rush >= 90, rush + " kept in the rush");
-        assertEquals(6, load.kept.get("b"), "b has its own share");
-        assertEquals(1, load.kept.get("c"), "the first one of an operation is recorded");
+        assertTrue(rush <= 101 && rush >= 90, rush + " kept in the burst");
+        assertEquals(6, load.kept.get("b"), "all traces of b are recorded");
+        assertEquals(1, load.kept.get("c"), "the first trace of an operation is recorded");
         long after = load.second("a=30000 b=1 c=1");
-        assertTrue(after <= 101 && after >= 80, after + " kept after it");
+        assertTrue(after <= 101 && after >= 80, after + " kept after the burst");
     }
 
     @Test
@@ -190,7 +197,7 @@ class TraceKeeperTest {
         assertEquals(from, load.told("from"));
     }
 
-    /** Traces that begin here get the rest of the limit, at least a tenth. */
+    /** Traces that begin here get the rest of the limit, and at least a tenth of it. */
     @Test
     void tracesOfOtherProcessesComeFirst() {
         Load load = new Load(100);
@@ -229,7 +236,8 @@ class TraceKeeperTest {
             load.second("a=1 b=1");
             seconds++;
         }
-        // The shares of a second follow from the previous one, so the first second may reject some.
+        // The shares of a second follow from the previous one, so some traces of the first second
+        // may not be recorded.
         assertTrue(seconds == 30 || seconds == 31, "said after " + seconds);
         assertEquals("all traces are recorded again", said(load).get(1));
     }

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 class AnswerPauseTest {
-    private static final long START = Long.MAX_VALUE - 5; // clocks wrap
+    private static final long START = Long.MAX_VALUE - 5; // close to an overflow of the clock
     private static final long MILLI = 1_000_000;
 
     private final AnswerPause pause = new AnswerPause();
@@ -19,7 +19,7 @@ class AnswerPauseTest {
         return pause.left(hasNews, START + millis * MILLI) / MILLI;
     }
 
-    /** Times of successive answers, and the pause before news after each, in ms. */
+    /** Times of successive answers, and the pause before news after each answer, in ms. */
     @ParameterizedTest
     @CsvSource({
         "0, 200",
@@ -48,6 +48,6 @@ class AnswerPauseTest {
         pause.restart();
         assertEquals(0, leftAt(true, 101));
         pause.answered(START + 101 * MILLI);
-        assertEquals(200, leftAt(true, 101), "as after the first");
+        assertEquals(200, leftAt(true, 101), "the pause begins again");
     }
 }

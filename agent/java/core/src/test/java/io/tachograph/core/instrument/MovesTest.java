@@ -12,10 +12,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.stream.Collectors;
 
-/**
- * Effects of moves: the byte code follows moves of operations, all moves are reported to the
- * server.
- */
+/** Moves of operations change the byte code, and all moves are reported to the server. */
 class MovesTest {
     private final Moves moves =
             new Moves(AgentLog.to(new PrintStream(new ByteArrayOutputStream()), false));

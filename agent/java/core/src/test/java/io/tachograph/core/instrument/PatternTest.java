@@ -21,7 +21,7 @@ import java.util.stream.Stream;
 class PatternTest {
     private static final Path DECISIONS = Path.of("../../../testdata/rules/decisions.vec");
 
-    /** Name of each case and its lines. */
+    /** The name of each case and its lines. */
     static Stream<Arguments> decisions() throws IOException {
         return Arrays.stream(Files.readString(DECISIONS).split("\n\n"))
                 .map(block -> block.lines().filter(line -> !line.startsWith("#")).toList())
@@ -38,7 +38,7 @@ class PatternTest {
 
     @ParameterizedTest(name = "{0}")
     @MethodSource("decisions")
-    void decides(String name, List<String> lines) {
+    void casesAreDecidedLikeInTheTable(String name, List<String> lines) {
         List<Rule> rules =
                 all(lines, "rule").stream()
                         .map(rule -> Rule.ofServer(rule.charAt(0) - '0', rule.substring(2), 0))
@@ -95,7 +95,7 @@ class PatternTest {
         "com..shop..*, com.shop.Main, true",
         "com.größe.漢*, com.größe.漢字, true",
     })
-    void fits(String pattern, String name, boolean expected) {
+    void patternsMatchClassNames(String pattern, String name, boolean expected) {
         assertEquals(expected, Pattern.parse(pattern).fits(name));
     }
 
@@ -107,7 +107,7 @@ class PatternTest {
         "com.shop..*, com.shop, false",
         "com.shop..get*, com.shop.Board, false",
     })
-    void mayFitMethods(String pattern, String type, boolean expected) {
+    void patternsMayMatchMethodsOfAClass(String pattern, String type, boolean expected) {
         assertEquals(expected, Pattern.parse(pattern).mayFitMethodsOf(type));
     }
 
@@ -119,7 +119,7 @@ class PatternTest {
         "..*Service, com.shop.Board, someService, false",
         "com.shop.Board, com.shop, Board, true",
     })
-    void fitsMethods(String pattern, String type, String method, boolean expected) {
+    void patternsMatchMethods(String pattern, String type, String method, boolean expected) {
         assertEquals(expected, Pattern.parse(pattern).fits(type, method));
     }
 
@@ -133,7 +133,7 @@ class PatternTest {
         "..*.get*, false",
         "@..*, false",
     })
-    void everything(String pattern, boolean expected) {
+    void patternsThatMatchEverythingAreRecognised(String pattern, boolean expected) {
         assertEquals(expected, Pattern.parse(pattern).isEverything());
     }
 
@@ -149,7 +149,7 @@ class PatternTest {
                 "com/shop/*",
                 "com.shop.Board(int)"
             })
-    void refuses(String pattern) {
+    void invalidPatternsAreRefused(String pattern) {
         assertThrows(IllegalArgumentException.class, () -> Pattern.parse(pattern));
     }
 }

@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Settings, then rules of the server: the last rule that matches a method decides. */
+/** Rules from the settings and from the server: the last rule that matches a method decides. */
 class SelectionTest {
     @Retention
     static class Board {
@@ -109,7 +109,7 @@ class SelectionTest {
     }
 
     @Test
-    void countsMatchesAndDecisionsOfEachRule() {
+    void matchesAndDecisionsOfEachRuleAreCounted() {
         Selection selection =
                 selection("HERE$*", "HERE$*.get*", "0 HERE$Board.post, 1 nowhere..*, 1 @HERE$Hot");
         WatchedClasses watched = new WatchedClasses(new Unwatched());
@@ -123,7 +123,7 @@ class SelectionTest {
     }
 
     @Test
-    void reportsClassesThatARuleMatches() {
+    void classesThatARuleMatchesAreReported() {
         Selection selection = selection("HERE$*", "", "");
         WatchedClasses watched = new WatchedClasses(new Unwatched());
         watched.put(null, BOARD.getName(), selection.decide(BOARD));

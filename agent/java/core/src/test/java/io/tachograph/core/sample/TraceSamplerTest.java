@@ -12,10 +12,10 @@ import org.junit.jupiter.api.Test;
 
 import java.util.Map;
 
-/** What is counted between two samples, for the budget of the overhead. */
+/** The number of unrecorded calls between two samples, from which the overhead is computed. */
 class TraceSamplerTest {
     @Test
-    void callsLeftOutInTheWholeIntervalAreKnown() {
+    void unrecordedCallsOfTheWholeIntervalAreCounted() {
         Buffers.Options options = new Buffers.Options();
         options.tracesMax = 100;
         Buffers buffers = new Buffers(new Session(1, 2), options);
@@ -27,7 +27,8 @@ class TraceSamplerTest {
                 buffer.exit(buffer.enter(operation));
             }
             sampler.sample(new SampleBatch(1));
-            // One that an operation always has, and a hundred: after 40 there are 61 left.
+            // The first trace and a hundred more are recorded. After 40 traces, 61 of these are
+            // left.
             assertEquals(Math.min(61, traces), traces - sampler.callsLeftOut());
         }
     }

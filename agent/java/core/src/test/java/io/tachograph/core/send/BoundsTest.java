@@ -24,7 +24,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Bounds of the protocol, each at the bound and one past it. */
+/** Bounds of the protocol, each tested at the bound and one past it. */
 class BoundsTest {
     private static final int HELLO_HEAD = 5 + 2 + 16;
 
@@ -103,7 +103,7 @@ class BoundsTest {
         }
         BodyReader body = bodyOf(report.frame());
         for (int field = 0; field < 5; field++) {
-            body.varint(); // revision, three counts, no rules
+            body.varint(); // revision, three counts, number of rules (0)
         }
         return (int) body.varint();
     }
@@ -117,7 +117,7 @@ class BoundsTest {
     private static int fault(int bytes) throws FrameReader.Damaged {
         BodyReader body = bodyOf(new ProbeReport().rule(1, "x".repeat(bytes)).frame());
         for (int field = 0; field < 7; field++) {
-            body.varint(); // the same, then number and methods of a rule
+            body.varint(); // revision, three counts, number of rules, methods of the rule
         }
         return kept(body.string(), bytes);
     }
@@ -141,7 +141,8 @@ class BoundsTest {
         BodyReader body = new BodyReader(out.copy());
         body.u8(); // flags
         for (int field = 0; field < 7; field++) {
-            body.varint(); // segment, thread, start, no events, one attribute, call, key
+            // segment, thread, start, number of events (0), number of attributes (1), call, key
+            body.varint();
         }
         assertEquals(Wire.FORM_STRING, body.u8());
         return kept(body.string(), bytes);

@@ -73,7 +73,7 @@ class DeclaredRingTest {
         return buffer.enter(Operations.shared().id(Operations.METHOD, name));
     }
 
-    /** Passes all frames to the decoder, as to a server; frame numbers rise. */
+    /** Passes all frames to the decoder, as to a server. The numbers of the frames increase. */
     private void pass() {
         reader.read();
         outbox.close();
@@ -115,7 +115,7 @@ class DeclaredRingTest {
         pass();
         Call root = decoder.roots.get(0);
         Call child = root.children.get(0);
-        assertEquals("value", child.attributes.get("key"), "objects are in the order of words");
+        assertEquals("value", child.attributes.get("key"), "objects have the order of their words");
         List<String> got = new ArrayList<>();
         for (Declared record : decoder.declared) {
             String where =
@@ -142,7 +142,7 @@ class DeclaredRingTest {
     }
 
     @Test
-    void aFullRingDropsWholeRecordsAndKeepsRoomForExits() {
+    void aFullRingDropsWholeRecordsAndKeepsSpaceForExits() {
         int call = enter("outer");
         int kept = 0;
         for (int at = 0; at < 500; at++) {
@@ -163,16 +163,16 @@ class DeclaredRingTest {
     }
 
     @Test
-    void aTypeWithoutRoomAndARecordLongerThanTheRingAreDropped() {
+    void typesPastTheBoundAndRecordsLongerThanTheRingAreDropped() {
         assertFalse(buffer.records().begin(0, 0, 0));
         assertFalse(buffer.records().begin(NUMBER, 300, 0));
-        assertFalse(buffer.records().begin(ORDER, 1, 40), "the ring of objects has 32");
+        assertFalse(buffer.records().begin(ORDER, 1, 40), "the side ring holds 32 objects");
         assertEquals(3, buffer.records().dropped());
         RecordTypes few = new RecordTypes(2, 60);
         assertEquals(1, few.id("a", "J", "x", ""));
-        assertEquals(1, few.id("a", "J", "x", ""), "the same declaration again");
+        assertEquals(1, few.id("a", "J", "x", ""), "the same declaration has the same id");
         assertEquals(0, few.id("c".repeat(60), "J", "x", ""), "too many characters");
-        assertEquals(2, few.id("a", "J", "x", "s"), "another form");
+        assertEquals(2, few.id("a", "J", "x", "s"), "other fields make another type");
         assertEquals(0, few.id("b", "J", "x", ""), "too many types");
         for (String kinds : new String[] {"Q", "JJ", ""}) {
             assertEquals(0, new RecordTypes(2, 60).id("a", kinds, "x", ""), kinds);
@@ -191,7 +191,7 @@ class DeclaredRingTest {
     }
 
     @Test
-    void aFullQueueIsCounted() {
+    void recordsDroppedByAFullQueueAreCounted() {
         Outbox small = new Outbox(dictionary, 0);
         RingReader full =
                 new RingReader(

@@ -34,7 +34,10 @@ class ExceptionTextTest {
         }
     }
 
-    /** A driver without {@code java.sql}, and what wraps drivers, are known by the class alone. */
+    /**
+     * Exceptions of drivers without {@code java.sql}, and of libraries that wrap drivers, are
+     * recognised by the class alone.
+     */
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -43,7 +46,7 @@ class ExceptionTextTest {
                 "redis.clients.jedis.exceptions.JedisException",
                 "jakarta.persistence.PersistenceException"
             })
-    void messagesOfDriversWithoutTheApiOfTheJdkAreNotTold(String name) throws Exception {
+    void messagesOfDriversWithoutJavaSqlAreNotRecorded(String name) throws Exception {
         Class<?> database = made(RuntimeException.class, name, getClass().getClassLoader());
         Class<?> below = made(database, name + "$Below", database.getClassLoader());
         for (Class<?> type : List.of(database, below)) {
@@ -62,7 +65,7 @@ class ExceptionTextTest {
         return new ByteBuddy().subclass(above).name(name).make().load(loader).getLoaded();
     }
 
-    /** Overrides methods, which fail if any other code calls them. */
+    /** An exception whose overridden methods fail the test if they are called. */
     private static final class Trap extends RuntimeException {
         private static final long serialVersionUID = 1;
 
@@ -90,7 +93,7 @@ class ExceptionTextTest {
                 saxOf(new Trap()));
     }
 
-    /** Its missing message is read from its cause. */
+    /** Its own message is null, so {@code getMessage} would ask its cause. */
     private static Exception saxOf(Exception cause) {
         SAXException wrapping = new SAXException();
         wrapping.initCause(cause);
@@ -113,7 +116,7 @@ class ExceptionTextTest {
         assertTrue(text.startsWith(wrapping.getClass().getName()), text);
     }
 
-    /** {@code Throwable.getCause} waits for the lock. */
+    /** {@code Throwable.getCause} would wait for the lock. */
     @Test
     void aLockHeldByTheProgramIsNotTaken() throws Exception {
         Throwable thrown = new IllegalStateException("locked");
@@ -128,7 +131,7 @@ class ExceptionTextTest {
     }
 
     @Test
-    void otherMessagesAreRecordedAndAllIfConfigured() {
+    void otherMessagesAndConfiguredMessagesAreRecorded() {
         assertEquals(
                 "java.lang.IllegalStateException: why",
                 ExceptionText.of(new IllegalStateException("why", new RuntimeException())));

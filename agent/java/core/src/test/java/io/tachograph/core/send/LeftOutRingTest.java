@@ -14,10 +14,13 @@ import org.junit.jupiter.api.Test;
 
 import java.util.Map;
 
-/** Longest time for which a call suppresses its thread: the bound, and one past it. */
+/**
+ * The longest time for which an unrecorded call suppresses its thread, tested at the bound and one
+ * past it.
+ */
 class LeftOutRingTest {
     private static final int OPERATION = Operations.shared().id(Operations.METHOD, "left out");
-    private static final long START = Long.MAX_VALUE - 5; // clocks wrap
+    private static final long START = Long.MAX_VALUE - 5; // close to an overflow of the clock
 
     private final Dictionary dictionary = new Dictionary(Operations.shared());
     private final ThreadBuffer buffer;
@@ -45,7 +48,10 @@ class LeftOutRingTest {
         return token > 0;
     }
 
-    /** A pass of the sender, this long after the start. @return whether calls are recorded then */
+    /**
+     * Runs the sender once, this long after the start. @return true if calls are recorded
+     * afterwards
+     */
     private boolean isRecordedAfter(long nanos) {
         reader.boundLeftOut(START + nanos);
         return isRecorded();
@@ -62,7 +68,7 @@ class LeftOutRingTest {
     }
 
     @Test
-    void endedCallsAreNotAddedUp() {
+    void timesOfEndedCallsAreNotAddedUp() {
         for (int minute = 0; minute < 3; minute++) {
             int token = buffer.enter(OPERATION);
             assertTrue(token < 0);

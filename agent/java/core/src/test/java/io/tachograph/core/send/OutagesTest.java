@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Log lines about outages, by the second of each event. */
+/** Log lines about outages; each event has its second. */
 class OutagesTest {
     private static final String GOES_ON = "; the program goes on, the agent keeps trying";
 
@@ -26,12 +26,14 @@ class OutagesTest {
     private final Outages outages = new Outages(AgentLog.to(new PrintStream(said), false), totals);
 
     /**
-     * @param event {@code 3 lost}, {@code 3 fails} (an attempt), {@code 3 connects}, {@code 3
-     *     drops} (five records)
+     * @param event {@code 3 lost}, {@code 3 fails} (an attempt to connect), {@code 3 connects},
+     *     {@code 3 drops} (five records), {@code 3 looks} (the check while connected), {@code 3
+     *     ends} (the end of the program)
      */
     private void happens(String event) {
         String[] words = event.trim().split(" ");
-        long now = Long.MAX_VALUE + Long.parseLong(words[0]) * 1_000_000_000L; // clocks wrap
+        // close to an overflow of the clock
+        long now = Long.MAX_VALUE + Long.parseLong(words[0]) * 1_000_000_000L;
         switch (words[1]) {
             case "lost" -> outages.failed("s:1", "gone", true, now);
             case "fails" -> outages.failed("s:1", "refused", false, now);
@@ -42,7 +44,7 @@ class OutagesTest {
                 totals.callsDroppedInQueue += 3;
                 totals.entriesDropped++;
                 totals.samplesDropped++;
-                totals.entriesFailed += 7; // failures in code of the program
+                totals.entriesFailed += 7; // failed in code of the program
             }
         }
     }

@@ -10,7 +10,7 @@ import io.tachograph.core.wire.Dictionary;
 
 import org.junit.jupiter.api.Test;
 
-/** Frames wait until they are acknowledged, keep their numbers, and are bounded. */
+/** Frames wait until they are acknowledged and keep their numbers; their total size is bounded. */
 class OutboxTest {
     private final Outbox outbox = new Outbox(new Dictionary(Operations.shared()), 400_000);
 
@@ -48,7 +48,7 @@ class OutboxTest {
     }
 
     @Test
-    void itIsFullAtItsBound() {
+    void theQueueIsFullAtItsBound() {
         for (int at = 0; at < 5; at++) {
             assertFalse(outbox.isFull());
             frame(80_000);
@@ -69,6 +69,6 @@ class OutboxTest {
         assertEquals(20, totals.callsDropped());
         assertEquals(0, outbox.bytes());
         frame(10);
-        assertEquals(3, sendNext(), "numbers rise");
+        assertEquals(3, sendNext(), "numbers are not reused");
     }
 }

@@ -34,9 +34,9 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Collectors;
 
 /**
- * Several threads make random calls, recursions, exceptions and missed exits; the decoded records
- * must be these calls, or, if calls were dropped, these calls without whole subtrees, with the
- * right count. The seed makes a run repeatable as far as the scheduler allows.
+ * Several threads make random calls, with recursion, exceptions and missed exits. The decoded
+ * records must be exactly these calls. If calls were dropped, only whole subtrees may be missing,
+ * and the count must be right. A seed makes a run repeatable, except for the scheduling of threads.
  */
 class RingTest {
     private static final int THREADS = 4;
@@ -58,7 +58,7 @@ class RingTest {
         }
     }
 
-    /** The calls of one thread. */
+    /** A thread that makes random calls. */
     private static final class Caller extends Thread {
         final List<Node> roots = new ArrayList<>();
         final Random random;
@@ -66,7 +66,7 @@ class RingTest {
         long entered;
         volatile Throwable fault;
 
-        /** Ends of calls that other threads perform; null for none. */
+        /** The ends of calls that other threads must perform; null if there are none. */
         Queue<Runnable> handed;
 
         Caller(Buffers buffers, int number, long seed) {
@@ -90,16 +90,18 @@ class RingTest {
         }
 
         /**
-         * @return true if the caller must give up too: the exit was missed, as after a stack
-         *     overflow
+         * Makes random calls.
+         *
+         * @return true if the caller must give up too, because the exit was missed, as after a
+         *     stack overflow
          */
-        /** Renames some calls, and decides whether this one ends on another thread. */
+        /** Renames some calls, and decides whether this call ends on another thread. */
         private boolean isHanded(ThreadBuffer buffer, int token, Node node) {
             if (handed == null) {
                 return false;
             }
             if (random.nextInt(3) == 0) {
-                // Some of these names have a longer id than the first one, some a shorter one.
+                // The id of the new name may be longer or shorter than that of the first name.
                 node.name = "renamed " + random.nextInt(400);
                 int operation = Operations.shared().id(Operations.METHOD, node.name);
                 buffer.rename(token, operation);
@@ -260,7 +262,7 @@ class RingTest {
 
     @ParameterizedTest
     @CsvSource({"1,65536,1000000000", "2,4096,1000000000", "3,1024,1000000000", "4,65536,2000"})
-    void nothingIsLostWhenCallersMayWait(long seed, int words, long queue) throws Exception {
+    void noCallIsLostWhenCallersMayWait(long seed, int words, long queue) throws Exception {
         outbox = new Outbox(dictionary, queue, true);
         Buffers.Options options = new Buffers.Options();
         options.words = words;
@@ -277,12 +279,12 @@ class RingTest {
     /** Calls change their operation, and outermost calls end on another thread. */
     @ParameterizedTest
     @CsvSource({"13", "14"})
-    void namesAndEndsMayComeLater(long seed) throws Exception {
+    void callsMayBeRenamedAndEndOnAnotherThread(long seed) throws Exception {
         outbox = new Outbox(dictionary, 1_000_000_000, true);
         handedCalls = new HandedCalls(outbox, totals, dictionary);
         handsOver = true;
         Buffers.Options options = new Buffers.Options();
-        options.words = 1 << 20; // room for all of them
+        options.words = 1 << 20; // all calls fit
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
         for (Caller caller : callers) {
@@ -294,7 +296,7 @@ class RingTest {
 
     @ParameterizedTest
     @CsvSource({"4,64", "5,128", "6,512", "7,2048"})
-    void wholeSubtreesAreDropped(long seed, int words) throws Exception {
+    void onlyWholeSubtreesAreDropped(long seed, int words) throws Exception {
         Buffers.Options options = new Buffers.Options();
         options.words = words;
         List<Caller> callers = run(seed, options);
@@ -314,7 +316,7 @@ class RingTest {
         }
     }
 
-    /** Each trace is complete, or missing. */
+    /** Each trace is complete or missing. */
     @ParameterizedTest
     @CsvSource({"9,1", "10,100", "11,1000", "12,100000"})
     void tracesAreRecordedWholeOrNotAtAll(long seed, int tracesMax) throws Exception {
@@ -325,7 +327,7 @@ class RingTest {
         options.tracesMax = tracesMax;
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
-        // One is always recorded, and there are the spare ones of the first second: no shares are
+        // The first trace is recorded, and as many as the limit in the first second. No shares are
         // set here.
         assertEquals(Math.min(THREADS * ROOTS, tracesMax + 1), decoder.roots.size());
         for (Caller caller : callers) {
@@ -363,13 +365,15 @@ class RingTest {
     void threadsWithoutABufferAreCounted(long seed, int threadsMax) throws Exception {
         Buffers.Options options = new Buffers.Options();
         options.threadsMax =
-                threadsMax; // rounded up to 64, so all callers get one; the count must be right
+                // rounded up to 64, so all callers get a buffer; the count must be right in any
+                // case
+                threadsMax;
         // either way
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());
     }
 
-    /** Attributes end a part as events do: a frame must not exceed the server's limit. */
+    /** Attributes end a part as events do, so that a frame never exceeds the server's limit. */
     @Test
     void longAttributesMakeNoLongFrame() {
         Buffers.Options options = new Buffers.Options();
@@ -395,8 +399,8 @@ class RingTest {
     }
 
     /**
-     * The clock is set while a call is open: it keeps its duration, and the next call has the new
-     * time.
+     * The wall clock is set while a call is open. The call keeps its duration, and the next call
+     * has the new time.
      */
     @ParameterizedTest
     @CsvSource({"3600", "-3600"})
@@ -415,7 +419,7 @@ class RingTest {
         Call before = decoder.roots.get(0);
         Call after = decoder.roots.get(1);
         long minute = Duration.ofMinutes(1).toNanos();
-        assertTrue(before.end - before.start < minute, "its duration jumped");
+        assertTrue(before.end - before.start < minute, "the duration of the open call jumped");
         long moved = after.start - before.end - Duration.ofSeconds(seconds).toNanos();
         assertTrue(Math.abs(moved) < minute, "the next call does not follow the clock");
     }

@@ -19,7 +19,7 @@ class ServerAddressTest {
         "größe.example_1:1,größe.example_1:1",
         "host:65535,host:65535"
     })
-    void parses(String text, String expected) {
+    void validAddressesAreParsed(String text, String expected) {
         assertEquals(expected, ServerAddress.parse(text).toString());
     }
 
@@ -30,7 +30,7 @@ class ServerAddressTest {
                 "http://host:7071", "http://host", "host:7071/path", "ho st:7071", "x:y:z",
                         "[host]:7071", "[::1", "[::1]x"
             })
-    void refuses(String text) {
+    void invalidAddressesAreRefused(String text) {
         var fault = assertThrows(IllegalArgumentException.class, () -> ServerAddress.parse(text));
         assertEquals("expected host:port", fault.getMessage());
     }

@@ -38,7 +38,7 @@ class DictionaryTest {
     }
 
     @Test
-    void framesCoverItWithoutGaps() {
+    void framesCoverTheDictionaryWithoutGaps() {
         Dictionary dictionary = new Dictionary(Operations.shared());
         for (int at = 0; at < 20_000; at++) {
             dictionary.text("some longer name of a thread " + at);

@@ -31,7 +31,7 @@ class ProbeFramesTest {
     @ParameterizedTest
     @ValueSource(
             strings = {"probes-none", "probes-one", "probes-every-state", "probes-last-revision"})
-    void rules(String name) throws Exception {
+    void rulesMatchTheVectors(String name) throws Exception {
         Vectors.Case given = vector(name);
         FrameReader frames = new FrameReader();
         frames.push(ByteBuffer.wrap(given.frame()));
@@ -46,7 +46,7 @@ class ProbeFramesTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"probed-without-rules", "probed-rules", "probed-moved"})
-    void reports(String name) throws Exception {
+    void reportsMatchTheVectors(String name) throws Exception {
         Vectors.Case expected = vector(name);
         ProbeReport report = new ProbeReport();
         report.revision = expected.number("revision");
@@ -78,7 +78,7 @@ class ProbeFramesTest {
         assertTrue(report.frame().length < 300 * 530 + 256 * 530);
     }
 
-    /** Bodies that end in each field, and one with too many rules. */
+    /** Bodies that end inside each field, and one with too many rules. */
     @ParameterizedTest
     @ValueSource(strings = {"", "01", "0101", "010100", "01010005", "01e907"})
     void invalidRulesAreRefused(String hex) {

@@ -24,7 +24,7 @@ class RecordVectorTest {
     private final Dictionary dictionary = new Dictionary(Operations.shared());
     private final DeclaredRecord record = new DeclaredRecord(dictionary, Map.of());
 
-    /** The ids of the types in the vectors are those of the declarations here. */
+    /** Declares the types in the order in which the vectors number them. */
     RecordVectorTest() {
         assertEquals(
                 1,
@@ -36,7 +36,7 @@ class RecordVectorTest {
         assertEquals(2, types.id("shop_everything", "ZJDSEUFT", everything));
         assertEquals(1, dictionary.text("GIVEN_UP"));
         assertEquals(2, dictionary.text("straße-漢字"));
-        // Series get ids in the order of use.
+        // Series get their ids in the order of use.
         Bytes nowhere = new Bytes(64);
         for (int id = 1; id <= 2; id++) {
             assertTrue(record.write(types.entry(id), outside(), 0, nowhere));
@@ -50,7 +50,7 @@ class RecordVectorTest {
     }
 
     @Test
-    void definitions() throws Exception {
+    void definitionsMatchTheVectors() throws Exception {
         Vectors.Case expected = Vectors.read("records.vec").get("dict");
         byte[] frame = dictionary.recordTypes().frame(0, dictionary.recordTypes().size());
         String body = HexFormat.of().formatHex(frame, Wire.FRAME_HEADER_BYTES, frame.length);
@@ -60,7 +60,7 @@ class RecordVectorTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"order", "in-calls", "every-type"})
-    void records(String name) throws Exception {
+    void recordsMatchTheVectors(String name) throws Exception {
         Vectors.Case expected = Vectors.read("records.vec").get(name);
         Bytes frame =
                 Frame.begin(new Bytes(64))

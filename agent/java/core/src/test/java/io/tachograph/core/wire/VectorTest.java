@@ -36,7 +36,7 @@ class VectorTest {
     }
 
     @Test
-    void ping() throws Exception {
+    void pingMatchesTheVector() throws Exception {
         Vectors.Case expected = Vectors.read("control.vec").get("ping");
         Bytes frame = Frame.begin(new Bytes(16));
         for (String key :
@@ -61,7 +61,7 @@ class VectorTest {
                 "error",
                 "error-without-message"
             })
-    void framesOfTheServer(String name) throws Exception {
+    void framesOfTheServerAreRead(String name) throws Exception {
         Vectors.Case given = Vectors.read("control.vec").get(name);
         FrameReader frames = read(given.frame());
         BodyReader body = frames.body();
@@ -98,8 +98,8 @@ class VectorTest {
             FrameReader frames = new FrameReader();
             frames.push(ByteBuffer.wrap(damaged));
             if (at < 4) {
-                // A length above the available bytes: the reader waits, and refuses a length that
-                // no server sends.
+                // If the length is above the number of available bytes, the reader waits. It
+                // refuses a length that no server sends.
                 try {
                     assertFalse(frames.next());
                 } catch (FrameReader.Damaged e) {
@@ -114,7 +114,7 @@ class VectorTest {
     }
 
     @Test
-    void anAnswerInHttpIsNamed() {
+    void anAnswerInHttpIsRecognised() {
         FrameReader frames = new FrameReader();
         String answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
         frames.push(ByteBuffer.wrap(answer.getBytes(StandardCharsets.US_ASCII)));
@@ -123,8 +123,8 @@ class VectorTest {
     }
 
     /**
-     * A dictionary in the state that {@code data.vec} assumes: ids are assigned in the order of
-     * use.
+     * Returns a dictionary in the state that {@code data.vec} assumes. Ids are assigned in the
+     * order of use.
      */
     private static Dictionary dictionary(Vectors.Case dict) {
         Dictionary dictionary = new Dictionary(Operations.shared());
@@ -143,11 +143,11 @@ class VectorTest {
     }
 
     @Test
-    void definitions() throws Exception {
+    void definitionsMatchTheVectors() throws Exception {
         Vectors.Case expected = Vectors.read("data.vec").get("dict");
         Dictionary dictionary = dictionary(expected);
-        // The series of the vector have ids that are not in order of use, so only the part before
-        // them is compared.
+        // In the vector, the ids of the series do not have the order of use, so only the part
+        // before the series is compared.
         byte[] frame = dictionary.frame(0, dictionary.size());
         String body = HexFormat.of().formatHex(frame, Wire.FRAME_HEADER_BYTES, frame.length);
         assertEquals(
@@ -164,7 +164,7 @@ class VectorTest {
                 "segment-continued",
                 "segment-continued-end"
             })
-    void segments(String name) throws Exception {
+    void segmentsMatchTheVectors(String name) throws Exception {
         Map<String, Vectors.Case> cases = Vectors.read("data.vec");
         Vectors.Case expected = cases.get(name);
         Dictionary dictionary = dictionary(cases.get("dict"));

@@ -36,7 +36,7 @@ public final class Vectors {
 
         long number(String key) {
             return new java.math.BigInteger(one(key))
-                    .longValue(); // both signed and unsigned ones occur
+                    .longValue(); // both signed and unsigned numbers occur
         }
     }
 

@@ -4,8 +4,8 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 
 /**
- * Implementation of {@code AsyncListener} for both servlet APIs. The bootstrap loader sees neither
- * interface, so the listener is a proxy.
+ * Implements {@code AsyncListener} of both servlet APIs. The bootstrap loader cannot see these
+ * interfaces, so the listener is a proxy.
  */
 public final class AsyncListening implements InvocationHandler {
     private final LaterAnswer answer;
@@ -37,7 +37,7 @@ public final class AsyncListening implements InvocationHandler {
                     listenAgain(proxy, method, arguments[0]);
             }
         } catch (Throwable e) {
-            // Never thrown into the server. Without this event the request may stay open.
+            // An exception must not reach the server. Without this event the request may stay open.
         }
         return null;
     }
@@ -46,7 +46,10 @@ public final class AsyncListening implements InvocationHandler {
         return told.getParameterTypes()[0].getMethod(what).invoke(event);
     }
 
-    /** A dispatch starts a new async cycle, which drops all listeners: registers again. */
+    /**
+     * Registers the listener again, because a dispatch starts a new async cycle, which drops all
+     * listeners.
+     */
     private static void listenAgain(Object proxy, Method told, Object event) throws Exception {
         Method get = told.getParameterTypes()[0].getMethod("getAsyncContext");
         get.getReturnType()

@@ -3,7 +3,9 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
-/** The wait for a connection: {@code HikariDataSource.getConnection}, outermost calls only. */
+/**
+ * The wait for a connection: {@code DataSource.getConnection}. Only the outermost call is recorded.
+ */
 public final class Connections {
     private static final ClassValue<Integer> OPERATIONS =
             new ClassValue<>() {
@@ -16,9 +18,7 @@ public final class Connections {
 
     private Connections() {}
 
-    /**
-     * @return the call's token
-     */
+    /** @return the token of the call */
     public static int enter(Class<?> source) {
         if (!Outermost.enter(Outermost.CONNECTION)) {
             return Outermost.INSIDE;

@@ -5,21 +5,21 @@ import io.tachograph.bootstrap.Session;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * Counts, for each object in a queue, the submissions by threads without a recorded call. Most
- * submissions of most programs are of that kind, so counting costs neither a lock nor an
- * allocation: a table of fixed size, 64 KiB, with one word for each waiting object. An increment
- * and a decrement together take 21 ns (x86, JDK 17), of which the two writes take 12. Without the
- * counts, a recorded submission of the same object could not tell how many earlier submissions run
- * first.
+ * Counts, for each object in a queue, the submissions by threads without a recorded call. A
+ * recorded submission of the same object needs this count: it is the number of earlier submissions
+ * that run first. Most submissions of most programs are not recorded, so counting must be cheap. It
+ * uses a table of fixed size, 64 KiB, with one word for each waiting object, and neither locks nor
+ * allocates. An increment and a decrement together take 21 ns (x86, JDK 17); the two writes are 12
+ * ns of this.
  *
  * <pre>
  * word    48 bits: of the hash of queue and object, never 0 | 16 bits: count; 0: free
  * bucket  8 words, a cache line, chosen by other bits of the hash
  * </pre>
  *
- * <p>Two pairs of queue and object share a count if 58 bits of their hash agree. Several words of a
- * bucket may belong to one pair, since an increment takes the first word that is free or its own;
- * their sum is the count.
+ * Two pairs of queue and object share a count if 58 bits of their hashes agree. An increment takes
+ * the first word of the bucket that is free or belongs to the pair, so several words may belong to
+ * one pair. The sum of these words is the count.
  */
 final class HandOverCounts {
     private static final int BUCKETS = 1 << 10;
@@ -31,7 +31,7 @@ final class HandOverCounts {
 
     /**
      * @param place identity hash of the queue
-     * @return false if there is no room and the submission is not counted
+     * @return false if there is no space and the submission is not counted
      */
     boolean increment(int place, Object task) {
         long hash = hash(place, task);
@@ -59,7 +59,7 @@ final class HandOverCounts {
         return false;
     }
 
-    /** Removes the object. @return its count */
+    /** Removes the object. @return its count before */
     int takeAll(int place, Object task) {
         long hash = hash(place, task);
         int bucket = bucket(hash);
@@ -74,9 +74,7 @@ final class HandOverCounts {
         return count;
     }
 
-    /**
-     * @return false if the word now belongs to another pair, or is full
-     */
+    /** @return false if the word now belongs to another pair or is full */
     private boolean add(int at, long hash, int difference) {
         long word = words.get(at);
         while (isOf(word, hash)) {

@@ -14,18 +14,25 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 
 /**
- * Submissions of one object to one queue that have not begun to run, oldest first, including
- * unrecorded ones. Modified only inside a change of the map that holds them.
+ * The submissions of one object to one queue that have not begun to run, oldest first, including
+ * unrecorded ones. They are modified only during a change of the map that contains them.
  *
- * <p>An object with a single submission runs for that one, whatever the queue. With several
- * submissions, only a FIFO queue tells which one a run belongs to. If the order is uncertain and
- * origins differ, runs have no parent rather than a wrong one, until all of them have begun.
+ * <p>If an object was submitted once, its run belongs to that submission. If it was submitted
+ * several times, only a FIFO queue defines the submission to which a run belongs. If the order is
+ * uncertain and the origins differ, the runs have no parent rather than a wrong one. This holds
+ * until all of these runs have begun.
  */
 final class HandOvers {
-    /** Origins stored beyond the first of each object, over all objects: some 100 bytes each. */
+    /**
+     * Maximum number of origins beyond the first of each object, over all objects; about 100 bytes
+     * each.
+     */
     static final int MORE_MAX = 65_536;
 
-    /** A submission older than this that is not in the queue was removed without an event. */
+    /**
+     * A submission that is older than this, while the queue is empty, was removed from the queue
+     * without an event.
+     */
     private static final long LEFT_OVER_NANOS = 1_000_000_000L;
 
     private static final AtomicInteger MORE = new AtomicInteger();
@@ -36,11 +43,12 @@ final class HandOvers {
     private long newestNanos;
 
     /**
-     * One submission may not be in the queue: a rejection handler of the program decided about it.
+     * True if one submission may not be in the queue, because a rejection handler of the program
+     * decided about it.
      */
     private boolean isLoose;
 
-    /** An object ran that may not be the oldest. */
+    /** True if a run may not have belonged to the oldest submission. */
     private boolean isMixed;
 
     /** Consecutive submissions with the same origin. */
@@ -55,7 +63,7 @@ final class HandOvers {
         }
     }
 
-    /** A change to the submissions of an object. One per thread, reused. */
+    /** A change to the submissions of an object. Each thread has one object, which it reuses. */
     static final class Change implements BiFunction<Object, HandOvers, HandOvers> {
         private static final int ADD = 0;
         private static final int BEGIN = 1;
@@ -69,8 +77,11 @@ final class HandOvers {
         private boolean isKnown;
 
         /**
-         * @param unrecordedBefore waiting submissions that are counted elsewhere
-         * @param isLoose the submission may not enter the queue
+         * Adds a submission.
+         *
+         * @param unrecordedBefore number of earlier waiting submissions, which are counted
+         *     elsewhere
+         * @param isLoose true if the submission may not enter the queue
          */
         Change add(Queue<?> queue, Context origin, int unrecordedBefore, boolean isLoose) {
             this.kind = ADD;
@@ -81,7 +92,7 @@ final class HandOvers {
             return this;
         }
 
-        /** One submission leaves the queue, to run or not. */
+        /** Removes a submission that leaves the queue, whether it runs or not. */
         Change begin(Queue<?> queue) {
             this.kind = BEGIN;
             this.queue = queue;
@@ -90,7 +101,7 @@ final class HandOvers {
             return this;
         }
 
-        /** The newest submission of this origin did not enter the queue. */
+        /** Removes the newest submission of this origin, which did not enter the queue. */
         Change takeBack(Context origin) {
             this.kind = TAKE_BACK;
             this.isKnown = false;
@@ -98,7 +109,7 @@ final class HandOvers {
             return this;
         }
 
-        /** After {@link #begin}: the origin of the run; null for none. */
+        /** After {@link #begin}: the origin of the run; null if there is none. */
         Context origin() {
             return origin;
         }
@@ -146,7 +157,7 @@ final class HandOvers {
         add(change.origin, 1);
     }
 
-    /** Calls only queues that run no code of the program. */
+    /** True if the queue is empty. Only queues that run no code of the program are asked. */
     private static boolean isEmpty(Queue<?> queue) {
         return keepsOrder(queue) && queue.isEmpty();
     }
@@ -160,7 +171,7 @@ final class HandOvers {
                 || type == LinkedBlockingDeque.class;
     }
 
-    /** Removes the submissions of a collected object. */
+    /** Removes all submissions. */
     void clear() {
         while (first != null) {
             unlink(null, first);
@@ -220,7 +231,7 @@ final class HandOvers {
             previous = at;
         }
         if (found == null) {
-            // A run that began in the meantime took it.
+            // The submission was removed by a run that began in the meantime.
             found = first;
         }
         leave(before, found);

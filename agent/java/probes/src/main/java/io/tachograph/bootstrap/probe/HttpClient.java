@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.concurrent.CompletionStage;
 
 /**
- * Outgoing requests: the outermost request of a thread is a call of kind http-client, and the
+ * Outgoing requests. The outermost request of a thread is a call of kind http-client. It is the
  * parent of the calls that the server records.
  */
 public final class HttpClient {
@@ -25,13 +25,13 @@ public final class HttpClient {
 
     private static final Names NAMES = new Names(Operations.HTTP_CLIENT, HOSTS_MAX);
 
-    /** Sets a header of a request of the JDK's client; looked up at the first request. */
+    /** Sets a header of a request of the JDK's client. It is looked up at the first request. */
     private static volatile MethodHandle headerSetter;
 
-    /** Returns the headers that the JDK's client adds; looked up at the first redirection. */
+    /** Returns the headers that the JDK's client adds. It is looked up at the first redirection. */
     private static volatile MethodHandle headersGetter;
 
-    /** Null for a synchronous request, which is a call of this thread. */
+    /** Null for a synchronous request, which is a call of the current thread. */
     private final HandedCall later;
 
     private final int call;
@@ -46,7 +46,7 @@ public final class HttpClient {
      *
      * @param later true if the answer is a promise
      * @param authority host and port as in the URL
-     * @param path without the query
+     * @param path the path without the query
      * @return null inside another request, or without memory or stack to record it; otherwise one
      *     of the end methods must follow
      */
@@ -82,7 +82,7 @@ public final class HttpClient {
         Outermost.leave(Outermost.HTTP_CLIENT);
     }
 
-    /** The request that this thread is sending; null if none is recorded. */
+    /** The request that the current thread is sending; null if none is recorded. */
     public static HttpClient sending() {
         return Outermost.here().sending;
     }
@@ -90,7 +90,8 @@ public final class HttpClient {
     /**
      * Adds the header with the trace context of the caller.
      *
-     * @param inside a look-up on the class of {@code request}, which has {@code setSystemHeader}
+     * @param inside a look-up on the class of {@code request}, which has the method {@code
+     *     setSystemHeader}
      */
     public void tell(MethodHandles.Lookup inside, Object request) throws Throwable {
         String traceparent = traceparent();
@@ -101,11 +102,11 @@ public final class HttpClient {
     }
 
     /**
-     * The client sends another request for the same call: it gets the header of the first one, if
-     * the first one has the header of this probe.
+     * Copies the trace header from the first request to a further request of the same call, if the
+     * first request has that header.
      *
      * @param inside as in {@link #tell}
-     * @param made constructor arguments of {@code request}, the first request among them
+     * @param made constructor arguments of {@code request}; the first request is one of them
      */
     public static void tellAgain(MethodHandles.Lookup inside, Object[] made, Object request)
             throws Throwable {
@@ -142,7 +143,7 @@ public final class HttpClient {
         if (getter == null) {
             Method headers = null;
             for (Method method : inside.lookupClass().getDeclaredMethods()) {
-                // The first name is that of JDK 11 and older.
+                // JDK 11 and older use the first name.
                 if (method.getName().equals("getSystemHeaders")
                         || method.getName().equals("getSystemHeadersBuilder")) {
                     headers = method;
@@ -168,12 +169,12 @@ public final class HttpClient {
         return NAMES.operation(name.append(authority), prefixLength);
     }
 
-    /** The value of the {@code traceparent} header; null if nothing is recorded here. */
+    /** The value of the {@code traceparent} header; null if nothing is recorded. */
     public String traceparent() {
         return text(later == null ? Recorder.context() : later.context());
     }
 
-    /** As {@link #traceparent()}, before the call has begun. */
+    /** As {@link #traceparent()}, before the begin of the call. */
     public static String traceparentOfCaller() {
         return text(Recorder.context());
     }

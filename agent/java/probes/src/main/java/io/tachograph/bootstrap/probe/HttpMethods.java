@@ -1,6 +1,9 @@
 package io.tachograph.bootstrap.probe;
 
-/** The methods allowed in names; a client can send any word. */
+/**
+ * The methods that may be part of a name. A client can send any word as a method, so other methods
+ * are replaced.
+ */
 final class HttpMethods {
     private static final String[] KNOWN = {
         "GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "TRACE", "CONNECT"

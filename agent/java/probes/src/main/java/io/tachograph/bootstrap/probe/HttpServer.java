@@ -6,8 +6,8 @@ import io.tachograph.bootstrap.Recorder;
 import java.lang.ref.WeakReference;
 
 /**
- * Incoming requests: the outermost request of a thread is a call of kind http-server, the root of
- * its trace in this process.
+ * Incoming requests. The outermost request of a thread is a call of kind http-server. It is the
+ * root of its trace in this process.
  */
 public final class HttpServer {
     private static final int FAILED_FROM = 500;
@@ -17,7 +17,7 @@ public final class HttpServer {
 
     private static volatile String[] requestIdHeaders = {"X-Request-Id"};
 
-    /** The server checked last, and whether it runs servlets. */
+    /** The server that was checked last, and whether it has servlets. */
     private static volatile Looked looked = new Looked(null, false);
 
     private HttpServer() {}
@@ -31,7 +31,7 @@ public final class HttpServer {
         }
     }
 
-    /** Header fields with the id of a request, in order of precedence. */
+    /** Header fields that may have the id of a request, in order of precedence. */
     public static String[] requestIdHeaders() {
         return requestIdHeaders;
     }
@@ -41,16 +41,16 @@ public final class HttpServer {
     }
 
     /**
-     * Begins a request. {@link Outermost#enter} returned true for it.
+     * Begins a request. The caller must have called {@link Outermost#enter} with the result true.
      *
-     * @param method as sent
-     * @param prefix precedes {@code route}, for example a context path; null for none
-     * @param route the pattern that the server matched; null if unknown, then it is derived from
-     *     {@code path}
-     * @param path as sent, without the query
+     * @param method the method as sent
+     * @param prefix text before {@code route}, for example a context path; null if there is none
+     * @param route the pattern that the server matched; null if unknown, and then it is derived
+     *     from {@code path}
+     * @param path the path as sent, without the query
      * @param traceparent the header, valid or not, or null
      * @param requestId the id that came with the request, or null
-     * @return the call's token
+     * @return the token of the call
      */
     public static int enter(
             String method,
@@ -61,7 +61,8 @@ public final class HttpServer {
             String requestId) {
         ServerRequest request = Outermost.here().request;
         int operation = request.begin(method, prefix, route, path);
-        // Attached even if null: a request does not belong to the call that started this thread.
+        // The context is attached even if it is null, because a request does not belong to the call
+        // that started this thread.
         Context before = Recorder.attach(Context.parse(traceparent));
         int call = Recorder.enter(operation);
         request.began(call);
@@ -76,11 +77,11 @@ public final class HttpServer {
     }
 
     /**
-     * The server passes on a request that another thread may have begun.
+     * Continues a request, which another thread may have begun, on the current thread.
      *
      * @param request as in {@link LaterAnswer#comesBackAs}
-     * @param isError for an error page
-     * @return the call's token
+     * @param isError true for an error page
+     * @return the token of the call
      */
     public static int resume(Object request, boolean isError) {
         LaterAnswer answer = LaterAnswer.of(request);
@@ -92,9 +93,9 @@ public final class HttpServer {
     }
 
     /**
-     * Marks the request of this thread as one that may be answered later.
+     * Marks the request of the current thread as one that may be answered later.
      *
-     * @return null if this thread has no recorded request
+     * @return null if the thread has no recorded request
      */
     public static LaterAnswer later() {
         Outermost here = Outermost.here();
@@ -102,10 +103,11 @@ public final class HttpServer {
     }
 
     /**
-     * The status of an answer is sent, maybe by another thread than the one that got the request.
+     * Sets the status when an answer is sent. The thread may be another one than that which
+     * received the request.
      *
      * @param by as in {@link LaterAnswer#comesBackAs}
-     * @param isWhole whether no body follows
+     * @param isWhole true if no body follows
      */
     public static void answers(Object by, int status, boolean isWhole) {
         LaterAnswer answer = LaterAnswer.of(by);
@@ -118,7 +120,7 @@ public final class HttpServer {
     }
 
     /**
-     * Nothing more is sent as an answer.
+     * Ends the request, because the server sends nothing more.
      *
      * @param by as in {@link LaterAnswer#comesBackAs}
      */
@@ -133,7 +135,10 @@ public final class HttpServer {
         }
     }
 
-    /** The stream of an answer's body is closed, or was closed before its time. */
+    /**
+     * Ends the request when the stream of the answer's body is closed, or was closed before its
+     * time.
+     */
     public static void written(Object body) {
         LaterAnswer answer = LaterAnswer.of(body);
         if (answer != null && answer.isGiven()) {
@@ -141,15 +146,15 @@ public final class HttpServer {
         }
     }
 
-    /** Whether the request that this thread is in has closed {@code by}, as its last one. */
+    /** True if the last object that was closed by the thread's current request is {@code by}. */
     public static boolean isClosed(Object by) {
         return Outermost.here().request.hasClosed(by);
     }
 
     /**
-     * A framework has matched the route of this thread's request.
+     * Sets the route of the thread's request, which a framework has matched.
      *
-     * @param prefix precedes the route, for example a context path; null for none
+     * @param prefix text before the route, for example a context path; null if there is none
      * @param pattern the route; a pattern that matches everything is ignored
      */
     public static void routed(String prefix, String pattern) {
@@ -161,17 +166,18 @@ public final class HttpServer {
     }
 
     /**
-     * The thread leaves the request: it is answered, or another thread will answer it.
+     * Ends the work of the thread for the request: the request is answered, or another thread will
+     * answer it.
      *
-     * @param call the result of {@link #enter}, or {@link Outermost#INSIDE}; 0, the value in
-     *     inlined advice after an exception, leaves without a record
-     * @param status 0 if not known yet
+     * @param call the result of {@link #enter}, or {@link Outermost#INSIDE}; if 0, nothing is
+     *     recorded (inlined advice has this value after an exception)
+     * @param status 0 if not yet known
      */
     public static void exit(int call, int status, Throwable thrown) {
         exit(call, status, thrown, true);
     }
 
-    /** As {@link #exit}, of a server that answers nothing to an exception that reaches it. */
+    /** As {@link #exit}, for a server that sends no answer when an exception reaches it. */
     public static void exitAsSent(int call, int status, Throwable thrown) {
         exit(call, status, thrown, false);
     }
@@ -226,8 +232,8 @@ public final class HttpServer {
     }
 
     /**
-     * Whether {@code server} runs servlets, which know their route: 1 yes, 0 no, -1 not checked
-     * yet.
+     * Tells whether {@code server} has servlets, which provide their route: 1 yes, 0 no, -1 not
+     * checked yet.
      */
     public static int servlets(Object server) {
         Looked last = looked;
@@ -238,7 +244,7 @@ public final class HttpServer {
         looked = new Looked(server, hasServlets);
     }
 
-    /** Whether objects of this class pass requests to servlets. */
+    /** True if objects of this class pass requests to servlets. */
     public static boolean isServletHandler(Class<?> type) {
         for (Class<?> at = type; at != null; at = at.getSuperclass()) {
             if (at.getName().endsWith(".ServletContextHandler")) {

@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Reads the status of a {@code java.net.http.HttpResponse}, a class that the bootstrap loader does
- * not see. Loaded at the first promise.
+ * Reads the status of a {@code java.net.http.HttpResponse}. The bootstrap loader cannot see that
+ * class. This class is loaded when the first promise completes.
  */
 final class HttpStatus {
     private static final Class<?> RESPONSE = response();
@@ -14,9 +14,7 @@ final class HttpStatus {
 
     private HttpStatus() {}
 
-    /**
-     * @return 0 if {@code answer} is no response
-     */
+    /** @return 0 if {@code answer} is not a response */
     static int of(Object answer) {
         if (STATUS == null || !RESPONSE.isInstance(answer)) {
             return 0;

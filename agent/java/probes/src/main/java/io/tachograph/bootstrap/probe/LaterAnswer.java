@@ -15,11 +15,13 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.Consumer;
 
 /**
- * A request that is not answered by the thread that received it: its call ends when the server
- * completes the request, with the status at that time. Jetty notifies it as a listener. References
- * to the server's objects are weak: a request that the server abandons stays open in the data and
- * retains no memory. A request whose trace is not recorded has no call to end, but is the parent of
- * the work of other threads, so that they do not record it either.
+ * A request that is not answered by the thread that received it. Its call ends when the server
+ * completes the request, with the status at that time. Jetty notifies this object as a listener.
+ *
+ * <p>References to the server's objects are weak. If the server abandons a request, the request
+ * stays open in the data but keeps no objects in memory. A request in an unrecorded trace has no
+ * call to end. It is still the parent of the work of other threads, so that they do not record it
+ * either.
  */
 public final class LaterAnswer implements Consumer<Throwable> {
     private static final int REQUESTS_MAX = 65_536;
@@ -28,20 +30,23 @@ public final class LaterAnswer implements Consumer<Throwable> {
 
     private static final int OPEN = 0;
 
-    /** One thread is ending the call; no other may. */
+    /** A thread is ending the call, and no other thread may end it. */
     private static final int ENDING = 1;
 
-    /** The status is known too. */
+    /** The call has ended, and its status is known. */
     private static final int ENDED = 2;
 
     private static final AtomicIntegerFieldUpdater<LaterAnswer> STATE =
             AtomicIntegerFieldUpdater.newUpdater(LaterAnswer.class, "state");
 
-    /** By the server's request object, until the end of the request. */
+    /**
+     * Pending requests, by the server's request object. An entry is removed at the end of the
+     * request.
+     */
     private static final WeakIdentityMap<LaterAnswer> REQUESTS =
             new WeakIdentityMap<>(REQUESTS_MAX);
 
-    /** The accessor of the status of a response, by the class of the server's API. */
+    /** Reads the status of a response, by the interface of the server's API. */
     private static final ClassValue<MethodHandle> STATUS =
             new ClassValue<>() {
                 @Override
@@ -69,7 +74,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private final List<WeakReference<Object>> requests = new ArrayList<>(2);
     private int status;
 
-    /** The status that the server was given, where it is known without asking. */
+    /** The status that was sent, for servers whose responses have no accessor for it. */
     private volatile int given;
 
     private volatile int state;
@@ -79,20 +84,18 @@ public final class LaterAnswer implements Consumer<Throwable> {
         this.path = path;
     }
 
-    /** The pending request; null if unknown or ended. */
+    /** The pending request; null if it is unknown or has ended. */
     static LaterAnswer of(Object request) {
         return REQUESTS.isEmpty() ? null : REQUESTS.get(request);
     }
 
-    /**
-     * @param api the interface of {@code response} that has {@code getStatus()}
-     */
+    /** @param api the interface of {@code response} that has {@code getStatus()} */
     public synchronized void answeredBy(Class<?> api, Object response) {
         this.api = api;
         this.response = new WeakReference<>(response);
     }
 
-    /** Where nothing can be asked: the status that is sent. */
+    /** Sets the status that is sent, for servers whose responses have no accessor for it. */
     public void answers(int status) {
         given = status;
     }
@@ -103,9 +106,9 @@ public final class LaterAnswer implements Consumer<Throwable> {
 
     /**
      * Registers an object under which the server may pass the request to other threads: the
-     * server's own request object, or the one given to the program.
+     * server's own request object, or the one that the program got.
      *
-     * @return true for the first one: the server has no listener yet
+     * @return true for the first object: the server has no listener yet
      */
     public synchronized boolean comesBackAs(Object request) {
         if (requests.size() < OBJECTS_MAX
@@ -138,24 +141,24 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** Records an exception; the first one counts. */
+    /** Records an exception. Only the first one has an effect. */
     public synchronized void failed(Throwable exception) {
         if (thrown == null) {
             thrown = exception;
         }
     }
 
-    /** The server timed out waiting for the answer. */
+    /** Records that the server has timed out. */
     public void timedOut() {
         call.attribute("http.async", "timeout");
     }
 
-    /** The server has completed the request. */
+    /** Ends the call, because the server has completed the request. */
     public void end() {
         if (state != OPEN) {
             return;
         }
-        // May be slow code of the program, so it is called outside the monitor.
+        // The response may be slow code of the program, so its status is read outside the monitor.
         int asked = ask();
         if (STATE.compareAndSet(this, OPEN, ENDING)) {
             end(asked);
@@ -172,7 +175,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         try {
             return asked == null ? given : (int) STATUS.get(api).invokeExact(asked);
         } catch (Throwable e) {
-            return 0; // a wrapper that throws: no status
+            return 0; // a wrapper that throws: the status is unknown
         }
     }
 
@@ -198,7 +201,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** The thread that received the request ends it itself. */
+    /** Abandons this object, because the thread that received the request ends it itself. */
     synchronized void abandon() {
         state = ENDED;
         forget();

@@ -3,12 +3,12 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * Operations whose names are assembled at run time, such as {@code GET /ads/{id}}: looked up
+ * Operations whose names are built at run time, such as {@code GET /ads/{id}}. They are looked up
  * without creating a string. The number of names is bounded: past the bound a new name becomes its
  * prefix and {@code (other)}.
  *
- * <p>A hash table with linear probing. It is at most half full, entries are never removed, and a
- * reader that misses a new entry only takes the slow path.
+ * <p>The hash table uses linear probing and is at most half full. Entries are never removed. A
+ * reader that misses a new entry takes the slow path and finds it there.
  */
 final class Names {
     private final int kind;
@@ -30,32 +30,28 @@ final class Names {
         }
     }
 
-    /**
-     * @param countMax a power of two
-     */
+    /** @param countMax maximum number of names, a power of two */
     Names(int kind, int countMax) {
         this.kind = kind;
         this.countMax = countMax;
         this.table = new Entry[countMax * 2];
     }
 
-    /**
-     * @param prefixLength characters of {@code name} to keep when there is no room for more names
-     */
+    /** @param prefixLength number of characters of {@code name} to keep if the bound is reached */
     int operation(StringBuilder name, int prefixLength) {
         int hash = hash(name);
         Entry known = find(name, hash);
         if (known != null) {
             return known.operation;
         }
-        // Past the bound, new names still arrive often, and they must not wait for a lock.
+        // Past the bound, new names still arrive often, and a thread must not wait for a lock then.
         return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
     }
 
     /**
      * As {@link #operation}, for a name that may change later.
      *
-     * @return 0 if unknown and there is no room
+     * @return 0 if the name is unknown and the bound is reached
      */
     int early(StringBuilder name) {
         int hash = hash(name);
@@ -66,7 +62,7 @@ final class Names {
         return count >= countMax ? 0 : add(name, hash, name.length());
     }
 
-    /** @return 0 if unknown */
+    /** @return 0 if the name is unknown */
     int known(StringBuilder name) {
         Entry known = find(name, hash(name));
         return known == null ? 0 : known.operation;

@@ -1,12 +1,12 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Prevents recording the same work twice: a filter calls a servlet that forwards to another, a
- * pool's statement calls the driver's. Only the outermost call of each sort on a thread is
- * recorded; nested calls of the same sort are not.
+ * Prevents recording the same work twice. For example, a filter calls a servlet that forwards to
+ * another servlet, or a pool's statement calls the driver's statement. Only the outermost call of
+ * each sort on a thread is recorded.
  */
 public final class Outermost {
-    /** The token of a call nested in another one of its sort. */
+    /** The token of a call inside another call of its sort. */
     public static final int INSIDE = Integer.MIN_VALUE;
 
     public static final int HTTP_SERVER = 0;
@@ -15,10 +15,14 @@ public final class Outermost {
     public static final int PREPARE = 3;
     public static final int CONNECTION = 4;
 
-    /** A pool starts one of its threads, which outlives the current call. */
+    /**
+     * Sort of the code in which a pool starts one of its threads. The thread outlives the current
+     * call.
+     */
     public static final int POOL_THREAD = 5;
 
-    // A subclass, not a lambda: this also runs while the JVM starts its first threads.
+    // A subclass instead of a lambda, because this also runs while the JVM starts its first
+    // threads.
     private static final ThreadLocal<Outermost> LOCAL =
             new ThreadLocal<>() {
                 @Override
@@ -29,28 +33,28 @@ public final class Outermost {
 
     private final boolean[] open = new boolean[POOL_THREAD + 1];
 
-    /** Reused for look-ups, so that they allocate no key. */
+    /** Reused for look-ups, so that a look-up allocates no key. */
     final WeakIdentityMap.Lookup lookup = new WeakIdentityMap.Lookup();
 
-    /** Reused for submissions, so that they allocate no object. */
+    /** Reused for submissions, so that a submission allocates no object. */
     final HandOvers.Change handOvers = new HandOvers.Change();
 
-    /** Reused for assembling names, so that they allocate no string. */
+    /** Reused for building names, so that building a name allocates no string. */
     final StringBuilder text = new StringBuilder(128);
 
-    /** State of {@link #HTTP_SERVER}. */
+    /** The state of {@link #HTTP_SERVER}. */
     final ServerRequest request = new ServerRequest();
 
-    /** The outermost open request of {@link #HTTP_CLIENT}; null for none. */
+    /** The outermost open request of {@link #HTTP_CLIENT}; null if there is none. */
     HttpClient sending;
 
-    /** The dialect of the open {@link #PREPARE}, as far as it is known. */
+    /** The dialect of the open {@link #PREPARE}, if it is known yet. */
     SqlDialect preparing = SqlDialect.OTHER;
 
-    /** Token of {@link #STATEMENT} while its dialect is unknown; 0 for none. */
+    /** Token of the open {@link #STATEMENT} while its dialect is unknown; else 0. */
     int poolCall;
 
-    /** Its SQL text; null for a prepared statement or a batch. */
+    /** The SQL text of that call; null for a prepared statement or a batch. */
     String poolText;
 
     int poolOperation;
@@ -71,7 +75,7 @@ public final class Outermost {
     }
 
     /**
-     * @return false if this thread is inside {@code sort} already; if true, {@link #leave} must
+     * @return false if this thread is already inside {@code sort}; if true, {@link #leave} must
      *     follow
      */
     public static boolean enter(int sort) {

@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Derives a route with few values from a raw path: {@code /ads/17/pictures/3} becomes {@code
- * /ads/{id}/pictures/{id}}. Used if the real route is unknown.
+ * Derives a route with few different values from a raw path: {@code /ads/17/pictures/3} becomes
+ * {@code /ads/{id}/pictures/{id}}. This is used if the real route is unknown.
  */
 final class Route {
     private static final String ID = "{id}";
@@ -13,7 +13,7 @@ final class Route {
     private Route() {}
 
     /**
-     * Appends the route of {@code path}, which may be null; the route ends before a query or path
+     * Appends the route of {@code path}, which may be null. The route ends before a query or a path
      * parameter.
      */
     static void append(StringBuilder to, String path) {

@@ -3,13 +3,15 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Operations;
 
 /**
- * Names of incoming requests. The route of the program's framework is preferred; without one, the
- * path with ids replaced is a guess, and unknown paths are {@code (not found)}. Guesses have their
- * own bound, so that they use no room for routes. Guesses at the start of a request have another
- * bound, so that paths that end in 404 use no room for answered ones.
+ * Names of incoming requests. The route of the program's framework is preferred. Without a route,
+ * the name is a guess: the path with {@code {id}} in place of ids. A request that ends with 404 is
+ * {@code (not found)}.
+ *
+ * <p>Guesses have their own bound, so that they take no space from routes. Guesses at the start of
+ * a request have another bound, so that paths that end with 404 take no space from answered ones.
  */
 final class ServerNames {
-    /** Routes of one process; more indicate wrong naming. */
+    /** Maximum number of routes in one process. More routes mean that names contain data. */
     private static final int ROUTES_MAX = 1 << 11;
 
     private static final int GUESSES_MAX = 1 << 10;
@@ -24,7 +26,9 @@ final class ServerNames {
 
     private ServerNames() {}
 
-    /** @param prefix precedes {@code route}, for example a context path; null for none */
+    /**
+     * @param prefix text before {@code route}, for example a context path; null if there is none
+     */
     static int routed(String method, String prefix, String route) {
         StringBuilder name = begin(method);
         int prefixLength = name.length();
@@ -32,7 +36,10 @@ final class ServerNames {
         return ROUTES.operation(name, prefixLength);
     }
 
-    /** Name before the route is known: a guess, or the method alone if there are too many. */
+    /**
+     * The name before the route is known: a guess, or only the method if there are too many
+     * guesses.
+     */
     static int early(String method, String path) {
         StringBuilder name = begin(method);
         int prefixLength = name.length();
@@ -48,7 +55,7 @@ final class ServerNames {
         return FIXED.operation(name, name.length());
     }
 
-    /** Name if no route is known at the end. @param status 0 if unknown */
+    /** The name if no route is known at the end. @param status 0 if unknown */
     static int unrouted(String method, String path, int status) {
         StringBuilder name = begin(method);
         int prefixLength = name.length();

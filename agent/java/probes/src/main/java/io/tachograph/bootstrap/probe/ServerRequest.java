@@ -4,17 +4,17 @@ import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * The current request of a thread: one object per thread, reused, so that a request that is
- * answered at once allocates none.
+ * The current request of a thread. Each thread has one object and reuses it, so that a request that
+ * is answered at once allocates nothing here.
  */
 final class ServerRequest {
-    /** No route, only the path. */
+    /** No route is known, only the path. */
     static final int UNKNOWN = 0;
 
-    /** A pattern matched by the server; a framework behind it may have a better one. */
+    /** The server matched a pattern. A framework behind the server may have a more exact one. */
     static final int MAPPED = 1;
 
-    /** A route of the framework. */
+    /** A framework matched a route. */
     static final int ROUTED = 2;
 
     private String method;
@@ -24,16 +24,19 @@ final class ServerRequest {
     /** Token of the call; 0 if the thread works for a request that another thread began. */
     private int call;
 
-    /** Set if the request may be answered later, or the thread works for such a request. */
+    /** Set if the request may be answered later, or if the thread works for such a request. */
     private LaterAnswer later;
 
-    /** The work is an error page, whose route is not that of the request. */
+    /**
+     * True if the work is an error page. The route of an error page is not the route of the
+     * request.
+     */
     private boolean isErrorPage;
 
     /** The last object of the server that this thread has closed. */
     private Object closed;
 
-    /** The thread's context before it worked for a request of another thread. */
+    /** The context of the thread before it began to work for a request of another thread. */
     private Context before;
 
     /**
@@ -78,7 +81,7 @@ final class ServerRequest {
         forget();
     }
 
-    /** A framework matched a route; the first one counts. */
+    /** Sets a route that a framework matched. Only the first one has an effect. */
     void routed(String prefix, String route) {
         if (call == 0) {
             if (later != null && !isErrorPage) {
@@ -93,7 +96,7 @@ final class ServerRequest {
     /**
      * Marks the request as one that may be answered later.
      *
-     * @return the pending answer; null if there was no room to record the request
+     * @return the pending answer; null if the request could not be recorded
      */
     LaterAnswer later() {
         if (later == null && (call > 0 || call < 0 && isTraceLeftOut())) {
@@ -112,7 +115,7 @@ final class ServerRequest {
     }
 
     /**
-     * The thread leaves the request before it is answered.
+     * Leaves the request before it is answered.
      *
      * @return false if the thread must end it
      */

@@ -4,31 +4,32 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Reduces the text of a statement to its shape: literals become {@code ?}, white space becomes one
- * blank, comments are removed, and lists of values become one value, so that statements that differ
- * only in data are one operation and no data leaves the process. The rules are those of {@code
+ * Reduces the text of a statement to its shape. Literals become {@code ?}, white space becomes one
+ * blank, comments are removed, and lists of values become one value. Statements that differ only in
+ * data are therefore one operation, and no data leaves the process. The rules are those of {@code
  * sql.js} and {@code sql.py}; the cases in {@code testdata/sql} test all three.
  *
  * <p>Literals depend on the dialect: {@code "a"} is a name in PostgreSQL and a string in MySQL,
- * where a backslash also escapes a quote. If a text has two readings that differ in a literal, or a
- * quote is not closed, the shape ends with {@code ...}. After: {@link SqlShape}.
+ * where a backslash also escapes a quote. If a text can be read in two ways that differ in a
+ * literal, or if a quote is not closed, the shape ends with {@code ...}. After: {@link SqlShape}.
  */
 final class Sql {
-    /** Characters to read; a bulk insert may have megabytes. */
+    /** Number of characters to read. A bulk insert may have megabytes. */
     private static final int TEXT_CHARS_MAX = 8_000;
 
     /**
-     * Tokens to read: a name rarely has more, and folded text past these resembles the text before.
+     * Number of tokens to read. A name rarely has more. Text after these tokens that is folded
+     * resembles the text before it.
      */
     private static final int TOKENS_MAX = 1_000;
 
-    /** Meaning of a backslash before a quote. */
+    /** The meaning of a backslash before a quote. */
     private enum Backslash {
         PLAIN,
         ESCAPE,
         /**
-         * An escape, but the literal may also end there: MySQL has a mode for that,
-         * NO_BACKSLASH_ESCAPES.
+         * The backslash escapes the quote, but the literal may also end at that quote: MySQL has
+         * the mode NO_BACKSLASH_ESCAPES.
          */
         LIKELY,
         UNSURE
@@ -45,7 +46,7 @@ final class Sql {
     private boolean isWhole;
     private int at;
 
-    /** Meaning of a backslash in a plain string. */
+    /** The meaning of a backslash in a plain string. */
     private Backslash backslash;
 
     private Sql(String text, SqlDialect dialect) {
@@ -60,9 +61,7 @@ final class Sql {
                         : isUnsure ? Backslash.UNSURE : Backslash.PLAIN;
     }
 
-    /**
-     * @return never null, at most {@link SqlShape#NAME_CHARS_MAX} characters
-     */
+    /** @return the shape; never null, at most {@link SqlShape#NAME_CHARS_MAX} characters */
     static String shape(String text, SqlDialect dialect) {
         return text == null ? "" : new Sql(text, dialect).run();
     }
@@ -131,15 +130,15 @@ final class Sql {
         return c >= '0' && c <= '9';
     }
 
-    /** True for characters of names, including all non-ASCII ones. */
+    /** True for characters of names, which include all non-ASCII characters. */
     private static boolean isNameChar(char c) {
         boolean isLetter = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c > '\u007f';
         return isLetter || c == '_' || isDigit(c);
     }
 
     /**
-     * @param also allowed characters besides letters and digits
-     * @return the end of the name that begins there
+     * @param also characters that are allowed in addition to letters and digits
+     * @return the end of the name that begins at {@code from}
      */
     private int endOfName(int from, String also) {
         int to = from;
@@ -161,15 +160,13 @@ final class Sql {
         return endOfName(at, is(SqlDialect.STANDARD, SqlDialect.SQLSERVER) ? "$#" : "$");
     }
 
-    /** The rest is ambiguous: it is cut off. */
+    /** Cuts the rest off, because it is ambiguous. */
     private void cut() {
         at = text.length();
         isWhole = false;
     }
 
-    /**
-     * @param isSure whether the end of the literal is known, and {@link #at} is there
-     */
+    /** @param isSure true if the end of the literal is known; {@link #at} is then at that end */
     private void literal(boolean isSure) {
         shape.value();
         if (!isSure) {
@@ -177,9 +174,7 @@ final class Sql {
         }
     }
 
-    /**
-     * @return true if found; {@link #at} is then behind it
-     */
+    /** @return true if the text was found; {@link #at} is then behind it */
     private boolean passTo(String wanted, int from) {
         int found = text.indexOf(wanted, from);
         if (found >= 0) {
@@ -243,7 +238,8 @@ final class Sql {
     }
 
     /**
-     * Of a text longer than the limit, nothing after the rows is read: it depends on their number.
+     * Ends a bracket. If the text is longer than the limit, the text after the rows is ignored,
+     * because the limit may cut it at a place that depends on the number of rows.
      */
     private void closing() {
         if (shape.closeBracket()) {
@@ -263,7 +259,10 @@ final class Sql {
         }
     }
 
-    /** {@code -- ...}: in MySQL only before white space, otherwise two signs. */
+    /**
+     * {@code -- ...} is a comment. In MySQL it is a comment only if white space follows, otherwise
+     * two signs.
+     */
     private void dashes() {
         boolean isComment = peek(2) <= ' ';
         if (isComment || !is(SqlDialect.MYSQL, SqlDialect.OTHER)) {
@@ -278,8 +277,8 @@ final class Sql {
     }
 
     /**
-     * {@code // ...}: a comment only in H2 and HSQLDB; it may be an operator if the dialect is
-     * unknown.
+     * {@code // ...} is a comment only in H2 and HSQLDB. If the dialect is unknown, it may also be
+     * an operator.
      */
     private void slashes() {
         boolean isStandard = dialect == SqlDialect.STANDARD;
@@ -292,7 +291,9 @@ final class Sql {
         }
     }
 
-    /** A comment in MySQL, an operator or part of a name elsewhere. */
+    /**
+     * {@code #} begins a comment in MySQL. In other dialects it is an operator or part of a name.
+     */
     private void hash() {
         if (dialect == SqlDialect.MYSQL) {
             lineComment();
@@ -312,8 +313,8 @@ final class Sql {
     }
 
     /**
-     * Ends at the end of the line; only in PostgreSQL does a lone carriage return certainly end a
-     * line.
+     * Reads a comment to the end of the line. Only in PostgreSQL is it certain that a lone carriage
+     * return ends a line.
      */
     private void lineComment() {
         int end = endOfLine();
@@ -328,8 +329,8 @@ final class Sql {
     }
 
     /**
-     * Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may contain
-     * strings with the end sign.
+     * Reads a block comment. Comments nest in PostgreSQL and SQL Server. An executable comment of
+     * MySQL may contain strings with the end sign.
      */
     private void blockComment() {
         int depth = 0;
@@ -362,8 +363,10 @@ final class Sql {
     }
 
     /**
-     * @param quote a doubled quote is part of the text
-     * @return true if the end is certain; {@link #at} is then there
+     * Moves to the end of a literal.
+     *
+     * @param quote the quote; a doubled quote is part of the literal
+     * @return true if the end is certain; {@link #at} is then behind it
      */
     private boolean pass(char quote, Backslash reading) {
         int from = at + 1;
@@ -393,8 +396,8 @@ final class Sql {
     }
 
     /**
-     * A quote followed by a word does not end a literal: the backslash before it is an escape, and
-     * so are the others.
+     * True if the quote does not end the literal, because a word follows it. The backslash before
+     * the quote is then an escape, and so are all other backslashes of the text.
      */
     private boolean isInside(int quote) {
         boolean isInside = quote + 1 < text.length() && isNameChar(text.charAt(quote + 1));
@@ -405,7 +408,8 @@ final class Sql {
     }
 
     /**
-     * True for three quotes that begin a literal of several lines, or one that begins with a quote.
+     * True for three quotes. They begin either a literal of several lines, or a literal whose first
+     * character is a quote.
      */
     private boolean isTriple(String quotes) {
         return dialect == SqlDialect.OTHER && text.startsWith(quotes, at);
@@ -416,8 +420,8 @@ final class Sql {
     }
 
     /**
-     * A name, or, in MySQL, SQLite and unknown dialects, a string unless only a name is possible
-     * here.
+     * Reads text in double quotes. It is a name, except in MySQL, SQLite and unknown dialects:
+     * there it is a string, unless only a name is possible at this position.
      */
     private void doubleQuoted() {
         int from = at;
@@ -432,8 +436,8 @@ final class Sql {
     }
 
     /**
-     * True if the quoted text can only be a name: it is qualified, or at the position of a table,
-     * an alias or a column.
+     * True if the quoted text can only be a name, because it is qualified or at the position of a
+     * table, an alias or a column.
      */
     private boolean isName() {
         char next = peek(1);
@@ -443,9 +447,7 @@ final class Sql {
                 || dialect == SqlDialect.SQLITE && shape.isBeforeTable();
     }
 
-    /**
-     * @param isDoubled whether a doubled closing quote is one quote of the name
-     */
+    /** @param isDoubled true if a doubled closing quote is one quote of the name */
     private void quotedName(char quote, boolean isDoubled) {
         int from = at;
         if (isDoubled ? pass(quote, Backslash.PLAIN) : passTo(String.valueOf(quote), from + 1)) {
@@ -455,7 +457,10 @@ final class Sql {
         }
     }
 
-    /** A name in MySQL, SQLite and H2; an operator or an error elsewhere. */
+    /**
+     * A backtick begins a name in MySQL, SQLite and H2. In other dialects it is an operator or an
+     * error.
+     */
     private void backtick() {
         if (is(SqlDialect.MYSQL, SqlDialect.SQLITE)) {
             quotedName('`', true);
@@ -468,13 +473,15 @@ final class Sql {
         }
     }
 
-    /** True if a quote, or a character that can hide one, is before the next sign or the end. */
+    /**
+     * True if a quote, or a character that can hide a quote, is before the next sign or the end.
+     */
     private boolean hasQuoteBefore(char sign) {
         int close = text.indexOf(sign, at + 1);
         return hasQuote(at + 1, close < 0 ? text.length() : close);
     }
 
-    /** True if a quote, or a character that can hide one, is in the range. */
+    /** True if a quote, or a character that can hide a quote, is in the range. */
     private boolean hasQuote(int from, int to) {
         for (int i = from; i < to; i++) {
             char c = text.charAt(i);
@@ -487,7 +494,10 @@ final class Sql {
         return false;
     }
 
-    /** {@code [name]} in SQL Server and SQLite, otherwise an array index. */
+    /**
+     * {@code [name]} is a name in SQL Server and SQLite. In other dialects the bracket is an array
+     * index.
+     */
     private void bracket() {
         if (is(SqlDialect.SQLSERVER, SqlDialect.SQLITE)) {
             quotedName(']', dialect == SqlDialect.SQLSERVER);
@@ -499,15 +509,15 @@ final class Sql {
     }
 
     /**
-     * {@code $1} is a parameter, {@code $tag$...$tag$} a string; {@code $1.50} is money in SQL
-     * Server; there and in MySQL {@code $} also begins a name.
+     * {@code $1} is a parameter, and {@code $tag$...$tag$} is a string. {@code $1.50} is money in
+     * SQL Server. In SQL Server and MySQL, {@code $} also begins a name.
      */
     private void dollar() {
         int from = at;
         boolean isServer = dialect == SqlDialect.SQLSERVER;
         int end = isServer || dialect == SqlDialect.SQLITE ? at : endOfTag();
         if (end > at) {
-            // MySQL supports such a string only since version 9.
+            // MySQL supports such a string only in version 9 and later.
             literal(passTo(text.substring(at, end), end) && dialect != SqlDialect.MYSQL);
         } else if (isServer && (isDigit(peek(1)) || peek(1) == '.')) {
             at++;
@@ -521,7 +531,9 @@ final class Sql {
         }
     }
 
-    /** PostgreSQL treats every non-ASCII character as a letter. */
+    /**
+     * Returns the end of {@code $tag$}. PostgreSQL treats every non-ASCII character as a letter.
+     */
     private int endOfTag() {
         int to = at + 1;
         while (to < text.length() && isNameChar(text.charAt(to))) {
@@ -539,7 +551,7 @@ final class Sql {
         } else if (is(SqlDialect.STANDARD, SqlDialect.OTHER) && isWord(from, "q", "nq")) {
             alternative();
         } else if (at - from == 1) {
-            // E'..', N'..', X'..', B'..'
+            // E'..', N'..', X'..' or B'..'
             boolean isEscape =
                     is(SqlDialect.POSTGRESQL, SqlDialect.OTHER) && isWord(from, "e", "e");
             string(isEscape ? Backslash.ESCAPE : backslash);
@@ -554,7 +566,8 @@ final class Sql {
     }
 
     /**
-     * Oracle's {@code q'[...]'}: ends with the closing bracket, or the same sign, and a quote.
+     * Reads Oracle's {@code q'[...]'}. It ends with a quote after the closing bracket, or after the
+     * same sign if the opening sign is not a bracket.
      */
     private void alternative() {
         String opening = at + 1 < text.length() ? text.substring(at + 1, at + 2) : "";

@@ -1,14 +1,14 @@
 package io.tachograph.bootstrap.probe;
 
-/** SQL dialects, as far as {@link Sql} distinguishes them. */
+/** The SQL dialects that {@link Sql} distinguishes. */
 enum SqlDialect {
     POSTGRESQL,
     MYSQL,
     SQLITE,
     SQLSERVER,
-    /** Standard SQL and Oracle's {@code q'[...]'}: Oracle, H2, HSQLDB, Derby, Db2. */
+    /** Standard SQL with Oracle's {@code q'[...]'}: Oracle, H2, HSQLDB, Derby, Db2. */
     STANDARD,
-    /** Unknown: a class of a pool, or a driver that is not listed. */
+    /** Unknown: the class belongs to a pool, or to a driver that is not listed. */
     OTHER;
 
     private static final String[] STANDARDS = {
@@ -30,9 +30,10 @@ enum SqlDialect {
             };
 
     /**
-     * Allocates nothing for a known class.
+     * Returns the dialect for a class. Allocates nothing if the class is known.
      *
-     * @param type of a connection or a statement: the package of the driver determines the dialect
+     * @param type the class of a connection or a statement; the package of the driver determines
+     *     the dialect
      */
     static SqlDialect of(Class<?> type) {
         return OF_CLASSES.get(type);

@@ -1,9 +1,9 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Skips rows and values that look like the one before, without a token for each: the patterns
- * {@code ROWS} and {@code ITEMS} of {@code sql.js} and {@code sql.py}. Only values that all
- * dialects read alike, followed by a comma or a bracket.
+ * Skips rows and values that look like the one before, without a token for each of them. These are
+ * the patterns {@code ROWS} and {@code ITEMS} of {@code sql.js} and {@code sql.py}. A value is
+ * skipped only if all dialects read it in the same way and a comma or a bracket follows.
  */
 final class SqlRows {
     private static final String[] WORDS = {"null", "true", "false", "default"};
@@ -12,7 +12,7 @@ final class SqlRows {
 
     /**
      * @param at position behind a row
-     * @return position behind the last row of values after it
+     * @return position behind the last row of values that follows it
      */
     static int rows(String text, int at) {
         int passed = at;
@@ -34,7 +34,7 @@ final class SqlRows {
 
     /**
      * @param at position behind a value
-     * @return position behind the last value after it
+     * @return position behind the last value that follows it
      */
     static int items(String text, int at) {
         int passed = at;
@@ -50,7 +50,8 @@ final class SqlRows {
     }
 
     /**
-     * @return end of the value that begins there, including white space; -1 if there is none
+     * @return end of the value that begins at {@code at}, including white space; -1 if there is
+     *     none
      */
     private static int value(String text, int at) {
         int from = blanks(text, at);
@@ -142,9 +143,7 @@ final class SqlRows {
         return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_';
     }
 
-    /**
-     * @return 0 past the end
-     */
+    /** @return the character; 0 past the end */
     private static char charAt(String text, int at) {
         return at >= 0 && at < text.length() ? text.charAt(at) : '\0';
     }

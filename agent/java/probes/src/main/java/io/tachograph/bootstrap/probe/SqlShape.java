@@ -5,25 +5,25 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Assembles the tokens of a statement to its shape: white space is one blank, rows and lists of
- * values are folded, long text is cut. The rules are those of {@code sql-shape.js} and {@code
+ * Builds the shape of a statement from its tokens. White space becomes one blank, rows and lists of
+ * values are folded, and long text is cut. The rules are those of {@code sql-shape.js} and {@code
  * sql_shape.py}. Before: {@link Sql}, which reads the tokens.
  */
 final class SqlShape {
-    /** Maximum length of a name, characters. */
+    /** Maximum length of a name, in characters. */
     static final int NAME_CHARS_MAX = 1_000;
 
-    /** Replaces the second and later rows of a bulk insert. */
+    /** Replaces the second and all later rows of a bulk insert. */
     private static final String ROWS = "), ...";
 
-    /** Part of a pattern: a character of a name for the purpose of folding. */
+    /** Part of a pattern: a character that folding treats as part of a name. */
     private static final String NAME = "[A-Za-z0-9_\\x80-\\x{10ffff}]";
 
     private static final String NO_NAME = "[^A-Za-z0-9_\\x80-\\x{10ffff}]";
 
     /**
-     * One value of a list: a literal, a parameter, or a word in place of a value; with a sign, a
-     * type, a cast.
+     * One value of a list: a literal, a parameter, or a word in place of a value. It may have a
+     * sign, a type or a cast.
      */
     private static final Pattern ITEM =
             words(
@@ -34,7 +34,7 @@ final class SqlShape {
                             + NAME
                             + "+(?:\\[\\])?)?");
 
-    /** Text before a list of values or before a row: in, values, a row, a bracket. */
+    /** The text before a list of values or before a row: in, values, a row, a bracket. */
     private static final Pattern BEFORE_ITEMS =
             words(
                     ("(?:^|NO_NAME)(in) ?\\z|(?:(?:^|NO_NAME)values? ?|\\)(?:, \\.\\.\\.)?, )"
@@ -43,13 +43,13 @@ final class SqlShape {
 
     private static final int BEFORE_ITEMS_CHARS = 12;
 
-    /** A folded row: its values look alike. */
+    /** A folded row in which all values look alike. */
     private static final Pattern ROW = words("(?:row ?)?\\([?, ]*\\)");
 
     private static final Pattern VALUES = words("(?:^|" + NO_NAME + ")values? ?\\z");
     private static final Pattern ARRAY = words("\\[\\?(?:, \\?)+\\]");
 
-    /** After these words of SQLite a text in double quotes is a table name. */
+    /** The words after which SQLite reads a text in double quotes as a table name. */
     private static final Pattern BEFORE_TABLE =
             words("(?:^|" + NO_NAME + ")(?:(?<!distinct )from|join|into|update|table) \\z");
 
@@ -63,7 +63,7 @@ final class SqlShape {
                             + "|(?:with|via) [^ ]+ (?:as|by|using))"
                             + "|pragma (?:[^ ]+\\.)?(?:hex|text)?(?:re)?key ?[=(]) ?\\z");
 
-    /** Content of a bracket. */
+    /** Kinds of the content of a bracket. */
     private static final int OTHER = 0;
 
     private static final int LIST = 1;
@@ -71,7 +71,7 @@ final class SqlShape {
 
     private final StringBuilder out;
 
-    /** The open brackets, three numbers each: position, begin of the row, content. */
+    /** The open brackets. Each has three numbers: position, begin of the row, kind of content. */
     private int[] open = new int[24];
 
     private int opened;
@@ -79,10 +79,10 @@ final class SqlShape {
     /** Begin of the current value of a list. */
     private int item;
 
-    /** End of the last {@code into}, unless a bracket was opened after it; then -1. */
+    /** End of the last {@code into}; -1 after a bracket was opened. */
     private int into = -1;
 
-    /** Number of open brackets inside the column list of an insert; 0 outside one. */
+    /** Number of open brackets inside the column list of an insert; 0 outside of one. */
     private int columns;
 
     /** True if a password may follow. */
@@ -137,7 +137,8 @@ final class SqlShape {
     }
 
     /**
-     * Copies a name; after {@code identified by} and similar words it is a password.
+     * Copies a name. After {@code identified by} and similar words the name is a password, so it is
+     * replaced.
      *
      * @param text the text that contains the name
      */
@@ -150,7 +151,7 @@ final class SqlShape {
         }
     }
 
-    /** Remembers words that determine the meaning of the next token. */
+    /** Notes words that determine the meaning of the next token. */
     private void note(String text, int from, int length) {
         if (length == 4 && text.regionMatches(true, from, "into", 0, length)) {
             into = out.length();
@@ -161,7 +162,8 @@ final class SqlShape {
     }
 
     /**
-     * True if only a name is possible here: the later part of a qualified name, an alias, a column.
+     * True if only a name is possible here: the later part of a qualified name, an alias or a
+     * column.
      */
     boolean isBeforeName() {
         int end = out.length();
@@ -200,9 +202,7 @@ final class SqlShape {
         item = out.length();
     }
 
-    /**
-     * @return true if the closed bracket is one of the rows that {@code ...} replaces
-     */
+    /** @return true if the closed bracket belongs to one of the rows that {@code ...} replaces */
     boolean closeBracket() {
         dropBlank();
         endItem();
@@ -221,10 +221,10 @@ final class SqlShape {
     }
 
     /**
-     * Ends a value of a list: after {@code in} the first value replaces all; in a row all values
-     * look alike.
+     * Ends a value of a list. After {@code in} the first value replaces all values. In a row all
+     * values look alike.
      *
-     * @return true if it also replaces the values that follow
+     * @return true if the value also replaces the values that follow
      */
     boolean endItem() {
         int holds = opened == 0 ? OTHER : open[opened - 1];
@@ -248,7 +248,7 @@ final class SqlShape {
         return holds == LIST && isFirst;
     }
 
-    /** {@code (?, ?), (?, ?)} of a bulk insert becomes {@code (?, ?), ...}. */
+    /** Folds a bulk insert: {@code (?, ?), (?, ?)} becomes {@code (?, ?), ...}. */
     private boolean foldRow(int from) {
         int length = out.length() - from;
         boolean isPlain = rows.region(from, out.length()).matches();
@@ -268,7 +268,7 @@ final class SqlShape {
         return false;
     }
 
-    /** True if the text before a position is the row that begins at another, and a comma. */
+    /** True if the text before {@code end} is a comma and a copy of the row at {@code row}. */
     private boolean isRow(int row, int end, int length) {
         int from = end - length - 2;
         if (from < 0 || !endsWith(", ", end)) {
@@ -296,14 +296,12 @@ final class SqlShape {
         return from >= 0;
     }
 
-    /**
-     * @param isWhole whether the statement was read to the end
-     */
+    /** @param isWhole true if the statement was read to the end */
     String finish(boolean isWhole) {
         boolean isCut = !isWhole || out.length() > NAME_CHARS_MAX;
         int folded = isCut ? out.lastIndexOf(ROWS) : -1;
         if (folded >= 0) {
-            // Cut inside a bulk insert: the exact place depends on the data.
+            // The text was cut inside a bulk insert, and the exact place depends on the data.
             return out.substring(0, Math.min(folded + ROWS.length(), NAME_CHARS_MAX));
         }
         int list = isCut ? openList() : -1;
@@ -318,7 +316,7 @@ final class SqlShape {
         return isCut ? out.append("...").toString() : out.toString();
     }
 
-    /** Begin of an unclosed list of values after {@code in}; -1 for none. */
+    /** Begin of an unclosed list of values after {@code in}; -1 if there is none. */
     private int openList() {
         if (opened == 0 || open[opened - 1] != LIST) {
             return -1;

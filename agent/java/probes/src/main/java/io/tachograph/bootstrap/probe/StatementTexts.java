@@ -5,18 +5,20 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Texts of statements with known operations, by dialect: the same text may have different shapes in
- * two dialects. Bounded by the total size of the texts, since they are in the heap of the program.
+ * Texts of statements with known operations, by dialect, because the same text may have different
+ * shapes in two dialects. The total size of the texts is bounded, because they are in the heap of
+ * the program.
  *
- * <p>Two generations: new texts go into the young one. When it reaches half of the bound, it
- * becomes the old one, and the previous old one is dropped with all texts not used since. So texts
- * that occur once, with values in them, displace repeated texts only briefly. A dropped text is
- * parsed again at its next use. Finding a text takes one or two look-ups and no lock.
+ * <p>There are two generations. New texts go into the young one. When the young generation reaches
+ * half of the bound, the old generation is dropped, and the young one takes its place. An old text
+ * that is used again is copied to the young generation. Texts with values in them occur only once,
+ * so they displace repeated texts only briefly. A dropped text is parsed again at its next use.
+ * Finding a text takes one or two look-ups and no lock.
  */
 final class StatementTexts {
     static final int TEXT_CHARS_MAX = 4_096;
 
-    /** Size of an entry besides its text, in characters: node, key and number. */
+    /** Size of an entry in addition to its text, in characters: node, key and number. */
     static final int ENTRY_CHARS = 64;
 
     private final long generationCharsMax;
@@ -47,13 +49,16 @@ final class StatementTexts {
         }
     }
 
-    /** @param charsMax of all texts together; the last text of a generation may exceed it */
+    /**
+     * @param charsMax maximum size of all texts together; the last text of a generation may exceed
+     *     it
+     */
     StatementTexts(long charsMax) {
         this.generationCharsMax = charsMax / 2;
         this.generations = new AtomicReference<>(new Generations(new Generation()));
     }
 
-    /** @return null if unknown */
+    /** @return null if the text is unknown */
     Integer operation(String text, SqlDialect dialect) {
         Generations now = generations.get();
         Integer known = now.young.of(dialect).get(text);
@@ -66,7 +71,7 @@ final class StatementTexts {
         return known;
     }
 
-    /** Texts longer than {@link #TEXT_CHARS_MAX} are not stored. */
+    /** Stores a text. A text longer than {@link #TEXT_CHARS_MAX} is not stored. */
     void remember(String text, SqlDialect dialect, Integer operation) {
         if (text.length() > TEXT_CHARS_MAX) {
             return;
@@ -77,12 +82,12 @@ final class StatementTexts {
         }
         long chars = now.young.chars.addAndGet(text.length() + ENTRY_CHARS);
         if (chars >= generationCharsMax) {
-            // A second thread finds the exchange done.
+            // If a second thread gets here, the generations are already replaced.
             generations.compareAndSet(now, new Generations(now.young));
         }
     }
 
-    /** Size of the stored texts in characters. */
+    /** Size of the stored texts, in characters. */
     long chars() {
         Generations now = generations.get();
         return now.young.chars.get() + now.old.chars.get();

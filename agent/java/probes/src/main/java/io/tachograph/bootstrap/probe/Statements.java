@@ -4,16 +4,19 @@ import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * SQL statements: operation and duration. The text of a prepared statement is parsed when it is
- * prepared; executing it again costs a look-up and no allocation.
+ * SQL statements: operation and duration. The text of a prepared statement is parsed when the
+ * statement is prepared. Executing it again costs a look-up and no allocation.
  */
 public final class Statements {
-    /** Total size of the stored texts: at most 8 MiB, 4 MiB if Latin-1. */
+    /** Total size of the stored texts: at most 8 MiB, or 4 MiB if all are Latin-1. */
     private static final long TEXTS_CHARS_MAX = 4 << 20;
 
     private static final int PREPARED_MAX = 65_536;
 
-    /** Prepared before the probe was installed, or through a method without advice. */
+    /**
+     * Name of a statement that was prepared before the probe was installed, or by a method without
+     * advice.
+     */
     private static final String UNKNOWN = "(prepared statement)";
 
     private static final StatementTexts TEXTS = new StatementTexts(TEXTS_CHARS_MAX);
@@ -23,8 +26,8 @@ public final class Statements {
     private Statements() {}
 
     /**
-     * A connection begins to prepare a statement. A pool's connection does not determine the
-     * dialect; the driver's connection, entered inside, does.
+     * Begins to prepare a statement. The dialect is determined by the driver's connection, which a
+     * pool's connection calls.
      *
      * @return true for the outermost connection; {@link #leavePrepare} must follow
      */
@@ -38,7 +41,7 @@ public final class Statements {
         return isOutermost;
     }
 
-    /** The outermost connection prepared a statement; null if it failed. */
+    /** Ends the preparation by the outermost connection. @param statement null if it failed */
     public static void leavePrepare(Object statement, String text) {
         Outermost.leave(Outermost.PREPARE);
         learn(statement, text, Outermost.here().preparing);
@@ -50,14 +53,14 @@ public final class Statements {
         }
     }
 
-    /** A text was added to a statement's batch: the first one names it. */
+    /** Notes a text that was added to a statement's batch. The first text names the batch. */
     public static void learnBatch(Object statement, String text) {
         if (PREPARED.get(statement) == null) {
             learn(statement, text, SqlDialect.of(statement.getClass()));
         }
     }
 
-    /** A statement was closed. */
+    /** Forgets a statement that was closed. */
     public static void forget(Object statement) {
         if (!PREPARED.isEmpty()) {
             PREPARED.remove(statement);
@@ -68,7 +71,7 @@ public final class Statements {
      * Begins the execution of a statement.
      *
      * @param text the SQL text; null for a prepared statement or a batch
-     * @return the call's token
+     * @return the token of the call
      */
     public static int enter(Object statement, String text) {
         SqlDialect dialect = SqlDialect.of(statement.getClass());
@@ -91,8 +94,8 @@ public final class Statements {
     }
 
     /**
-     * A pool's statement executes that of the driver, which determines the dialect. Until then the
-     * call has a name that is safe in all dialects.
+     * Names the call when a pool's statement executes the driver's statement, which determines the
+     * dialect. Until then the call has a name that is safe in all dialects.
      */
     private static void nameAs(Outermost here, Object statement, SqlDialect dialect) {
         String text = here.poolText;
@@ -104,7 +107,8 @@ public final class Statements {
     }
 
     /**
-     * @param call the result of {@link #enter}; @param batch rows of a batch, 0 for no batch
+     * @param call the result of {@link #enter}
+     * @param batch number of rows of a batch; 0 if it is not a batch
      */
     public static void exit(int call, int batch, Throwable thrown) {
         if (call == Outermost.INSIDE) {

@@ -11,24 +11,24 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
 
 /**
- * Work submitted to another thread. The origin is stored next to the task, never in a wrapper
- * around it, so that queues, comparators and {@code remove(task)} see the program's own object.
+ * Work that is submitted to another thread. The origin is stored next to the task. The task is
+ * never wrapped, so queues, comparators and {@code remove(task)} see the program's own object.
  *
  * <p>For most submissions ({@code submit}, {@code schedule}, {@code CompletableFuture}, fork-join)
- * the JDK creates an object, which has one origin. A {@code Runnable} of the program may be
- * submitted several times, recorded or not, to several pools, before it runs once; a lambda without
- * captured variables is one object for the whole program. So submissions of such an object are kept
- * in order for each queue ({@link HandOvers}), unrecorded ones as counts only ({@link
- * HandOverCounts}). A task with which a pool starts a thread bypasses the queue: its origin belongs
- * to the thread.
+ * the JDK creates an object, which has one origin. A {@code Runnable} of the program is different:
+ * before it runs once, it may be submitted several times, recorded or not, to several pools. A
+ * lambda without captured variables is one object for the whole program. The submissions of such an
+ * object are therefore kept in order for each queue ({@link HandOvers}); unrecorded ones are only
+ * counted ({@link HandOverCounts}). If a pool starts a thread with a task, the task bypasses the
+ * queue, and its origin is stored with the thread.
  */
 public final class Tasks {
     private static final int TASKS_MAX = 65_536;
 
-    /** Origins of objects with one submission. */
+    /** Origins of objects that are submitted once. */
     private static final WeakIdentityMap<Context> ORIGINS = new WeakIdentityMap<>(TASKS_MAX);
 
-    /** By task and queue; empty if no submission is recorded. */
+    /** Waiting submissions, by task and queue; empty if no submission is recorded. */
     private static final WeakIdentityMap<HandOvers> WAITING =
             new WeakIdentityMap<>(TASKS_MAX) {
                 @Override
@@ -40,13 +40,13 @@ public final class Tasks {
     private static final HandOverCounts UNRECORDED = new HandOverCounts();
 
     /**
-     * Origin of the first task of a pool's thread, by worker: a context, or {@link #NOBODY}. No
-     * bound of its own: each entry belongs to a thread that is about to start, so the bound on
-     * threads applies.
+     * Origin of the first task of a pool's thread, by worker: a context, or {@link #NO_ORIGIN}. The
+     * map needs no bound, because each entry belongs to a thread that is about to start, and the
+     * number of threads is bounded.
      */
     private static final WeakIdentityMap<Object> FIRST = new WeakIdentityMap<>(Integer.MAX_VALUE);
 
-    private static final Object NOBODY = new Object();
+    private static final Object NO_ORIGIN = new Object();
 
     private static final Class<?> TIMED = timed();
 
@@ -54,7 +54,10 @@ public final class Tasks {
 
     // ---- objects with one submission ----
 
-    /** The calling thread submits {@code task}, an object that is submitted only once. */
+    /**
+     * Stores the origin of {@code task}, an object that is submitted only once, when the calling
+     * thread submits it.
+     */
     public static void handOver(Object task) {
         handOver(task, Recorder.context());
     }
@@ -65,18 +68,18 @@ public final class Tasks {
                 Losses.parent();
             }
         } else {
-            take(task); // left from a submission that never ran
+            take(task); // removes the origin of a submission that never ran
         }
     }
 
-    /** The origin of {@code task}; null if no recorded call submitted it. Returned once. */
+    /** Returns and removes the origin of {@code task}; null if no recorded call submitted it. */
     public static Context take(Object task) {
         return ORIGINS.isEmpty() || ORIGINS.get(task) == null ? null : ORIGINS.remove(task);
     }
 
     /**
-     * True for all tasks of a timer: it gets the result of {@code decorateTask} for one {@code
-     * schedule}.
+     * True if the task is submitted only once. This includes all tasks of a timer: its queue gets
+     * the result of {@code decorateTask}, which is made for one {@code schedule}.
      */
     private static boolean isOneTime(Queue<?> queue, Object task) {
         return queue.getClass() == TIMED || isOneTime(task);
@@ -114,8 +117,8 @@ public final class Tasks {
     }
 
     /**
-     * A pool rejects a task, and a handler of the program decides: it may put the task into the
-     * queue itself, run it, or discard it.
+     * Notes a task that a pool rejects. A handler of the program decides about it: the handler may
+     * put the task into the queue, run it, or discard it.
      *
      * @return the value for {@link #takeBack} if the handler throws
      */
@@ -123,7 +126,7 @@ public final class Tasks {
         return comes(queue, task, true);
     }
 
-    /** Called before the task is in the queue, since it may run at once. */
+    /** Stores the origin before the task is in the queue, because the task may run at once. */
     private static Context comes(Queue<?> queue, Object task, boolean isLoose) {
         Context origin = null;
         try {
@@ -151,7 +154,7 @@ public final class Tasks {
         return origin;
     }
 
-    /** A task submitted with {@code origin} did not enter the queue. */
+    /** Removes a submission with this origin that did not enter the queue. */
     public static void takeBack(Queue<?> queue, Object task, Context origin) {
         try {
             if (isOneTime(queue, task)) {
@@ -166,20 +169,20 @@ public final class Tasks {
             WAITING.changeKnown(task, place, change);
             change.forget();
         } catch (Throwable e) {
-            // As above.
+            // Out of memory, as above.
         }
     }
 
-    /** A task left the queue without running. */
+    /** Removes the submission of a task that left the queue without running. */
     public static void removed(Queue<?> queue, Object task) {
         try {
             leaves(queue, task);
         } catch (Throwable e) {
-            // As above.
+            // Out of memory, as above.
         }
     }
 
-    /** All these tasks left the queue without running. */
+    /** Removes the submissions of tasks that left the queue without running. */
     public static void removedAll(Queue<?> queue, List<?> tasks) {
         for (Object task : tasks) {
             removed(queue, task);
@@ -219,9 +222,7 @@ public final class Tasks {
 
     // ---- objects with which a pool starts a thread ----
 
-    /**
-     * @param task may be null: the thread begins with a task of the queue
-     */
+    /** @param task null if the thread begins with a task from the queue */
     public static void first(Object worker, Object task) {
         if (task == null) {
             return;
@@ -230,7 +231,7 @@ public final class Tasks {
         if (isOneTime(task)) {
             handOver(task, origin);
         } else {
-            FIRST.put(worker, origin == null ? NOBODY : origin);
+            FIRST.put(worker, origin == null ? NO_ORIGIN : origin);
         }
     }
 
@@ -239,7 +240,7 @@ public final class Tasks {
     /**
      * Replaces {@code task.run()} in a pool's code.
      *
-     * @param worker the pool's object for the thread
+     * @param worker the object with which the pool represents the thread
      */
     public static void run(Runnable task, Queue<?> queue, Object worker) {
         Context before = null;
@@ -255,7 +256,7 @@ public final class Tasks {
                 isAttached = true;
             }
         } catch (Throwable e) {
-            // For example no memory for a buffer. The task runs anyway.
+            // For example, there is no memory for a buffer. The task runs anyway.
         }
         try {
             task.run();

@@ -7,8 +7,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
 
 /**
- * Attaches values to objects of the program without a field in them. Keys are weak, and {@code
- * equals} and {@code hashCode} are not called. Bounded: past the bound no entry is added.
+ * Attaches values to objects of the program without adding a field to them. Keys are weak, and
+ * {@code equals} and {@code hashCode} are not called. The size is bounded: past the bound no entry
+ * is added.
  */
 class WeakIdentityMap<V> {
     private final int countMax;
@@ -23,12 +24,12 @@ class WeakIdentityMap<V> {
         return entries.isEmpty();
     }
 
-    /** Allocates nothing. @return null for an unknown object */
+    /** Returns the value of an object; null if it is unknown. Allocates nothing. */
     V get(Object object) {
         return get(object, 0);
     }
 
-    /** As {@link #get(Object)}, for the object's value in one place. */
+    /** As {@link #get(Object)}, for the value that the object has for {@code place}. */
     V get(Object object, int place) {
         Lookup lookup = Outermost.here().lookup.of(object, place);
         V value = entries.get(lookup);
@@ -36,9 +37,7 @@ class WeakIdentityMap<V> {
         return value;
     }
 
-    /**
-     * @return false if there is no room for another entry
-     */
+    /** @return false if the bound is reached */
     boolean put(Object object, V value) {
         forgetDead();
         if (entries.size() < countMax) {
@@ -48,9 +47,7 @@ class WeakIdentityMap<V> {
         return false;
     }
 
-    /**
-     * @return null for an unknown object
-     */
+    /** @return null if the object is unknown */
     V remove(Object object) {
         Lookup lookup = Outermost.here().lookup.of(object, 0);
         V value = entries.remove(lookup);
@@ -59,11 +56,11 @@ class WeakIdentityMap<V> {
     }
 
     /**
-     * Replaces the value atomically; {@code change} gets null for an unknown object, and returns
-     * null to remove it.
+     * Replaces a value atomically. {@code change} gets null for an unknown object, and returns null
+     * to remove the value.
      *
-     * @param place a number: an object has a value for each
-     * @return false if there is no room for another entry
+     * @param place a number; an object may have one value for each number
+     * @return false if the bound is reached
      */
     boolean change(Object object, int place, BiFunction<Object, V, V> change) {
         forgetDead();
@@ -74,14 +71,14 @@ class WeakIdentityMap<V> {
         return false;
     }
 
-    /** As {@link #change}, for a known object only. Allocates nothing. */
+    /** As {@link #change}, but only for an object that has a value. Allocates nothing. */
     void changeKnown(Object object, int place, BiFunction<Object, V, V> change) {
         Lookup lookup = Outermost.here().lookup.of(object, place);
         entries.computeIfPresent(lookup, change);
         lookup.clear();
     }
 
-    /** The object of {@code value} was collected. */
+    /** Called after the object of {@code value} was collected. */
     void forgotten(V value) {}
 
     private void forgetDead() {
@@ -124,7 +121,7 @@ class WeakIdentityMap<V> {
         }
     }
 
-    /** Key for a look-up; one per thread. */
+    /** A key for a look-up. Each thread has one. */
     static final class Lookup {
         private Object object;
         private int place;

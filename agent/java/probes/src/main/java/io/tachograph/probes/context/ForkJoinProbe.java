@@ -12,9 +12,9 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import java.util.Set;
 
 /**
- * Tasks submitted to a {@code ForkJoinPool} from outside, and so {@code CompletableFuture} without
- * an executor. Tasks forked by such a task are not followed: divided work has too many parts to
- * store the origin of each.
+ * Tasks submitted to a {@code ForkJoinPool} from outside, which include those of {@code
+ * CompletableFuture} without an executor. Tasks that such a task forks are not followed, because
+ * divided work has too many parts to store the origin of each.
  */
 public final class ForkJoinProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ForkJoinPool";
@@ -33,8 +33,8 @@ public final class ForkJoinProbe implements Probe {
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
         Loaded.now(POOL, TASK);
-        // The one method on all paths of submission: externalSubmit until JDK 18, poolSubmit after
-        // that.
+        // All paths of submission call this method. It is externalSubmit up to JDK 18, and
+        // poolSubmit after that.
         return builder.type(named(POOL))
                 .transform(
                         setup.advice(

@@ -9,8 +9,8 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.RejectedExecutionHandler;
 
 /**
- * Inlined into {@code ThreadPoolExecutor.reject}. The JDK's handlers throw, run the task, discard
- * one or submit it again; the behaviour of a handler of the program is unknown.
+ * Inlined into {@code ThreadPoolExecutor.reject}. The JDK's handlers throw, run the task, discard a
+ * task or submit the task again. The behaviour of a handler of the program is unknown.
  */
 final class RefuseAdvice {
     private RefuseAdvice() {}

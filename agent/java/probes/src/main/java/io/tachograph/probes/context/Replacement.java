@@ -19,8 +19,9 @@ import java.lang.reflect.Method;
 import java.util.Arrays;
 
 /**
- * Replaces a call inside a pool with a method of {@link Tasks}, which gets the arguments of the
- * call and optionally the pool's queue and the first argument of the enclosing method.
+ * Replaces a call inside a pool with a call of a method of {@link Tasks}. The method gets the
+ * arguments of the original call and, if requested, the pool's queue and the first argument of the
+ * enclosing method.
  */
 final class Replacement implements Substitution.Factory<Target> {
     private final MethodDescription method;
@@ -40,7 +41,7 @@ final class Replacement implements Substitution.Factory<Target> {
         return new Replacement(name, false);
     }
 
-    /** In a method of {@code ThreadPoolExecutor}. */
+    /** A replacement in a method of {@code ThreadPoolExecutor}. */
     static Replacement withQueueAndArgument(String name) {
         return new Replacement(name, true);
     }

@@ -12,14 +12,14 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import java.util.Set;
 
 /**
- * Threads, including virtual ones, that are started inside a recorded call, by {@code Thread.start}
- * or by an executor with a thread for each task. No code is added to {@code run()}: the thread's
- * first recorded call looks up the origin.
+ * Threads, including virtual ones, that are started inside a recorded call: by {@code
+ * Thread.start}, or by an executor with a thread for each task. No code is added to {@code run()},
+ * because the first recorded call of the thread looks up the origin.
  */
 public final class ThreadProbe implements Probe {
     private static final String THREAD = "java.lang.Thread";
 
-    /** Exists since JDK 21. */
+    /** Exists in JDK 21 and later. */
     private static final String VIRTUAL_THREAD = "java.lang.VirtualThread";
 
     @Override

@@ -4,7 +4,7 @@ import io.tachograph.bootstrap.probe.ThreadOrigins;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into {@code Thread.start()} and, since JDK 21, {@code start(ThreadContainer)}. */
+/** Inlined into {@code Thread.start()} and, on JDK 21 and later, {@code start(ThreadContainer)}. */
 final class ThreadStartAdvice {
     private ThreadStartAdvice() {}
 

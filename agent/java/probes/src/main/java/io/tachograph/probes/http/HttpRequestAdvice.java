@@ -9,8 +9,8 @@ import java.net.http.HttpRequest;
 
 /**
  * Inlined into the constructor of the client's internal request, which copies the program's
- * request. The trace header is added only to the headers of this copy: the program sees it neither
- * in its own request nor in {@code response.request()}.
+ * request. The trace header is added only to this copy. The program sees the header neither in its
+ * own request nor in {@code response.request()}.
  */
 final class HttpRequestAdvice {
     private HttpRequestAdvice() {}

@@ -11,9 +11,9 @@ import jakarta.servlet.http.HttpServletResponse;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined into servlets and filters of the package {@code jakarta.servlet}. The build makes the
- * class for the older package name from this file (pom.xml). The container's types are cast to, so
- * that only the container loads them.
+ * Inlined into servlets and filters of the package {@code jakarta.servlet}. From this file the
+ * build creates the class for the older package name (pom.xml). The container's types appear only
+ * in casts, so that only the container loads them.
  */
 final class JakartaServletAdvice {
     private JakartaServletAdvice() {}
@@ -25,7 +25,8 @@ final class JakartaServletAdvice {
         }
         HttpServletRequest request = (HttpServletRequest) argument;
         if (request.getDispatcherType() != DispatcherType.REQUEST) {
-            // The second part of a counted request: an error page, or an answer by another thread.
+            // This is the second part of a request that is already counted: an error page, or an
+            // answer by another thread.
             Outermost.leave(Outermost.HTTP_SERVER);
             Object own = request;
             while (own instanceof ServletRequestWrapper) {
@@ -68,7 +69,7 @@ final class JakartaServletAdvice {
             boolean isOpen = thrown == null && ((HttpServletRequest) request).isAsyncStarted();
             status = isOpen ? 0 : ((HttpServletResponse) response).getStatus();
         } catch (Throwable e) {
-            // The wrapper throws; no status.
+            // The wrapper throws, so the status is unknown.
         }
         HttpServer.exit(call, status, thrown);
     }

@@ -8,7 +8,8 @@ import net.bytebuddy.asm.Advice;
 
 /**
  * Inlined into {@code DispatcherServlet.getHandler} of Spring MVC for the package {@code
- * jakarta.servlet}. The build makes the class for the older package name from this file (pom.xml).
+ * jakarta.servlet}. From this file the build creates the class for the older package name
+ * (pom.xml).
  */
 final class JakartaSpringAdvice {
     private JakartaSpringAdvice() {}
@@ -20,7 +21,8 @@ final class JakartaSpringAdvice {
                 request.getAttribute(
                         "org.springframework.web.servlet.HandlerMapping.bestMatchingPattern");
         if (pattern != null) {
-            // Behind a mapping such as /api/* the pattern is relative to it.
+            // If the servlet is mapped to a prefix such as /api/*, the pattern is relative to that
+            // prefix.
             HttpServer.routed(
                     request.getPathInfo() == null
                             ? request.getContextPath()

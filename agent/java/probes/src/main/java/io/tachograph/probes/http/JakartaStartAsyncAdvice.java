@@ -14,9 +14,9 @@ import net.bytebuddy.asm.Advice;
 import java.lang.reflect.Proxy;
 
 /**
- * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}. The build
- * makes the class for the older package name from this file (pom.xml). After this call the request
- * ends when the server reports its completion to a listener.
+ * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}. From this
+ * file the build creates the class for the older package name (pom.xml). After this call, the
+ * request ends when the server reports its completion to a listener.
  */
 final class JakartaStartAsyncAdvice {
     private JakartaStartAsyncAdvice() {}

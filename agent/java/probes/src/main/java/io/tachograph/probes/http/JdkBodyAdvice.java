@@ -4,7 +4,7 @@ import io.tachograph.bootstrap.probe.HttpServer;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into {@code close()} of the stream that the body of an answer is written to. */
+/** Inlined into {@code close()} of the stream to which the body of an answer is written. */
 final class JdkBodyAdvice {
     private JdkBodyAdvice() {}
 

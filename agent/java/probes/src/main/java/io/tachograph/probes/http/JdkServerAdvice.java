@@ -9,7 +9,7 @@ import io.tachograph.bootstrap.probe.Outermost;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined into {@code Filter.Chain.doFilter(HttpExchange)}. The outermost chain is the request; its
+ * Inlined into {@code Filter.Chain.doFilter(HttpExchange)}. The outermost chain is the request. The
  * last filter calls the chain with the handler. A handler may return before the answer is sent.
  */
 final class JdkServerAdvice {
@@ -25,7 +25,7 @@ final class JdkServerAdvice {
         if (path == null) {
             path = "";
         }
-        // A context serves all paths that begin with its own.
+        // A context serves all paths that begin with the path of the context.
         String prefix = null;
         String route = HttpServer.route(context);
         if (route != null && !route.equals(path)) {
@@ -71,7 +71,7 @@ final class JdkServerAdvice {
                 }
             }
         } catch (Throwable e) {
-            // A wrapper of an unusual make cannot tell.
+            // The wrapper of an unusual class has no status.
         }
         HttpServer.exitAsSent(call, Math.max(0, status), thrown);
     }

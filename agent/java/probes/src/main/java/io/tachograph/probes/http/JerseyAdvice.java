@@ -25,7 +25,7 @@ final class JerseyAdvice {
             return;
         }
         String route = "";
-        // The innermost comes first.
+        // The innermost template comes first.
         for (UriTemplate template : templates) {
             String text = template.getTemplate();
             int end = text.endsWith("/") ? text.length() - 1 : text.length();

@@ -69,10 +69,10 @@ final class JettyAdvice {
                     Request.addCompletionListener((Request) request, answer);
                 }
             }
-            // Not handled: Jetty answers 404 after this.
+            // If the request is not handled, Jetty answers 404 after this.
             status = handled || thrown != null ? ((Response) response).getStatus() : 404;
         } catch (Throwable e) {
-            // The wrapper throws; no status.
+            // The wrapper throws, so the status is unknown.
         }
         HttpServer.exit(call, status, thrown);
     }

@@ -11,8 +11,8 @@ import io.tachograph.core.instrument.ProbeSetup;
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /**
- * Requests to a Jetty 12 server whose handlers are not servlets. Requests to servlets are recorded
- * by {@link ServletProbe}, which knows the route; Jetty 9 to 11 support servlets only.
+ * Requests to a Jetty 12 server whose handlers are not servlets. {@link ServletProbe} records
+ * requests to servlets, with their routes. Jetty 9 to 11 support servlets only.
  */
 public final class JettyProbe implements Probe {
     @Override

@@ -7,8 +7,9 @@ import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * Class loaders that can load a class; each is checked once. Matching inherited types reads the
- * files of all ancestors, for every class of the program; without servlets this check avoids it.
+ * Matches class loaders that can load a given class; each loader is checked once. Matching
+ * inherited types reads the class files of all ancestors, for every class of the program. In a
+ * program without servlets, this check avoids that cost.
  */
 final class Loads extends ElementMatcher.Junction.AbstractBase<ClassLoader> {
     private final String file;

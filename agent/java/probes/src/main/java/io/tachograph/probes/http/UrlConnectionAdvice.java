@@ -17,7 +17,7 @@ final class UrlConnectionAdvice {
             @Advice.This HttpURLConnection connection,
             @Advice.FieldValue("inputStream") InputStream answer,
             @Advice.FieldValue("connected") boolean connected) {
-        // If an answer exists already, even one of a failed request, nothing is sent.
+        // If there is already an answer, even to a failed request, nothing is sent.
         if (answer != null) {
             return null;
         }
@@ -37,7 +37,7 @@ final class UrlConnectionAdvice {
                 }
             }
         } catch (Throwable e) {
-            // After a failed connect no header can be set any more.
+            // After a failed connect, no header can be set.
         }
         return call;
     }
@@ -51,12 +51,12 @@ final class UrlConnectionAdvice {
             return;
         }
         int status = 0;
-        // The method throws this exception for 404 and 410, but they are answers.
+        // The method throws this exception for 404 and 410, which are answers.
         boolean isAnswer = thrown == null || thrown instanceof FileNotFoundException;
         try {
             status = isAnswer ? connection.getResponseCode() : 0;
         } catch (Throwable e) {
-            // No status.
+            // The status is unknown.
         }
         call.end(Math.max(status, 0), isAnswer && status > 0 ? null : thrown);
     }

@@ -11,9 +11,9 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import java.util.Set;
 
 /**
- * Requests sent by {@code java.net.HttpURLConnection}, with and without TLS: both use the same
- * class. The recorded call is the first {@code getInputStream}, which sends the remaining data and
- * waits for the answer.
+ * Requests sent by {@code java.net.HttpURLConnection}. Connections with and without TLS use the
+ * same class. The recorded call is the first {@code getInputStream}, which sends the remaining data
+ * and waits for the answer.
  */
 public final class UrlConnectionProbe implements Probe {
     private static final String CONNECTION = "sun.net.www.protocol.http.HttpURLConnection";

@@ -19,7 +19,7 @@ import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.matcher.ElementMatcher;
 
-/** Statements, batches, and the wait for a connection, for any driver and any pool. */
+/** Records statements, batches, and the wait for a connection, for any driver and any pool. */
 public final class JdbcProbe implements Probe {
     @Override
     public String name() {
@@ -61,16 +61,17 @@ public final class JdbcProbe implements Probe {
                         implementing(
                                         "javax.sql.DataSource",
                                         nameContains("DataSource").or(nameContains("Pool")))
-                                // Hikari opens connections through it in the background; no caller
-                                // waits.
+                                // Hikari opens connections through this class in the background,
+                                // and no caller waits.
                                 .and(not(named("com.zaxxer.hikari.util.DriverDataSource"))))
                 .transform(
                         setup.advice(GetConnectionAdvice.class, body.and(named("getConnection"))));
     }
 
     /**
-     * Matching inherited types reads the files of all ancestors, so it is limited to likely names:
-     * all known drivers and pools name these classes after the interface.
+     * Matches classes that implement an interface. This reads the class files of all ancestors, so
+     * it is limited to likely names: all known drivers and pools name these classes after the
+     * interface.
      */
     private static ElementMatcher.Junction<TypeDescription> implementing(
             String type, ElementMatcher.Junction<? super TypeDescription> likely) {

@@ -6,8 +6,8 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
 /**
- * Inlined into {@code Connection.prepareStatement} and {@code prepareCall}: the statement belongs
- * to the pool's connection, if there is a pool.
+ * Inlined into {@code Connection.prepareStatement} and {@code prepareCall}. If there is a pool, the
+ * statement belongs to the connection of the pool.
  */
 final class PrepareAdvice {
     private PrepareAdvice() {}

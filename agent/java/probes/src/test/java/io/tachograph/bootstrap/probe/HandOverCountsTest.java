@@ -16,7 +16,7 @@ class HandOverCountsTest {
     private final HandOverCounts counts = new HandOverCounts();
 
     @Test
-    void countsEachObjectInEachPlace() {
+    void eachObjectIsCountedInEachQueue() {
         Object one = new Object();
         Object other = new Object();
         for (int at = 0; at < 3; at++) {
@@ -33,9 +33,9 @@ class HandOverCountsTest {
         assertEquals(1, counts.takeAll(7, other));
     }
 
-    /** A submission without room is reported and does not change existing counts. */
+    /** A submission without space is reported and does not change existing counts. */
     @Test
-    void isBounded() {
+    void theNumberOfCountsIsBounded() {
         List<Object> counted = new ArrayList<>();
         List<Object> refused = new ArrayList<>();
         for (int at = 0; at < 100_000; at++) {
@@ -49,11 +49,11 @@ class HandOverCountsTest {
     }
 
     /**
-     * Objects are added and removed in any order; if many share a bucket, one may be in several
-     * words.
+     * Objects are added and removed in any order. If many share a bucket, one object may be in
+     * several words.
      */
     @Test
-    void countsLikeASimpleMap() {
+    void countsEqualThoseOfASimpleMap() {
         Random random = new Random(7);
         List<Object> objects = new ArrayList<>();
         Map<Object, Integer> expected = new IdentityHashMap<>();
@@ -76,9 +76,9 @@ class HandOverCountsTest {
         }
     }
 
-    /** A count has 16 bits; the excess goes into another word. */
+    /** A count has 16 bits, and the excess goes into another word. */
     @Test
-    void countsPastOneWord() {
+    void countsMayExceedOneWord() {
         Object object = new Object();
         for (int at = 0; at < 70_000; at++) {
             assertTrue(counts.increment(1, object));
@@ -88,7 +88,7 @@ class HandOverCountsTest {
     }
 
     @Test
-    void threadsLoseNothing() throws Exception {
+    void noCountOfAnyThreadIsLost() throws Exception {
         Object[] objects = new Object[64];
         for (int at = 0; at < objects.length; at++) {
             objects[at] = new Object();

@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 public class LaterAnswerTest {
     private static final long PATIENCE_S = 120;
 
-    /** A wrapper of the program, as seen by the server's API. */
+    /** A wrapper class of the program that implements the interface of the server's API. */
     public interface Response {
         int getStatus();
     }

@@ -11,7 +11,7 @@ import java.util.Set;
 
 class NamesTest {
     @Test
-    void aNameIsFoundAgainAndTheNumberIsBounded() {
+    void aNameIsFoundAgainAndTheNumberOfNamesIsBounded() {
         Names names = new Names(Operations.HTTP_SERVER, 64);
         Set<Integer> operations = new HashSet<>();
         for (int round = 0; round < 2; round++) {
@@ -37,9 +37,9 @@ class NamesTest {
         }
     }
 
-    /** Unknown paths leave all the room to paths that are answered. */
+    /** Paths that end with 404 leave all space to paths that are answered. */
     @Test
-    void scannedPathsUseNoRoomOfRealOnes() {
+    void unknownPathsTakeNoSpaceFromAnsweredOnes() {
         for (int i = 0; i < 2_000; i++) {
             ServerNames.early("GET", "/scanned-x" + i);
             ServerNames.unrouted("GET", "/scanned-x" + i, 404);
@@ -53,7 +53,7 @@ class NamesTest {
     }
 
     @Test
-    void unknownMethodsAreOne() {
+    void unknownMethodsBecomeOther() {
         assertEquals("GET", HttpMethods.known("GET"));
         assertEquals("OTHER", HttpMethods.known("get"));
         assertEquals("OTHER", HttpMethods.known("XYZZY"));

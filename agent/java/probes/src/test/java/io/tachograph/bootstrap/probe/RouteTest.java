@@ -38,7 +38,7 @@ null                                         | /
 /abcdef0123456789                            | /{id}
 ads/17                                       | /ads/{id}
 """)
-    void idsAreTakenOut(String path, String route) {
+    void idsInPathsAreReplaced(String path, String route) {
         StringBuilder to = new StringBuilder();
         Route.append(to, path);
         assertEquals(route, to.toString());

@@ -17,13 +17,13 @@ import java.util.Locale;
 import java.util.Random;
 import java.util.stream.Collectors;
 
-/** Statements and their shapes, shared by all agents in {@code testdata/sql}. */
+/** Statements and their shapes; all agents use the same table in {@code testdata/sql}. */
 class SqlTest {
     private static final Path FOLDER = Path.of("../../../testdata/sql");
 
     @ParameterizedTest
     @EnumSource(SqlDialect.class)
-    void keepsTheShapeAndDropsTheData(SqlDialect dialect) throws IOException {
+    void statementsHaveTheShapesOfTheTable(SqlDialect dialect) throws IOException {
         List<String[]> cases = lines("shapes.tsv", dialect);
         assertTrue(cases.size() > 30, "the table has cases");
         for (String[] one : cases) {
@@ -33,7 +33,7 @@ class SqlTest {
 
     @ParameterizedTest
     @EnumSource(SqlDialect.class)
-    void noLiteralIsInAShape(SqlDialect dialect) throws IOException {
+    void noShapeContainsALiteral(SqlDialect dialect) throws IOException {
         List<String[]> literals = lines("literals.tsv", dialect);
         List<String> statements = lines("statements.txt");
         Random random = new Random(7);

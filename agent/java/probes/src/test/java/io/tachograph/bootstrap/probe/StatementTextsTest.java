@@ -12,7 +12,7 @@ class StatementTextsTest {
 
     private final StatementTexts texts = new StatementTexts(CHARS_MAX);
 
-    /** For any number of texts and dialects; repeated texts stay. */
+    /** The bound holds for any number of texts and dialects, and repeated texts are kept. */
     @Test
     void allDialectsShareOneBound() {
         String hot = "select a from t where b = ?";
@@ -29,9 +29,9 @@ class StatementTextsTest {
         assertNotNull(texts.operation(999 + padding, SqlDialect.OTHER));
     }
 
-    /** Short texts are bounded too: the size of an entry counts. */
+    /** Short texts are bounded too, because the size of an entry is included. */
     @Test
-    void anEntryCounts() {
+    void theSizeOfAnEntryIsIncluded() {
         for (int i = 0; i < 10_000; i++) {
             texts.remember("s" + i, SqlDialect.OTHER, i);
         }

@@ -21,7 +21,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.PriorityBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Simulates the queue of a pool; real pools are tested in {@code ContextIT}. */
+/** Simulates the queue of a pool. {@code ContextIT} tests real pools. */
 class TasksTest {
     private static final Object WORKER = new Object();
     private static final AtomicLong SPANS = new AtomicLong();
@@ -83,7 +83,7 @@ class TasksTest {
     }
 
     @Test
-    void aRemovedTaskLeavesTheOrder() {
+    void aRemovedTaskDoesNotChangeTheOrderOfTheOthers() {
         offerRecorded(task);
         offer(task);
         Context last = offerRecorded(task);
@@ -128,7 +128,7 @@ class TasksTest {
     void aHandlerOfTheProgramMakesOriginsUncertain() {
         Context put = recorded(() -> Tasks.refused(queue, task));
         runOne(task);
-        recorded(() -> Tasks.refused(queue, task)); // which discarded it
+        recorded(() -> Tasks.refused(queue, task)); // the handler of the program discarded it
         offer(task);
         runOne(task);
         offerRecorded(task);
@@ -156,7 +156,7 @@ class TasksTest {
         assertSeen(null, starts, waits);
     }
 
-    /** However many threads are about to start, none takes the origin of a waiting task. */
+    /** Even if many threads are about to start, none of them takes the origin of a waiting task. */
     @Test
     void manyThreadsMayStartAtOnce() {
         Context waits = offerRecorded(task);
@@ -184,7 +184,7 @@ class TasksTest {
         runAll();
         assertSeen(origin);
         assertNull(Tasks.take(future));
-        recorded(() -> Tasks.handOver(future)); // which never ran
+        recorded(() -> Tasks.handOver(future)); // the task never ran
         Tasks.handOver(future);
         assertNull(Tasks.take(future));
     }
@@ -234,7 +234,7 @@ class TasksTest {
         return recorded(() -> Tasks.offer(queue, what));
     }
 
-    /** Runs the action as if inside a call; no event is recorded, so that no ring fills up. */
+    /** Runs the action as if inside a call. No event is recorded, so that no ring fills up. */
     private static Context recorded(Runnable what) {
         Context context = Context.local(1, 2, SPANS.incrementAndGet(), 3);
         Context before = Recorder.attach(context);

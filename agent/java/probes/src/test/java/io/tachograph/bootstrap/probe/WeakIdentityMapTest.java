@@ -9,7 +9,10 @@ import org.junit.jupiter.api.Test;
 import java.lang.management.ManagementFactory;
 
 class WeakIdentityMapTest {
-    /** Equal to all objects, with a constant hash; throws if either method is called. */
+    /**
+     * An object that is equal to all objects and has a constant hash. The test fails if one of its
+     * methods is called.
+     */
     private static final class Rude {
         @Override
         public boolean equals(Object other) {
@@ -43,7 +46,7 @@ class WeakIdentityMapTest {
     }
 
     @Test
-    void theNumberIsBoundedAndCollectedObjectsMakeRoom() throws Exception {
+    void theNumberIsBoundedAndCollectedObjectsAreRemoved() throws Exception {
         WeakIdentityMap<Integer> map = new WeakIdentityMap<>(10);
         Object[] kept = new Object[10];
         for (int i = 0; i < kept.length; i++) {
@@ -52,7 +55,7 @@ class WeakIdentityMapTest {
         }
         Object late = new Object();
         map.put(late, 99);
-        assertNull(map.get(late), "there is no room");
+        assertNull(map.get(late), "the bound is reached");
         java.util.Arrays.fill(kept, null);
         for (int round = 0; round < 100 && map.get(late) == null; round++) {
             System.gc();
