@@ -128,7 +128,7 @@ function lineOptions(line: Line): uPlot.Series {
   };
 }
 
-/** Points between two gaps. A line would not show them. */
+/** Single points between two gaps; a line does not show them. */
 function lonely(values: ArrayLike<number | null | undefined>): number[] {
   const found: number[] = [];
   for (let index = 0; index < values.length; index += 1) {
