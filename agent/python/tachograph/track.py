@@ -63,7 +63,8 @@ class Home:
         self.lock = allocate_lock()
         # Calls dropped because there were too many strands; changed under the lock.
         self.strandless = 0
-        # A lock of the same kind as the sender's thread uses; created before gevent can replace the function.
+        # A lock of the operating system's threads, like the sender's thread. It is created before gevent can replace the
+        # function.
         self.waker = allocate_lock()
 
     def wake(self) -> None:

@@ -1,4 +1,4 @@
-// Warnings and infos of responses: unreadable records, samples that represent many. Shown above their page.
+// Warnings and infos of responses, about unreadable records and downsampled samples. They are shown above their page.
 import { Store } from './store';
 
 /** Optional members of a response. */

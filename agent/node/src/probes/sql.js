@@ -191,8 +191,7 @@ class Reader {
   }
 
   /**
-   * If the text is longer than the limit, reading stops after the rows. The number of rows decides how much of the text after
-   * them is within the limit.
+   * If the text is longer than the limit, reading stops after the rows, so that the shape does not depend on their number.
    */
   closing() {
     if (this.shape.closeBracket()) {
@@ -348,7 +347,7 @@ class Reader {
     this.literal(!this.isTriple("'''") && this.pass("'", backslash));
   }
 
-  /** A name, or, in MySQL, SQLite and unknown dialects, a string unless only a name is possible here. */
+  /** A name. In MySQL, SQLite and unknown dialects it is a string, except where only a name is possible. */
   doubleQuoted() {
     const from = this.at;
     const isString = this.is('mysql', 'sqlite', 'other');

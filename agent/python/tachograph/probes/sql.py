@@ -170,8 +170,8 @@ class Reader:
         self.shape.open_bracket()
 
     def closing(self) -> None:
-        """If the text is longer than the limit, reading stops after the rows. The number of rows decides how much of the text
-        after them is within the limit."""
+        """If the text is longer than the limit, reading stops after the rows, so that the shape does not depend on their
+        number."""
         self.at += 1
         if self.shape.close_bracket():
             self.at = self.match(_ROWS) if self.is_whole else len(self.text)
@@ -294,7 +294,7 @@ class Reader:
         self.literal(not self.is_triple("'''") and self.pass_over("'", backslash))
 
     def double_quoted(self) -> None:
-        """A name, or, in MySQL, SQLite and unknown dialects, a string unless only a name is possible here."""
+        """A name. In MySQL, SQLite and unknown dialects it is a string, except where only a name is possible."""
         begin = self.at
         is_string = self.dialect in _WITH_STRINGS
         is_sure = not self.is_triple('"""') and self.pass_over('"', self.backslash if is_string else _PLAIN)
