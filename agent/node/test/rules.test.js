@@ -109,7 +109,7 @@ for (const [given, fault] of FAULTS) {
   });
 }
 
-/** The parts of an agent, with a switchboard whose reports are collected. */
+/** The parts of an agent. The reports of its switchboard are collected. */
 function switched(rules = []) {
   const all = parts();
   const answers = [];

@@ -1,4 +1,4 @@
-"""Records of a real program arrive at a real server, whatever happens to either of them."""
+"""Records of a real program arrive at a real server, also after failures of the program or the server."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ export interface Notices {
   infos: string[];
 }
 
-/** Requests of one page whose notices are kept. */
+/** Limit on requests of one page with kept notices. */
 const QUESTIONS_MAX = 64;
 const NONE: Notices = { warnings: [], infos: [] };
 

@@ -28,7 +28,7 @@ export function suggestedQuery(name: string): string {
   return /_(total|count|sum|bucket)$/.test(name) ? `rate(${selector}[5m])` : selector;
 }
 
-/** Names for a legend: omits labels that all series share, unless there is only one series. */
+/** Names for a legend. Labels that all series share are omitted if there is more than one series. */
 export function legendNames(metrics: readonly Metric[]): string[] {
   const first = metrics[0];
   if (first === undefined || metrics.length === 1) return metrics.map(seriesName);

@@ -16,7 +16,7 @@ const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIO
 const ROUTE_PARTS_MAX = 8;
 const PART_CHARS_MAX = 40;
 const HEX_CHARS_MIN = 16;
-/** Paths whose route is cached. */
+/** Limit on paths with a cached route. */
 const PATHS_MAX = 1_024;
 const PATH_CHARS_MAX = 256;
 

@@ -177,7 +177,8 @@ export class Recorder {
   }
 
   /**
-   * After an internal error (stack overflow, out of memory): gives up the open part of the strand, whose content is undefined.
+   * After an internal error (stack overflow, out of memory): gives up the open part of the strand, because its content is
+   * undefined.
    * @param {Call | undefined} call
    * @param {unknown} fault
    * @returns {Call} placeholder for the call that was to begin

@@ -70,7 +70,7 @@ function descriptor(link) {
  */
 function relay(link, tls) {
   if (link.relay === null && link.socket !== null) {
-    link.close(); // the other connection repeats what is not acknowledged
+    link.close(); // the other connection sends unacknowledged frames again
     link.relay = new Relay(tls, link.address);
   }
   return link.relay;
