@@ -96,7 +96,7 @@ class Agent:
         self.is_stopped = True
         self.imports.report()
         if self.sender.thread is not None:
-            self.sender.tally_at = 0.0  # sends the counts since the last report too
+            self.sender.tally_at = 0.0  # also sends the counts since the last report
             if not self.sender.flush(self.settings.flush_max, is_last=True) and self.totals.bytes_queued:
                 self.log.say(messages.end_unacknowledged(self.totals.bytes_queued))
             self.home.is_on = False

@@ -12,11 +12,11 @@ export interface Notices {
   infos: string[];
 }
 
-/** Limit on requests of one page with kept notices. */
+/** Limit on the requests of one page for which notices are kept. */
 const QUESTIONS_MAX = 64;
 const NONE: Notices = { warnings: [], infos: [] };
 
-/** By request, so that its next response replaces the previous one. */
+/** Notices by request. The next response to a request replaces its earlier notices. */
 const told = new Map<string, Told>();
 
 export const notices = new Store<Notices>(NONE);

@@ -79,7 +79,7 @@ export function install({ recorder, config, guard }) {
 }
 
 /**
- * The first header of this name, without creating the object of all headers, which the program may never read.
+ * The first header of this name. Does not create the object of all headers, because the program may never read it.
  * @param {Request} request
  * @param {string} name in lower case
  * @returns {string | undefined}

@@ -335,8 +335,8 @@ class Reader {
   }
 
   /**
-   * True for three quotes. They begin a literal of several lines, or a literal with a quote as its first character. @param
-   * {string} quotes
+   * True for three quotes. They begin a literal of several lines, or a literal with a quote as its first character.
+   * @param {string} quotes
    */
   isTriple(quotes) {
     return this.is('other') && this.text.startsWith(quotes, this.at);

@@ -70,8 +70,8 @@ export class Strand {
     this.start = 0;
     this.last = 0;
     /**
-     * The strand that counts the calls and parts of this segment: this strand, or for a branch the strand that it left. @type
-     * {Strand}
+     * The strand that counts the calls and parts of this segment: this strand, or for a branch the strand that it left.
+     * @type {Strand}
      */
     this.origin = this;
     /** The open part; null between two parts. @type {SegmentPart | null} */

@@ -44,7 +44,8 @@ export class Link {
     /** The last write to the socket. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
     /**
-     * The unwritten rest of the last write after a farewell, which writes to the descriptor directly. @type {Uint8Array | null}
+     * The unwritten rest of the last write after a farewell, which writes to the descriptor directly.
+     * @type {Uint8Array | null}
      */
     this.rest = null;
     /** The connection of a farewell with TLS. @type {import('./relay.js').Relay | null} */
