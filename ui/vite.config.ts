@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite';
 
-// The built files are committed and embedded by the server, so the same sources must give the same bytes: names
-// depend on content only, and the output contains nothing of the machine or the time.
+// The built files are committed, and the server embeds them, so the same sources must give the same bytes. Names depend
+// only on content, and the output does not depend on the machine or the time.
 export default defineConfig({
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },

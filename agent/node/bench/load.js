@@ -1,4 +1,4 @@
-// Load generator: a number of connections, each with one request at a time, for a given time. After: `overhead.js`.
+// Load generator: opens a number of connections and sends one request at a time on each, for a given time. After: `overhead.js`.
 
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';

@@ -26,9 +26,9 @@ import { Tls } from './send/tls.js';
 import { Totals } from './send/totals.js';
 import { Dictionary } from './wire/dictionary.js';
 
-/** Longest wait of a record for others before it is sent. */
+/** Longest time that a record waits for further records before it is sent. */
 const FLUSH_MS = 100;
-/** Interval of checks: have the counts of the rules changed, and is there unsent data? */
+/** Interval of the checks for changed counts of rules and for unsent data. */
 const LOOK_MS = 1_000;
 /** Two copies of this package in one process share one agent. */
 const SHARED = Symbol.for('tachograph.agent');
@@ -70,11 +70,11 @@ export class Agent {
     this.signals = new Signals({ hasNews: () => this.#hasNews() || this.threads.haveNews(), last: () => this.#last(true) });
     this.threads = new Threads(config.flush_max, this.guard);
     this.recorder.signals = this.signals;
-    /** Deadline of the wait for the server at the end, once it has begun. */
+    /** Deadline of the wait for the server at the end of the process; 0 before the end begins. */
     this.deadline = 0;
     this.isOver = false;
     this.isArmed = true;
-    // Created once and rescheduled: a timer created inside a call would keep its context.
+    // Created once and rescheduled: a timer that is created inside a call would keep the context of the call.
     this.timer = setTimeout(() => this.#tick(), FLUSH_MS).unref();
   }
 
@@ -111,7 +111,7 @@ export class Agent {
     this.threads.news(this.#hasNews());
   }
 
-  /** True if there is unsent data, and a connection to send it on. */
+  /** True if there are both unsent data and a connection. */
   #hasNews() {
     const { recorder, outbox, link } = this;
     const isNews = recorder.active.length > 0 || recorder.tallies.hasNews || outbox.isOpen || !outbox.isAcknowledged();

@@ -5,9 +5,9 @@ import { isIPv6 } from 'node:net';
 import * as messages from './messages.js';
 import { OTHERS, SETTINGS } from './settings.js';
 
-/** @typedef {import('./settings.js').Settings & { warnings: string[] }} Config `warnings`: what is wrong, one sentence each */
+/** @typedef {import('./settings.js').Settings & { warnings: string[] }} Config `warnings`: one sentence for each wrong setting */
 
-/** Names in the setting `probes`; their code: `probes/index.js`. */
+/** Names that the setting `probes` accepts. The code of the probes is listed in `probes/index.js`. */
 export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undici', 'pg']);
 /** @typedef {(typeof PROBES)[number]} ProbeName */
 
@@ -44,7 +44,7 @@ export function load(environment) {
     } else if (OTHERS.has(name)) {
       config.warnings.push(messages.settingElsewhere(variable, 'Node.js'));
     } else {
-      // Other programs with this prefix have settings too, so only likely typing errors are reported.
+      // Variables of other programs may have this prefix, so only likely typing errors are reported.
       const [near] = Object.keys(SETTINGS).sort((a, b) => distance(a, name) - distance(b, name));
       if (distance(near, name) <= DISTANCE_MAX) {
         config.warnings.push(messages.settingNear(variable, `TACHO_${near.toUpperCase()}`));
@@ -59,7 +59,8 @@ export function load(environment) {
 }
 
 /**
- * Parses a text: the value to use; the valid form, if the text is wrong; and then the used value in the notation of a setting.
+ * Parses the text of a setting. Returns the value to use. If the text is wrong, `fault` is the valid form, and `used` is the
+ * value in the notation of a setting.
  * @param {import('./settings.js').Type} type
  * @param {string} text
  * @param {string} fallback
@@ -134,7 +135,7 @@ function address(text) {
 }
 
 /**
- * Whether a probe is to be installed: `*`, a name, or `-name` to exclude one.
+ * True if a probe is to be installed. The list has `*`, names, and `-name` for excluded probes.
  * @param {string[]} wanted
  * @param {string} name
  */

@@ -51,7 +51,7 @@ export function serviceOf(script) {
         return name;
       }
     } catch {
-      // None here, or not readable.
+      // This directory has no readable package.json.
     }
     if (folder === dirname(folder)) {
       break;

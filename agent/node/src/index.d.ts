@@ -3,10 +3,13 @@
 /** The name, or all labels with `__name__`. */
 export type Labels = string | (Record<string, unknown> & { __name__: string });
 
-/** Runs `fn` as a call, the parent of calls inside it. A promise ends the call when it settles. */
+/**
+ * Runs `fn` as a recorded call, the parent of calls inside it. If `fn` returns a promise, the call ends when the
+ * promise settles.
+ */
 export function record<T>(name: string, fn: () => T): T;
 
-/** Returns a function or method that behaves like `fn` and is a call each time. */
+/** Returns a function or method that behaves like `fn` and records each of its calls. */
 export function wrap<F extends (this: any, ...args: any[]) => any>(fn: F, name?: string): F;
 
 /** Records a sample at the current time. A bigint is sent as an integer of 64 bits. */

@@ -34,7 +34,7 @@ export class Log {
     return '';
   }
 
-  /** @param {string} line an error, or its end */
+  /** @param {string} line an error, or the message that it is over */
   say(line) {
     const text = `${new Date().toISOString()} tachograph: ${line}\n`;
     try {
@@ -63,7 +63,7 @@ export class Log {
     this.say(line);
   }
 
-  /** @param {string} line written only if log_detail is set */
+  /** @param {string} line is written only if `log_detail` is set */
   detail(line) {
     if (this.chatty) {
       this.say(line);

@@ -8,7 +8,7 @@ try {
   if (error.code !== 'ERR_REQUIRE_ESM') {
     throw error;
   }
-  // Before Node 20.19 an ES module cannot be loaded synchronously: calls in the first moment of the
-  // program are not recorded.
+  // Before version 20.19 Node cannot load an ES module synchronously, so calls in the first moment
+  // of the program are not recorded.
   import('./agent.js').then(({ start }) => start());
 }

@@ -3,6 +3,6 @@
 import { start } from './agent.js';
 
 if (start() !== null) {
-  // Node begins to connect one tick later. Wait for it, also for programs that end immediately.
+  // Node begins to connect one tick later. This wait lets a program that ends immediately connect, too.
   await new Promise((done) => process.nextTick(done));
 }

@@ -1,5 +1,5 @@
-// Which settings are there? `agent/settings.toml` defines them for the agents of all languages.
-// Before: the environment. After: `config.js`, which reads values.
+// The settings. `agent/settings.toml` defines them for the agents of all languages. Before: the environment. After: `config.js`,
+// which reads values.
 
 /** @typedef {'text' | 'flag' | 'duration' | 'size' | 'list' | 'probes' | 'address'} Type */
 
@@ -57,7 +57,7 @@ export const SETTINGS = {
  */
 // generated: end
 
-/** Settings that only other agents have: in an environment that several agents share they are no mistake. */
+/** Settings that only other agents have. They are not errors, because several agents may share an environment. */
 // generated: others (cargo xtask generate, from agent/settings.toml)
 export const OTHERS = new Set([
   'include',

@@ -1,5 +1,5 @@
 // A program ends as without the agent: at the same time, with the same code or signal and the same output. Each way to end runs
-// twice, without the agent and with it, with packages that install exit handlers.
+// twice, without the agent and with it. Some ways use packages that install exit handlers.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -16,10 +16,10 @@ const SENT = {
   'no handler, later': [['SIGTERM']],
   'a loop without end': [['SIGTERM'], ['SIGINT']],
   'a loop without end, later': [['SIGTERM']],
-  'a loop without end after what is recorded': [['SIGTERM']],
+  'a loop without end after recorded calls': [['SIGTERM']],
   'a loop without end in a request': [['SIGTERM'], ['SIGINT']],
   'a loop without end in a request that waited': [['SIGTERM']],
-  'a signal beside the last acknowledgement': [['SIGTERM'], ['SIGINT']],
+  'a signal together with the last acknowledgement': [['SIGTERM'], ['SIGINT']],
   'a signal after the last acknowledgement': [['SIGTERM'], ['SIGINT']],
   'a handler after the signal': [['SIGTERM'], ['SIGINT']],
   'a handler after the signal, from a timer': [['SIGTERM']],
@@ -27,16 +27,16 @@ const SENT = {
   'a handler while the loop reads the signal': [['SIGTERM']],
   'a handler that comes and goes after the signal': [['SIGTERM']],
   'own handler': [['SIGTERM'], ['SIGTERM', 'SIGTERM']],
-  'own handler that takes its time': [['SIGTERM']],
-  'own handler that stays': [
+  'own handler that exits later': [['SIGTERM']],
+  'own handler that does not exit': [
     ['SIGTERM', 'SIGTERM'],
     ['SIGTERM', 'SIGINT'],
   ],
-  'own handler that is late': [['SIGINT'], ['SIGTERM']],
-  'own handler that is gone': [['SIGTERM']],
-  'own handler that sends it again': [['SIGTERM']],
-  'own handler that goes on to send it again': [['SIGTERM']],
-  'signal-exit4 that says no': [['SIGTERM', 'SIGTERM']],
+  'own handler, later': [['SIGINT'], ['SIGTERM']],
+  'own handler that was removed': [['SIGTERM']],
+  'own handler that sends the signal again': [['SIGTERM']],
+  'own handler that sends the signal again later': [['SIGTERM']],
+  'signal-exit4 that prevents the exit': [['SIGTERM', 'SIGTERM']],
   'async-exit-hook': [['SIGTERM'], ['SIGINT'], ['SIGTERM', 'SIGTERM']],
   death: [['SIGTERM'], ['SIGINT'], ['SIGHUP']],
   'a cluster': [['SIGTERM'], ['SIGKILL']],
@@ -50,23 +50,23 @@ for (const name of ['signal-exit3', 'signal-exit4']) {
   SENT[`${name}, taken back`] = [['SIGTERM']];
 }
 
-/** Output of a way after the first signal. The second signal may find it running or ended: these ways accept both. */
+/** Output of a way after the first signal. The program may have ended before the second signal; these ways accept that. */
 const HEARD = /^(got it|no|last|hook)/m;
-/** Number of recorded calls if it is not a hundred. */
+/** Number of recorded calls of the ways that do not record a hundred. */
 const WORKS = {
   'a rejection in a call': 1,
   'a handler after the signal and a call': 200,
   'a thread, and nothing to do': 200,
-  'works, and again when it is told': 100,
-  'threads of which one ends first': 300,
-  'a thread that ends with its own': 300,
+  'works, and works again after a message': 100,
+  'two threads, one of them ends first': 300,
+  'a thread that ends together with its own thread': 300,
 };
 for (const how of ['', ' that is disconnected', ' that is killed']) {
   WORKS[`a cluster${how}`] = 200;
 }
-/** If the kernel or Node ends the process at once, or the loop is blocked, the remaining records cannot be sent. */
+/** In these ways the kernel or Node ends the process at once, or the loop is blocked, so the remaining records cannot be sent. */
 const MAY_BE_LOST =
-  /^(a loop without end|a busy thread|a thread that is busy|abort)|beside the last|handler SIG(KILL|QUIT)$|caught badly$/;
+  /^(a loop without end|a busy thread|a thread that is busy|abort)|with the last|handler SIG(KILL|QUIT)$|in its handler$/;
 
 /** @type {Tacho} */
 let tacho;
@@ -106,7 +106,7 @@ describe('a program ends as without the agent', { concurrency: 4 }, () => {
   }
 });
 
-for (const way of ['no handler', 'own handler that is late', 'signal-exit4', 'async-exit-hook']) {
+for (const way of ['no handler', 'own handler, later', 'signal-exit4', 'async-exit-hook']) {
   for (const mode of ['fork', 'cluster']) {
     test(`pm2 stops ${way} in the mode ${mode}`, async () => {
       const service = `pm2 ${way} ${mode}`;

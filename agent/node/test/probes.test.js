@@ -31,7 +31,7 @@ async function recorded(service) {
   return now.filter(([name, count]) => count > (earlier.get(name) ?? 0)).map(([name]) => name);
 }
 
-/** Waits until exactly these are recorded. */
+/** Waits until exactly these operations are recorded. */
 const untilRecorded = (service, names) =>
   until(`${service}: ${names}`, async () => {
     const found = await recorded(service);
@@ -66,7 +66,8 @@ async function underWay(service, env = {}) {
 }
 
 const STEPS = [
-  // command, operations that are recorded then, how many the rule decides, and on, aggregated, off
+  // Command; operations that are recorded after it; number of operations that the rule decides; numbers that are on, aggregated,
+  // off.
   [['off', 'shop.Price.*'], [CLIENT, SERVER, POST, TURN], 1, [4, 0, 1]],
   [['off', 'shop.Board'], [CLIENT, SERVER, TURN], 1, [3, 0, 2]],
   [['on', 'shop..*'], EVERY, 3, [5, 0, 0]],
@@ -120,7 +121,7 @@ test('aggregated operations are counted', async () => {
   await probes('aggregate', 'database', '--service', service);
   const end = await underWay(service, { TACHO_SAMPLE_INTERVAL: '200ms' });
   await untilRecorded(service, [CLIENT, SERVER, POST, TURN]);
-  await until('the counts of what the program has called since it was told', async () => {
+  await until('the counts of the calls since the program got the rule', async () => {
     const { on, aggregated, off, rules } = (await agent(service)).probes;
     return [on, aggregated, off, ...rules.map(({ matched }) => matched)].join() === '4,1,0,1,0';
   });
@@ -129,7 +130,7 @@ test('aggregated operations are counted', async () => {
   const [count, sum] = await Promise.all(['count', 'sum'].map((name) => tacho.value(`tacho_operation_seconds_${name}${labels}`)));
   const operations = await tacho.operations(service);
   const early = operations.get(PRICE)?.count ?? 0; // before the program applied the rule
-  assert.equal(count + early, 2 * operations.get(POST).count, 'the last ones are told when the program ends');
+  assert.equal(count + early, 2 * operations.get(POST).count, 'the last counts are sent when the program ends');
   assert.ok(sum > 0 && sum < count, `${sum}`);
   const all = await tacho.value(`tacho_operation_seconds_bucket{service="${service}",operation="${PRICE}",le="+Inf"}`);
   assert.equal(all, count);

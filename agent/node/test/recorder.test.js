@@ -23,7 +23,7 @@ function expected({ session, clock }, call, model) {
   };
 }
 
-/** Waits until the clock has advanced, so that calls have distinct times. */
+/** Waits until the clock has advanced, so that no two calls have the same time. */
 function tick() {
   for (const until = performance.now() + 0.002; performance.now() < until;);
 }
@@ -31,7 +31,7 @@ function tick() {
 /**
  * Calls begin below random ones and end in random order, with attributes and sweeps in between.
  * @param {number} seed
- * @param {{ nested?: number }} how of ten calls, the number that end innermost first
+ * @param {{ nested?: number }} how `nested`: number of calls out of ten that end innermost first
  */
 function play(seed, { nested = 5 } = {}) {
   const all = parts();

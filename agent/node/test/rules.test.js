@@ -109,7 +109,7 @@ for (const [given, fault] of FAULTS) {
   });
 }
 
-/** The parts of an agent, with a switchboard whose reports are collected. */
+/** The parts of an agent. The reports of its switchboard are collected. */
 function switched(rules = []) {
   const all = parts();
   const answers = [];
@@ -142,7 +142,7 @@ function answered(frame) {
   return [counts, ...rules];
 }
 
-/** Names of the recorded calls, each after that of its caller. */
+/** Names of the recorded calls, each preceded by the name of its caller. */
 const recorded = (all) => {
   const calls = [...all.decoded().calls.values()];
   const nameOf = new Map(calls.map((call) => [call.span, call.name]));
@@ -174,7 +174,7 @@ test('each list is answered, and changes are reported after pauses that grow to 
   ]);
   let at = all.switchboard.toldAt;
   let count = 4;
-  // After the last report: when news arrives, and when it is reported.
+  // Seconds after the last report: arrival of a change, and its report.
   const rising = [200, 400, 800, 1_600, 3_200, 5_000].map((pause) => [0, pause]);
   const late = [4_999, 5_001, 3_600_000].map((quiet) => [quiet, quiet]);
   const steps = [...rising, ...rising, [0, 200], late[0], [0, 800], late[1], ...rising, late[2], [0, 200], [0, 400]];
@@ -221,7 +221,7 @@ test('a list that arrives while another is decided replaces it', () => {
   for (let at = 0; at < 5_000; at++) all.state(`com.shop.a${at}.Board.post`);
   all.take(...Array.from({ length: 1_000 }, (_, at) => `0 com.shop.b${at}..*Service.*o*s*`));
   all.take('0 *');
-  assert.equal(all.waiting.length, 1, 'one goes through the operations');
+  assert.equal(all.waiting.length, 1, 'only one pass over the operations is scheduled');
   for (let next = all.waiting.shift(); next !== undefined; next = all.waiting.shift()) next();
   assert.deepEqual(all.answers.at(-1), ['3 0 0 5000', '5000']);
 });

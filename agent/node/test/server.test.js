@@ -1,4 +1,4 @@
-// Records of a real program arrive at a real server, whatever happens to either of them.
+// Records of a real program arrive at a real server, also after failures of the program or the server.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -58,14 +58,14 @@ const ENDINGS = [
 ];
 for (const [how, code, signal, out] of ENDINGS) {
   for (const pause of [0, 400]) {
-    test(`the end by ${how} after ${pause} ms`, async () => {
+    test(`records arrive when the program ends by ${how} after ${pause} ms`, async () => {
       const service = `ending ${how} ${pause}`;
       const program = await run(tacho, 'endings.js', { args: [how, String(pause)], service });
       assert.deepEqual([program.code, program.signal, program.out], [code, signal, out], program.err);
       const operations = await tacho.operations(service);
       assert.equal(operations.get('inner')?.count, 100, program.err);
       if (how === 'own handler') assert.equal(operations.get('last').count, 1);
-      // The agent's final counts: such a short program has no others.
+      // The agent's final counts. Such a short program sends no earlier counts.
       const ended = how === 'natural' || how === 'own handler' ? 101 : 100;
       const told = (name) => tacho.value(`tacho_agent_${name}_total{service="${service}",kind="execution"}`);
       assert.deepEqual([await told('sent'), await told('dropped')], [ended, 0]);
@@ -207,7 +207,7 @@ test('a full queue drops whole traces and reports their number', async () => {
   }
 });
 
-test('values that are too long, too many or invalid', async () => {
+test('values that are too long, too many or invalid are cut or dropped', async () => {
   const service = 'hostile';
   const { code, out, err } = await run(tacho, 'hostile.js', { service, env: { TACHO_QUEUE: '256MiB' } });
   assert.deepEqual([code, out], [0, 'done\n'], err);
@@ -230,7 +230,7 @@ for (const [flag, said, trace] of [
   ['01', 'records it', '4bf92f3577b34da6a3ce929d0e0e4736'],
   ['00', 'does not record it', '4bf92f3577b34da6a3ce929d0e0e4737'],
 ]) {
-  test(`a trace spans two processes, where the first one ${said}`, async () => {
+  test(`a trace spans two processes; the first one ${said}`, async () => {
     const back = start(tacho, 'tier.js', { args: ['back'], service: 'back' });
     const [, backPort] = await back.line(/listening (\d+)/);
     const host = `127.0.0.1:${backPort}`;
@@ -262,7 +262,7 @@ for (const [flag, said, trace] of [
   });
 }
 
-test('requests that fail, and special ones', async () => {
+test('failed and unusual requests are recorded', async () => {
   const service = 'clients';
   const watched = await run(tacho, 'clients.js', { service });
   const alone = await run(tacho, 'clients.js', { service: 'alone', env: { TACHO_ENABLED: 'false' } });
@@ -312,7 +312,7 @@ const METRICS = [
   'tacho_agent_sent_bytes_total',
   'turns',
 ];
-test('samples of the process', async () => {
+test('samples of the process arrive', async () => {
   const program = start(tacho, 'stream.js', {
     service: 'samples',
     env: { TACHO_SAMPLE_INTERVAL: '200ms', TACHO_INSTANCE: 'one' },

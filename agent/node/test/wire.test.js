@@ -15,7 +15,7 @@ import { vectors } from './support/vectors.js';
 
 /** A number if it is exact, else a bigint. */
 const number = (text) => (Number.isSafeInteger(Number(text)) ? Number(text) : BigInt(text));
-/** Of the first line with this key. */
+/** The value of the first line with this key. */
 const value = (lines, key) => lines.find(([name]) => name === key)?.[1];
 const all = (lines, key) => lines.filter(([name]) => name === key).map(([, text]) => text);
 const split = (text, at) => [text.slice(0, text.indexOf(at)), text.slice(text.indexOf(at) + 1)];
@@ -320,12 +320,12 @@ test('ids are assigned once, and past a bound all are (other)', () => {
   assert.equal(dictionary.operation(1, 'a'), first);
   assert.notEqual(dictionary.operation(2, 'a'), first);
   const ids = Array.from({ length: 100 }, (_, at) => dictionary.operation(1, `name ${at}`));
-  assert.equal(new Set(ids).size, 10 - 1); // (other) is one of the ten, and so is `a`; all past them share the former
+  assert.equal(new Set(ids).size, 10 - 1); // the ten ids include `(other)` and `a`; all further names get the id of `(other)`
   assert.equal(ids[99], dictionary.operation(1, OTHER));
   assert.notEqual(ids[99], dictionary.operation(4, 'select 1'));
 });
 
-test('names from data have a lower bound than the ids of the protocol', () => {
+test('the limit on names from data is lower than the limit on ids of the protocol', () => {
   const dictionary = new Dictionary();
   const statements = new Set(Array.from({ length: 10_000 }, (_, at) => dictionary.operation(4, `select ${at}`)));
   assert.equal(statements.size, 8_192);

@@ -1,4 +1,4 @@
-"""Measures the overhead of the agent: the same recursion under each setup, in new processes, alternately; prints tables.
+"""Measures the overhead of the agent. Runs the same recursion under each setup, in new processes, alternately. Prints tables.
 
 MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10.
 Setups:
@@ -12,13 +12,13 @@ Setups:
     python3 bench/overhead.py --tacho ../../target/release/tacho            # everything, some 3 minutes
     python3 bench/overhead.py --only recursion --forks 5 --traces 200000 --rate 10000
 
-In a closed loop (no --rate) the program only calls recorded functions, which real programs do not do: the sender cannot keep up
-and drops calls, which is counted. CPU is that of the whole process, including the sender.
+In a closed loop (no --rate) the program does nothing but call recorded functions, unlike real programs. The sender cannot keep
+up, so calls are dropped and counted. The CPU time is that of the whole process, including the sender.
 """
 
 from __future__ import annotations
 
-# ruff: noqa: PLC0415 (a process imports what its setup needs)
+# ruff: noqa: PLC0415 (each process imports only the modules of its setup)
 import argparse
 import json
 import os

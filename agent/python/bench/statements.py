@@ -1,4 +1,4 @@
-"""Measures the cost of naming a statement: CPU time for one text, with new texts each time, so that the cache never hits.
+"""Measures the CPU time of naming one statement. Each text is new, so that the cache never hits.
 
 Prints a table: `python3 bench/statements.py`. Before: `tachograph/probes/sql.py`.
 """

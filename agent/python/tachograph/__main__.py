@@ -21,7 +21,7 @@ example: TACHO_INCLUDE='shop..*' python -m tachograph run app.py --port 8080
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit status, if the program does not set it."""
+    """Returns the exit status, which is used unless the program sets its own."""
     if arguments[:1] in (["-h"], ["--help"]):
         sys.stdout.write(HELP)
         return 0
@@ -31,7 +31,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(HELP)
         return 2
     sys.argv = program
-    # Like the interpreter: the directory of the script, links followed, or the current one for a module. With `-P` there is none.
+    # The first entry of `sys.path`, as the interpreter sets it: the directory of the script, with links followed, or the current
+    # directory for a module. With `-P` there is no such entry.
     if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
         sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(program[0]))
     if is_module:
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _service(name: str) -> dict[str, str]:
-    """The name of a module is known here, but not in `identity`."""
+    """Uses the name of the module, which `identity` does not know."""
     return {} if os.environ.get("TACHO_SERVICE") else {"service": name}
 
 

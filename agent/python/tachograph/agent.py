@@ -52,7 +52,7 @@ class Agent:
         settings = self.settings
         labels = identity.labels(settings)
         self.labels = labels
-        track.OFF.look = NO_CALL  # threads that have seen the agent off check again
+        track.OFF.look = NO_CALL  # threads that found the agent switched off check again
         self.home = track.home = Home(True, settings.buffer, settings.strands_max)
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)
@@ -83,8 +83,8 @@ class Agent:
         self.log.detail(f"started: {identity.pairs(self.labels)}")
 
     def send_last(self) -> None:
-        """Called when the process may end without `atexit`. It may also continue: a signal may be blocked, an executable may be
-        missing."""
+        """Called when the process may end without `atexit`. The process may also continue, if a signal is blocked or an
+        executable is missing."""
         if not self.is_stopped and self.sender.thread is not None and self.sender.has_news:
             self.sender.tally_at = 0.0
             self.sender.flush(self.settings.flush_max, is_last=True)
@@ -96,7 +96,7 @@ class Agent:
         self.is_stopped = True
         self.imports.report()
         if self.sender.thread is not None:
-            self.sender.tally_at = 0.0  # sends the counts since the last report too
+            self.sender.tally_at = 0.0  # also sends the counts since the last report
             if not self.sender.flush(self.settings.flush_max, is_last=True) and self.totals.bytes_queued:
                 self.log.say(messages.end_unacknowledged(self.totals.bytes_queued))
             self.home.is_on = False
@@ -108,14 +108,15 @@ class Agent:
     def _before_fork(self) -> None:
         if self.is_stopped:
             return
-        # The thread is stopped, so that the child has no half-done work; and Python 3.12 warns about a fork with other threads.
+        # The thread is stopped, so that the child inherits no unfinished work. Also, Python 3.12 warns about a fork while other
+        # threads run.
         self.sender.rest()
         now = track.here().context()
         self.forking = now and Context(now.trace_high, now.trace_low, now.span, REMOTE, None)
 
     def _after_in_parent(self) -> None:
         self.forking = None
-        self.sender.report_at = math.inf  # the program may go on in its children, and import there
+        self.sender.report_at = math.inf  # the program may continue in its children, and import modules there
         if not self.is_stopped:
             self.sender.start()
 
@@ -136,7 +137,8 @@ class Agent:
 
 
 def _tls(settings: config.Settings) -> Optional[Tls]:
-    """Imports `ssl` only if it is used, and on the thread that starts the agent: a fork must not find a half-done import."""
+    """Imports `ssl` only if TLS is used. Imports it on the thread that starts the agent, so that a fork cannot find an unfinished
+    import."""
     if not settings.tls_ca:
         return None
     from .tls import Tls
@@ -188,7 +190,7 @@ def start(**settings: Any) -> bool:
 
 
 def flush(wait_s: float = 1.5) -> bool:
-    """Waits until the server has all records so far; False if that took longer than `wait_s` seconds."""
+    """Waits until the server has all records so far. Returns False if that takes longer than `wait_s` seconds."""
     return _agent is not None and _agent.sender.flush(wait_s)
 
 
@@ -198,7 +200,7 @@ def selection() -> Selection:
 
 
 def watch_children() -> None:
-    """Records Python processes started by this one, too, unless the setting `children` is false."""
+    """Also records the Python processes that this process starts, unless the setting `children` is false."""
     if _agent is not None and _agent.settings.children:
         children.announce(_agent.labels["service"], _agent.log)
 
@@ -221,7 +223,7 @@ def sample(name: str, value: Value, **labels: object) -> None:
 
 
 def entry(name: str, body: Union[str, bytes], **labels: object) -> None:
-    """Records an entry (text or bytes) at the current time; cut to 1 MiB. No effect before `start`."""
+    """Records an entry (text or bytes) at the current time. The entry is cut to 1 MiB. No effect before `start`."""
     agent = _agent
     if agent is None or agent.is_stopped:
         return

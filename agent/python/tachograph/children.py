@@ -1,8 +1,8 @@
-"""Records the Python processes that a program starts. A server that restarts itself (`manage.py runserver`, `--reload`), or
-`multiprocessing` that spawns, does its work in such a process.
+"""Records the Python processes that a program starts. Servers that restart themselves (`manage.py runserver`, `--reload`) and
+`multiprocessing` with `spawn` work in such processes.
 
-They inherit the environment: a directory at the front of PYTHONPATH makes each interpreter run `child/sitecustomize.py` at its
-start. Before: `python -m tachograph run`. After: the same agent in another process.
+The processes inherit the environment. A directory at the front of PYTHONPATH makes each interpreter run `child/sitecustomize.py`
+at its start. Before: `python -m tachograph run`. After: the same agent in another process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FOLDER = str(Path(__file__).resolve().parent / "child")
 
 
 def announce(service: str, log: Log) -> None:
-    """Records them from now on, under this name unless the environment has one."""
+    """From now on, records the processes that are started. Their service has this name unless the environment has one."""
     if sys.flags.ignore_environment:
         log.say("Python processes started by this one are not recorded: -E or -I is passed on to many of them")
         return

@@ -1,7 +1,7 @@
 """Identities of calls: sessions, trace and span ids, and the W3C traceparent header.
 
-Only the session is random: all other ids are derived from it and from counters (docs/format/wire.md, segment). Before: track,
-which reads the context of its open call. After: reader, which writes it as a parent.
+Only the session is random. All other ids are derived from the session and from counters (docs/format/wire.md, segment). Before:
+track, which reads the context of its open call. After: reader, which writes the context as a parent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Session:
 
     @classmethod
     def of(cls, secret: bytes) -> Session:
-        """The session derived from a secret: ids are public, and knowing them must not allow sending as this process."""
+        """Derives the session from a secret. Session ids are public, and must not enable others to send as this process."""
         return cls(b"tach" + hashlib.sha256(b"tachograph session" + secret).digest()[:12], secret)
 
     def span(self, segment: int, call: int) -> int:
@@ -77,12 +77,13 @@ class Context:
         return f"00-{self.trace_high:016x}{self.trace_low:016x}-{self.span:016x}-01"
 
     def is_of(self, session: Session) -> bool:
-        """True if the trace began in this session; false in a process that was forked since."""
+        """True if the trace began in this session. False in a process that was forked after that."""
         return self.segment != REMOTE and self.session is session
 
 
 def parse_traceparent(header: Optional[str]) -> Optional[Context]:
-    """Parses a `traceparent` (W3C Trace Context, level 1). None for None and for a header that the recommendation calls invalid.
+    """Parses a `traceparent` (W3C Trace Context, level 1). Returns None for None and for a header that the recommendation calls
+    invalid.
 
     The last two digits, the sampled flag, are ignored: this agent records all traces.
     """
@@ -98,6 +99,6 @@ def parse_traceparent(header: Optional[str]) -> Optional[Context]:
     return Context(high, low, parent, REMOTE, None)
 
 
-# The parent of calls without a caller on their own strand. Set where a task is created and inside the outermost coroutine of a
-# task, so all code that copies the context (asyncio, anyio, copy_context) passes it on.
+# The parent of calls that have no caller on their own strand. It is set where a task is created and inside the outermost
+# coroutine of a task, so all code that copies the context (asyncio, anyio, copy_context) passes the parent on.
 CALLER: ContextVar[Optional[Context]] = ContextVar("tachograph_caller", default=None)

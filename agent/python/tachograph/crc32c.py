@@ -1,10 +1,10 @@
 """CRC-32C without a compiled module, fast enough for a sender in Python.
 
-One table look-up per byte costs some 60 ns per byte in an interpreter. Therefore long inputs are folded first. A CRC is linear:
-multiply the words of the first part by x^(8 * distance) modulo the polynomial, and add them to the words `distance` bytes later.
-The input gets shorter and its CRC stays the same (the idea of Gopal et al., Fast CRC Computation for Generic Polynomials Using
-PCLMULQDQ, 2009). To multiply a 32-bit word takes 16 tables from byte to byte. `bytes.translate` applies them at the speed of C:
-some 5 ns per byte.
+One table look-up per byte costs some 60 ns per byte in an interpreter. Therefore long inputs are folded first. A fold multiplies
+the words of the first part by x^(8 * distance) modulo the polynomial, and adds them to the words `distance` bytes later. The
+input gets shorter, and its CRC stays the same because a CRC is linear (the idea of Gopal et al., Fast CRC Computation for Generic
+Polynomials Using PCLMULQDQ, 2009). To multiply a 32-bit word takes 16 tables from byte to byte. `bytes.translate` applies them at
+the speed of C: some 5 ns per byte.
 
 Before: wire.frame. After: nothing; the polynomial is that of RFC 3720, appendix B.4.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 POLYNOMIAL = 0x82F63B78
 MASK = 0xFFFFFFFF
 
-# Below this a fold costs more than it saves.
+# A fold of a shorter input costs more time than it saves.
 _FOLD_BYTES_MIN = 256
 
 
@@ -91,7 +91,7 @@ def _fold(planes: list[bytes]) -> list[bytes]:
 
 def _folded(data: bytes) -> bytes:
     """At most `_FOLD_BYTES_MIN` bytes with the same CRC when the register starts at 0."""
-    # Inverting the first four bytes replaces the register's start value; from 0, leading zeros then have no effect.
+    # Inverting the first four bytes replaces the register's start value. With a start value of 0, leading zeros have no effect.
     words = bytes(-len(data) % 4) + bytes(byte ^ 255 for byte in data[:4]) + data[4:]
     planes = [words[plane::4] for plane in range(4)]
     while len(planes[0]) > _FOLD_BYTES_MIN // 4:

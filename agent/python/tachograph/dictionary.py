@@ -1,7 +1,7 @@
 """Ids of strings on the wire. An id keeps its meaning for the whole session.
 
-So frames that are sent again stay valid; a new connection gets all definitions from the start. Bounded as required by the
-protocol: past a bound the name is `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
+So frames that are sent again stay valid. A new connection gets all definitions from the start. Sizes are bounded as the protocol
+requires; names beyond a bound become `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VALUES_MAX = 16_384
 SERIES_MAX = 16_384
 OPERATIONS_MAX = wire.DICT_IDS_MAX - 64
 
-# Below the bound of the protocol, so that the last definitions still fit.
+# This limit is below the bound of the protocol, so that the last definitions still fit.
 STRING_BYTES_MAX = wire.DICT_BYTES_MAX - (1 << 20)
 
 _BODY_BYTES = 65_536
@@ -48,7 +48,8 @@ class Dictionary:
         return len(self.definitions)
 
     def frame_body(self, begin: int, end: int) -> bytes:
-        """The next DICT body when `begin` bytes were sent and `end` are needed; after it, `begin` + its length are sent."""
+        """The next DICT body, if `begin` bytes were sent and `end` bytes are needed. After it, `begin` plus its length are
+        sent."""
         at = bisect_right(self.cuts, begin)
         stop = min(end, self.cuts[at]) if at < len(self.cuts) else end
         return bytes(self.definitions[begin:stop])
@@ -68,7 +69,7 @@ class Dictionary:
     def _define_operation(self, kind: int, name: str) -> int:
         is_full = len(self.operation_ids) >= OPERATIONS_MAX or self.string_bytes > STRING_BYTES_MAX
         data = wire.cut(OTHER if is_full else name, wire.OPERATION_BYTES_MAX)
-        # Names that are equal after the cut, and all (other) of a kind, share an id.
+        # Names that are equal after the cut share an id, and so do all `(other)` of a kind.
         id_ = self.operation_ids.get((kind, data))
         if id_ is None:
             id_ = self.operation_ids[kind, data] = len(self.operation_ids) + 1

@@ -1,5 +1,6 @@
-"""Detects the end of a process without `atexit`: `os._exit`, a signal that it sends itself (servers that handled one and pass it
-on, such as uvicorn), or another program in its place (exec). Sends the recorded data before.
+"""Detects the end of a process without `atexit`, and sends the recorded data before it. Such ends are `os._exit`, `exec` of
+another program, and a signal that the process sends to itself. Servers such as uvicorn do the latter after they have handled the
+signal.
 
 Before: agent. After: sender.
 """
@@ -27,7 +28,7 @@ _installed: list[bool] = []
 
 
 def install(last: Callable[[], None]) -> None:
-    """`last` is called when the process may be about to end; it does not raise."""
+    """Calls `last`, which does not raise, when the process may be about to end."""
     if _installed:
         return
     _installed.append(True)

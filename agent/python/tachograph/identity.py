@@ -53,7 +53,7 @@ def _main_module() -> str:
 
 
 def _host_name() -> str:
-    """Without a DNS request, which may take seconds."""
+    """Finds the host name without a DNS request, which may take seconds."""
     for name in (os.environ.get("HOSTNAME"), platform.node(), os.environ.get("COMPUTERNAME")):
         if name and name.strip():
             return name.strip()

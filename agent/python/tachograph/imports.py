@@ -1,8 +1,8 @@
-"""Records functions without decorators when their module is imported: the finder is first in `sys.meta_path`.
+"""Records functions without decorators when their module is imported. For this, a finder is first in `sys.meta_path`.
 
-The other finders find the module, and its functions and methods are changed in place after the module has run: references made by
-then, and names imported before the start, are the same functions. Functions selected by a rule of the server at run time are
-changed in the same way. Before: agent, switchboard. After: recorder.
+The other finders find the module. After the module has run, its functions and methods are changed in place, so earlier
+references, and names imported before the start, still refer to the same functions. Functions that a rule of the server selects at
+run time are changed in the same way. Before: agent, switchboard. After: recorder.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .operations import OFF, ON
 from .patterns import Selection, is_special
 from .rules import Rules
 
-# A pattern without matches after this time is logged.
+# A pattern that has no matches after this time is logged.
 REPORT_AFTER_S = 60.0
 # Number of functions listed in a line; the others are counted.
 LEFT_NAMED = 3
 
-# What the frames of the import system have as their file.
+# The file name in the frames of the import system.
 _IMPORT_SYSTEM = importlib.machinery.SourceFileLoader.exec_module.__code__.co_filename
-# The interpreter's own, whatever a module or a metaclass of the program has by these names.
+# The interpreter's own descriptors, because a module or metaclass of the program may override these names.
 _members_of_module = types.ModuleType.__dict__["__dict__"].__get__
 _members_of_class = type.__dict__["__dict__"].__get__
 _module_of = type.__dict__["__module__"].__get__
@@ -52,7 +52,7 @@ class Imports:
         self.searching = threading.local()
         self.modules_seen = 0
         self.reported: set[str] = set()
-        # Functions of modules that inspect frames, and modules already reported; both are of imported modules.
+        # For each imported module, its functions that inspect frames; and the modules that were already reported.
         self.left: dict[str, list[str]] = {}
         self.told: set[str] = set()
 
@@ -63,7 +63,7 @@ class Imports:
             pass
 
     def _look(self) -> Iterator[None]:
-        """Changes the modules imported so far, one per step, and later ones when they are imported."""
+        """Changes the modules imported so far, one per step, and further modules when they are imported."""
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
         for name, module in list(sys.modules.items()):
@@ -73,12 +73,12 @@ class Imports:
             yield
 
     def follow(self) -> Iterator[None]:
-        """The rules, and so the states of operations, have changed. One module or function per step."""
+        """Called when the rules, and so the states of operations, have changed. Handles one module or function per step."""
         if self.rules.adding:
             yield from self._look()
         for id_, changed in list(self.changed.items()):
             changed.place()
-            if changed.is_gone and self.changed.get(id_) is changed:  # else another function has its id by now
+            if changed.is_gone and self.changed.get(id_) is changed:  # otherwise another function has the same id by now
                 del self.changed[id_]
             yield
 
@@ -88,7 +88,7 @@ class Imports:
         return self.selection.may_hold(name) or self._may_add(name)
 
     def _may_add(self, name: str) -> bool:
-        """Rules apply to the program and installed packages; the agent itself depends on the standard library."""
+        """Rules apply to the program and installed packages, not to the standard library, because the agent itself uses it."""
         if not self.rules.adding or (name != "__main__" and _is_standard(name)):
             return False
         return self.rules.may_add(recorder.main_name() if name == "__main__" else name)
@@ -123,7 +123,7 @@ class Imports:
         return None
 
     def _wrap_loader(self, loader: Any) -> None:
-        """The loader stays the same object, since other code reads the source from it; one method is wrapped."""
+        """Wraps one method of the loader. The loader stays the same object, because other code reads the source from it."""
         execute: Callable[[types.ModuleType], None] = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:
@@ -131,8 +131,8 @@ class Imports:
             if self._wants(module.__name__):
                 self.watch(module)
 
-        # A frame between two of the import system's, so it counts as one: warnings of a module that name who imports it skip
-        # it, and tracebacks of imports that fail do not show it.
+        # This function's frame is between two frames of the import system. With their file name it counts as one of them, so
+        # warnings that name the importing code skip it, and tracebacks of failed imports omit it.
         exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORT_SYSTEM)
         loader.exec_module = exec_module
 
@@ -153,15 +153,15 @@ class Imports:
     def _watch_members(
         self, owner: Any, members: Mapping[str, Any], module: str, names: tuple[str, ...], rules: Rules
     ) -> int:
-        """`names`: of the module, and of the classes around the owner; `rules`: those that may add functions.
+        """`names`: names of the module and of the classes around the owner. `rules`: rules that may add functions.
 
-        Runs no code of a member: a lazy object of the program may load what it stands for.
+        Runs no code of a member, because a lazy object of the program might load its target.
         """
         count = 0
         for name, member in list(members.items()):
             full = f"{names[-1]}.{name}"
             if issubclass(type(member), type):
-                # The place of definition, not that of an import or a new name.
+                # True where the class is defined, not where it is imported or gets another name.
                 is_own = _module_of(member) == module and f"{names[0]}.{_qualified_name_of(member)}" == full
                 count += self._watch_members(member, _members_of_class(member), module, (*names, full), rules) if is_own else 0
             elif _is_function_of(member, module):
@@ -192,7 +192,7 @@ class Imports:
         return is_selected or is_added
 
     def _tell_left(self, name: str) -> None:
-        """Once for each module."""
+        """Logs the unchanged functions of a module, once."""
         left = self.left.get(name)
         if left and name not in self.told:
             self.told.add(name)
@@ -203,7 +203,7 @@ class Imports:
         self.left.pop(name, None)
 
     def report(self) -> None:
-        """Logs the patterns without matches, once: some time after the start, or at the end."""
+        """Logs each pattern without matches once, some time after the start or at the end."""
         for pattern in self.selection.include:
             if not pattern.hits and pattern.text not in self.reported:
                 self.reported.add(pattern.text)

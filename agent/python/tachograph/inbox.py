@@ -1,4 +1,4 @@
-"""Samples and entries waiting for the sender: a bounded list that any thread appends to without a lock.
+"""Samples and entries that wait for the sender, in a bounded list. Any thread appends to the list without a lock.
 
 Before: the program (`sample`, `entry`) and the samplers. After: outbox, by way of the sender.
 """
@@ -27,7 +27,7 @@ Value = Union[int, float]
 
 class Inbox:
     def __init__(self, home: Home, labels: dict[str, str]) -> None:
-        """`labels`: of all series, unless a record has its own label of that name."""
+        """`labels`: labels of all series; a record may have its own label of the same name."""
         self.home = home
         self.labels = labels
         self.samples: deque[tuple[Labels, int, Value]] = deque()
@@ -37,7 +37,7 @@ class Inbox:
         self.entries_dropped = 0
 
     def series(self, name: str, labels: dict[str, object]) -> Labels:
-        """Raises ValueError for labels that a server refuses anyway: they would use up the dictionary."""
+        """Raises ValueError for labels that the server refuses, because they would use up the dictionary."""
         for label, value in labels.items():
             if len(label) > wire.LABEL_NAME_BYTES_MAX or len(str(value)) > wire.LABEL_VALUE_BYTES_MAX:
                 length = f"{len(str(value))} characters, {wire.LABEL_VALUE_BYTES_MAX} is the most"
@@ -57,7 +57,7 @@ class Inbox:
             with self.home.lock:
                 self.entries_dropped += 1
         else:
-            self.entry_bytes += len(body)  # a race may lose one update: a bound on memory need not be exact
+            self.entry_bytes += len(body)  # a race may lose an update, but a bound on memory need not be exact
             self.entries.append((series, time_ns() if at is None else at, body[: wire.ENTRY_BYTES_MAX]))
 
     # ---- the sender's side ----

@@ -1,6 +1,7 @@
 """Replaces the code of a function that the program already refers to. The function stays the same object and gets other code,
-which calls a copy of the original. So all references, under any name, call the recorded function, and it stays equal to itself;
-pickle, which stores functions by name, finds it. If switched off, it has its own code again, without any overhead.
+which calls a copy of the original. So all references, under any name, call the recorded function, comparisons give the same
+result, and pickle, which stores functions by name, finds the function. A function that is switched off has its own code again,
+without any overhead.
 
 Before: imports. After: recorder.
 """
@@ -20,13 +21,13 @@ from . import recorder
 from .operations import METHOD, OFF, ON, SHARED
 from .track import LOCAL
 
-# Placeholders for the wrapper, and for the data of a plain function's code, in the code that is compiled once per kind.
+# Placeholders in the code that is compiled once per kind: one for the wrapper, one for the data of a plain function's code.
 _TARGET = "(the wrapper)"
 _KNOWN = "(what is known)"
 
 
 class InPlace:
-    """One function, without keeping it alive. Raises ValueError for a function that cannot be changed.
+    """One function, held by a weak reference. Raises ValueError for a function that cannot be changed.
 
     `own`: the state if no rule of the server decides.
     """
@@ -38,9 +39,9 @@ class InPlace:
         self.is_included = own == ON
         self.own = function.__code__
         self.template = _template(_kind(function), len(self.own.co_freevars), _shape(self.own))
-        # The code assigned to it. It refers to the function's module, and the garbage collector does not look into code: a module
-        # that is discarded while it is recorded stays in memory. A module that is loaded again does not keep its previous
-        # version.
+        # The code assigned to the function. It refers to the function's module, and the garbage collector does not look into
+        # code, so a module that is discarded while it is recorded stays in memory. If a module is loaded again, its previous
+        # version is released.
         self.recorded: Optional[weakref.ref[types.CodeType]] = None
         name, module = recorder.name_of(function), recorder.module_of(function)
         self.operation = SHARED.function(METHOD, name, len(module), own)
@@ -93,7 +94,8 @@ class _Target(functools.partial):
 
 
 class _Known:
-    """Data for the code of a plain function, since its globals are those of the program. None in another process."""
+    """Data for the code of a plain function, which cannot use globals because they are those of the program. None in another
+    process."""
 
     __slots__ = ("enter", "every", "function", "length", "local", "missing", "now", "operation", "states")
 
@@ -126,7 +128,8 @@ def _kind(function: types.FunctionType) -> str:
 
 
 class _Shape(NamedTuple):
-    """The parameters of a function without their names. Libraries read them from the code, to choose the arguments."""
+    """The kinds of a function's parameters, without names. Libraries read the parameters from the code to choose the
+    arguments."""
 
     positional_only: int
     positional: int
@@ -157,7 +160,8 @@ def _renamed(constant: Any, renamed: dict[str, object]) -> Any:
     return renamed.get(constant, constant) if type(constant) is str else constant
 
 
-# The first is the wrapper of recorder without its frame: unusual cases are left to the wrapper.
+# The first template does the same as the wrapper in recorder, but without an additional frame. It leaves unusual cases to the
+# wrapper.
 _CALLS = {
     "plain": """
 def recorded(PARAMETERS):
@@ -202,8 +206,8 @@ async def recorded(PARAMETERS):
 
 @functools.lru_cache(1_024)
 def _template(kind: str, cells: int, shape: _Shape) -> types.CodeType:
-    """Code for functions with this number of cells in their closure: the interpreter requires the same number for a
-    replacement. It has the parameters of the function, but for their names, and passes its arguments on."""
+    """Code for functions with this number of cells in their closure; the interpreter requires that a replacement has the same
+    number. The code has the parameters of the function under other names, and passes its arguments on."""
     names = [f"cell{at}" for at in range(cells)]
     text = _CALLS[kind].replace("PARAMETERS", _parameters(shape)).replace("ARGUMENTS", _arguments(shape))
     tree = ast.parse(f"def make({', '.join(names)}):\n  return recorded")
@@ -211,7 +215,7 @@ def _template(kind: str, cells: int, shape: _Shape) -> types.CodeType:
     if names:
         recorded.body += ast.parse(", ".join(names)).body  # type: ignore[attr-defined]
     tree.body[0].body.insert(0, recorded)  # type: ignore[attr-defined]
-    for node in ast.walk(tree):  # all of it is attributed to the first line of the function
+    for node in ast.walk(tree):  # every line of the code is attributed to the first line of the function
         if hasattr(node, "lineno"):
             node.lineno = node.end_lineno = 1
             node.col_offset = node.end_col_offset = 0

@@ -1,4 +1,5 @@
-"""The connection to the server, re-established after each failure. A non-blocking state machine that the sender steps.
+"""The connection to the server, which is established again after each failure. A non-blocking state machine that the sender
+steps.
 
     RESTING --(time is up)--> RESOLVING --> CONNECTING --(HANDSHAKE, with TLS)--> GREETING --(WELCOME)--> OPEN
        ^                                                                                                    |
@@ -36,7 +37,7 @@ _GREETING_S = 5.0
 _NEEDS_TLS = 11
 # Pause after an answer that an immediate retry cannot change.
 _REFUSED_S = 60.0
-# Minimum pause after any ERROR: a WELCOME before it has reset the back-off.
+# Minimum pause after any ERROR, because a WELCOME before the ERROR has reset the back-off.
 _PAUSE_S = 1.0
 _BACKOFF_S = (0.1, 5.0)
 _STEP_FRAMES_MAX = 64
@@ -71,7 +72,7 @@ class Link:
         switchboard: Optional[Switchboard] = None,
         tls: Optional[Tls] = None,
     ) -> None:
-        """`address` as for `parse_address`; `hello`: the body of HELLO; `switchboard`: applies rules; without `tls` the
+        """`address`: as for `parse_address`. `hello`: the body of HELLO. `switchboard`: applies rules. Without `tls` the
         connection is not encrypted. Raises ValueError."""
         self.address = parse_address(address)
         self.hello = wire.frame(wire.HELLO, hello)
@@ -98,7 +99,7 @@ class Link:
 
     @property
     def is_first_try(self) -> bool:
-        """True during the first connection attempt: a program that ends early may wait briefly for it."""
+        """True during the first connection attempt. A program that ends early may wait briefly for this attempt."""
         return not self.has_failed and self.state is not State.OPEN
 
     @property
@@ -142,7 +143,7 @@ class Link:
             self._fail(now, e.strerror or str(e) or type(e).__name__, self._next_backoff())
 
     def close(self) -> None:
-        """The program ends: logs pending outages, sends BYE if connected, and closes."""
+        """Called when the program ends. Logs pending outages, sends BYE if connected, and closes the socket."""
         self.outage.tell_past(monotonic())
         if self.socket is not None:
             try:
@@ -153,14 +154,14 @@ class Link:
             self.forget()
 
     def forget(self) -> None:
-        """Closes the socket without BYE: it may be the parent's after a fork."""
+        """Closes the socket without BYE, because after a fork the connection may belong to the parent."""
         if self.socket is not None:
             self.socket.close()
         self.socket = None
         self.state = State.RESTING
 
     def ping_soon(self) -> None:
-        """Makes the next step send the counts to the server, whatever the time."""
+        """Makes the next step send a PING with the counts, even if no PING is due."""
         if self.totals.calls_dropped != self.dropped_at_ping:
             self.pinged_at = monotonic() - self.heartbeat_s
 
@@ -257,7 +258,7 @@ class Link:
             self.outbox.acknowledge(body.varint())
         elif type_ == wire.WAIT:
             self.hold_until = now + min(body.varint() / 1e3, _HEARTBEAT_S[1])
-            self.heard_at = self.hold_until  # it has announced its silence
+            self.heard_at = self.hold_until  # the server has announced its silence
             self.log.say_once("wait", messages.SERVER_IS_FULL)
         elif type_ == wire.ERROR:
             raise self._refusal(body.varint(), body.string(), now)
@@ -303,7 +304,7 @@ class Link:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                # A server that refuses a connection sends the reason and closes; it may still be in the socket buffer.
+                # A server that refuses a connection sends the reason and closes. The reason may still be in the socket buffer.
                 self._receive(now)
                 raise
             self.totals.bytes_sent += count
@@ -356,7 +357,8 @@ _Socket, _select, _poll = socket.socket, select.select, getattr(select, "poll", 
 
 
 class Resolver:
-    """Resolves a host name. A name server may take seconds, so it runs on a thread; a literal address needs none."""
+    """Resolves a host name. A name server may take seconds, so the look-up runs on a thread. A literal address needs no
+    thread."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.address = address
@@ -379,7 +381,7 @@ class Resolver:
         self.found = [(answer[0], answer[4]) for answer in answers]
 
     def result(self, attempt: int) -> Optional[tuple[int, Any]]:
-        """(family, address), another one with each attempt; None while the look-up runs. Raises OSError."""
+        """(family, address); each attempt gets the next address. None while the look-up runs. Raises OSError."""
         if self.fault is not None:
             raise self.fault
         return self.found[attempt % len(self.found)] if self.found else None

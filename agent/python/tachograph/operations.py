@@ -1,7 +1,7 @@
 """The known operations and their states. A name becomes a number once; calls carry the number.
 
-Ids count from 1. Bounded: past the bounds every name of a kind is the operation `(other)`. Before: recorder and probes. After:
-dictionary, which assigns wire ids when they are first sent.
+Ids count from 1. The number of names is bounded; further names of a kind become its operation `(other)`. Before: recorder and
+probes. After: dictionary, which assigns wire ids when they are first sent.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import Callable
 METHOD, HTTP_SERVER, HTTP_CLIENT, DATABASE, CONNECTION_WAIT, TASK = 1, 2, 3, 4, 5, 6
 OTHER = "(other)"
 
-# States of an operation. A call only checks whether its own is false.
+# States of an operation. A call only checks if the state of its operation is false.
 ON, OFF, AGGREGATE = 0, 1, 2
 
 # No rule decides the operation.
 NO_RULE = -1
 
-# Names of all kinds together; a large, fully instrumented program has fewer functions.
+# Limit on names of all kinds together; a large, fully instrumented program has fewer functions.
 COUNT_MAX = 262_144
-# Names of each kind except method: they come from data, so they have no natural bound.
+# Limit on names of each kind except method. These names come from data, so they have no natural bound.
 DYNAMIC_MAX = 8_192
 
 Decide = Callable[[int, str, int, int], tuple[int, int]]
-"""(kind, name, characters of its module or 0, its own state) -> (the rule that decides, state)"""
+"""Arguments: kind, name, number of characters of the module's name or 0, state without rules. Result: the rule that decides,
+state."""
 
 
 def _own(_kind: int, _name: str, _module_chars: int, own: int) -> tuple[int, int]:
@@ -40,12 +41,13 @@ class Operations:
         self.counts = [0] * (TASK + 1)
         # (kind, name) by id; id 0 is unused.
         self.entries: list[tuple[int, str]] = [(0, "")]
-        # By id: the current state, the rule that decides it, the state without rules, and the length of the module's name in it.
+        # By id: the current state, the rule that decides it, the state without rules, and the length of the module's name at the
+        # begin of the name.
         self.states = [ON]
         self.deciders = [NO_RULE]
         self.own = [ON]
         self.module_chars = [0]
-        # State of new operations of each kind whose names come from data.
+        # State of new operations, for each kind that has names from data.
         self.kinds = [ON] * (TASK + 1)
         self.decide: Decide = _own
         # True if operations or decisions were added since the reporter last read them and set this to false.
@@ -54,7 +56,7 @@ class Operations:
         self.other = [0] + [self._add(kind, OTHER) for kind in range(METHOD, TASK + 1)]
 
     def id(self, kind: int, name: str) -> int:
-        """Never fails. Takes no lock for a known name, nor for a new one past a bound."""
+        """Never fails. Takes no lock for a known name or for a new name beyond a bound."""
         known = self.ids.get((kind, name))
         if known is not None:
             return known
@@ -64,7 +66,7 @@ class Operations:
             return self.ids.get((kind, name)) or self._add(kind, name)
 
     def function(self, kind: int, name: str, module_chars: int, own: int = ON) -> int:
-        """Id of a function: its name begins with that of its module, and it may be off until a rule decides otherwise."""
+        """Id of a function. Its name begins with the name of its module. It may be off until a rule switches it on."""
         if (kind, name) not in self.ids and not self._is_full(kind):
             with self.lock:
                 if (kind, name) not in self.ids:
@@ -94,8 +96,9 @@ class Operations:
     # ---- rules ----
 
     def decide_all(self, decide: Decide) -> Iterator[None]:
-        """From now on `decide` determines the state of operations: of new ones at once, of known ones one per step."""
-        with self.lock:  # a thread that is adding one still uses the previous one
+        """From now on `decide` determines the state of operations. New operations are decided at once, known operations one per
+        step."""
+        with self.lock:  # a thread that is adding an operation may still use the previous function
             self.decide = decide
             known = len(self.entries)
         for id_ in self.other[METHOD:]:

@@ -1,7 +1,7 @@
-"""Logs outages of the server: each outage, but at most one per minute, and its end with the number of dropped records.
+"""Logs outages of the server, and the end of each outage with the number of dropped records.
 
-An outage that comes too soon after the last line is logged when the minute is over; outages that have ended by then share one
-line. Before: link. After: log.
+At most one outage is logged per minute: an outage within a minute of the last line is logged when that minute is over. Outages
+that have ended by then share one line. Before: link. After: log.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Outage:
         self.was_connected = False
         self.began_at = 0.0
         self.told_at: Optional[float] = None
-        # Calls, samples and entries: dropped before this outage, and dropped in outages whose end was not logged.
+        # Calls, samples and entries that were dropped before this outage, and that were dropped in outages without a logged end.
         self.before = (0, 0, 0)
         self.lost = (0, 0, 0)
         # Ended outages that were not logged.

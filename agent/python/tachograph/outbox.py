@@ -1,6 +1,7 @@
-"""Packs records into numbered DATA frames and keeps them until the server has them on disk.
+"""Packs records into numbered DATA frames. Keeps the frames until the server has them on disk.
 
-Bounded in bytes; a record without room is refused, and the caller counts its content. Before: reader, sender. After: link.
+The memory is bounded. A record without room is refused, and the caller counts its content as dropped. Before: reader, sender.
+After: link.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Counts:
 
 @dataclass
 class Sent:
-    """A frame to send, possibly again. `dictionary_size`: this much of the dictionary must be sent before it."""
+    """A frame to send, possibly again. `dictionary_size`: bytes of the dictionary that must be sent before the frame."""
 
     seq: int
     frame: bytes
@@ -53,8 +54,8 @@ class Outbox:
         return self.bytes + len(self.body) >= self.bytes_max
 
     def begin(self, at: int) -> int:
-        """Called before a record. `at`: its time, ns since the epoch. Returns the base to which times of the record are
-        relative."""
+        """Called before a record is added. `at`: time of the record, ns since the epoch. Returns the base for times in the
+        record."""
         if not self.body:
             self.seq += 1
             self.base = at
@@ -80,7 +81,8 @@ class Outbox:
             self.body = bytearray()
 
     def acknowledge(self, up_to: int) -> None:
-        """All frames up to this number are on the disk of the server; waiting ones were sent on an earlier connection."""
+        """All frames up to this number are on the disk of the server. Waiting frames among them were sent on an earlier
+        connection."""
         for frames in (self.unacknowledged, self.waiting):
             while frames and frames[0].seq <= up_to:
                 self.bytes -= len(frames.popleft().frame) + _FRAME_OVERHEAD

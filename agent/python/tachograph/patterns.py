@@ -7,9 +7,10 @@
     shop.board.Board.post    one method, or shop.board.post one function
     shop..*Service.find*     methods that begin with find, of classes that end in Service
 
-A star matches any characters but a dot, two dots any number of packages. A pattern is compared with the name of the module, of
-each class around a function, and of the function: it matches if one of them does. It may have any length and number of stars:
-without backtracking, so the time is bounded by the product of both lengths. Before: config. After: imports, rules.
+A star matches any characters but a dot, two dots any number of packages. A pattern is compared with the names of the module, of
+each class around a function, and of the function. It matches if it fits one of these names. Patterns have any length and any
+number of stars. Matching does not backtrack, so its time is bounded by the product of the lengths of pattern and name. Before:
+config. After: imports, rules.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ class Pattern:
                 raise ValueError(messages.pattern_character(character, text))
         if not text or "..." in text or text.endswith(".") or (text.startswith(".") and not text.startswith("..")):
             raise ValueError(messages.pattern_dot(text))
-        # The first group fits the beginning of a name, the last one its end, the others where they fit first. Each is a list of
-        # parts, and each part what is between its stars.
+        # The first group must fit the beginning of a name, the last group its end. The other groups match at the first position
+        # that fits. A group is a list of parts; a part is a list of the texts between its stars.
         groups = [group.split(".") if group else [] for group in text.split("..")]
         self.groups = [[part.split("*") for part in group] for group in groups]
-        # A matching name contains each of these texts, including dots without an adjacent star or two dots.
+        # Texts that every matching name contains: the pieces of the pattern between stars and double dots.
         self.texts = {piece for group in text.split("..") for piece in group.split("*")}
 
     def fits(self, name: str) -> bool:
         return self.fits_parts(name.split("."))
 
     def fits_parts(self, parts: Sequence[str]) -> bool:
-        """`parts`: of the name, split at its dots."""
+        """`parts`: the name, split at its dots."""
         first, *between = self.groups
         if not between:
             return len(parts) == len(first) and _fits_at(first, parts, 0)
@@ -61,12 +62,11 @@ class Pattern:
         return True
 
     def may_fit_below(self, module: Sequence[str]) -> bool:
-        """True if the pattern matches the module, whose parts are given, or if the module is the beginning of a name it may
-        match."""
+        """True if the pattern matches the module or may match a name that begins with the module. `module`: parts of its name."""
         head = self.groups[0]
         if not all(_fits_part(pieces, part) for pieces, part in zip(head, module)):
             return False
-        # Without "..": a pattern with more parts than the module may match its members.
+        # A pattern without ".." and with more parts than the module may match members of the module.
         return len(self.groups) > 1 or len(head) >= len(module)
 
 
@@ -109,7 +109,7 @@ class Selection:
         return any(pattern.may_fit_below(parts) for pattern in self.include)
 
     def holds(self, names: Sequence[str]) -> bool:
-        """`names`: of the module, the classes around the function, and the function, outermost first."""
+        """`names`: names of the module, the classes around the function, and the function, outermost first."""
         if any(pattern.fits(name) for pattern in self.exclude for name in names):
             return False
         found = [pattern for pattern in self.include if any(pattern.fits(name) for name in names)]
@@ -122,7 +122,7 @@ class Selection:
 
 
 def is_special(name: str) -> bool:
-    """Methods such as `__len__` match only a pattern that spells them out."""
+    """Methods such as `__len__` match only a pattern that contains their full name."""
     return name.startswith("__") and name.endswith("__") and name not in _SPECIAL
 
 

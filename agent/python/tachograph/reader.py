@@ -1,7 +1,7 @@
 """Reads the words of one track and turns them into parts of segments.
 
-A part is closed when the outermost call ends, when the part is long, or when it is a second old; the next part then carries the
-open calls. Before: track, which defines the words. After: outbox.
+A part is closed when the outermost call ends, when the part is long, or when it is a second old. In the last two cases the next
+part carries the open calls. Before: track, which defines the words. After: outbox.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .totals import Totals
 from .track import ATTRIBUTE, BEGIN, CALLS_MAX, ESCAPE, FAILED, RENAME, Track, Word
 
 EVENTS_MAX = 4_096
-# Maximum length in a deep recursion, where most of a shorter part would be carried calls.
+# Maximum length of a part in a deep recursion, where a shorter part would consist mostly of carried calls.
 EVENTS_MAX_DEEP = 60_000
 ATTRIBUTE_BYTES_MAX = 262_144
 AGE_MAX_NS = 1_000_000_000
@@ -30,7 +30,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 
 def _varints() -> list[bytes]:
-    """The varints of one and two bytes: nearly all time differences, in one look-up each."""
+    """A table of the varints of one and two bytes. One look-up encodes nearly any time difference."""
     return [bytes((value,)) if value < 128 else bytes((value & 127 | 128, value >> 7)) for value in range(16_384)]
 
 
@@ -38,14 +38,15 @@ _VARINTS = _varints()
 
 
 class WallClock:
-    """Converts `perf_counter_ns` to time since the epoch. Measured repeatedly, so that it follows changes of the wall clock."""
+    """Converts `perf_counter_ns` to time since the epoch. The offset is measured repeatedly, so that it follows changes of the
+    wall clock."""
 
     def __init__(self) -> None:
         self.offset = 0
         self.update()
 
     def update(self) -> None:
-        """Measures the offset; of several readings it uses the one with the shortest duration."""
+        """Measures the offset. Of several readings, uses the reading with the shortest duration."""
         narrowest = None
         for _ in range(3):
             before, wall, after = perf_counter_ns(), time_ns(), perf_counter_ns()
@@ -62,14 +63,14 @@ class TrackReader:
         self.clock = clock
         self.totals = totals
         self.is_broken = False
-        # Of the segment. `offset`: perf_counter_ns to epoch, constant for all its parts, so that durations ignore changes of the
-        # wall clock.
+        # Fields of the segment. `offset`: from perf_counter_ns to the epoch. It is constant for all parts, so that durations
+        # ignore changes of the wall clock.
         self.head = wire.Head()
         self.offset = 0
         self.calls = 0
-        # For each open call: operation (negative), number, time of the enter.
+        # For each open call: operation (negative), number, time of its enter.
         self.open: list[tuple[int, int, int]] = []
-        # Of the part.
+        # Fields of the current part.
         self.events = bytearray()
         self.event_count = 0
         self.start = 0
@@ -161,7 +162,7 @@ class TrackReader:
 
     @property
     def _exits(self) -> int:
-        """Calls that end in the part: the loss if it is discarded."""
+        """Number of calls that end in the part, and that are lost if it is discarded."""
         return self.event_count - (self.calls - self.head.first_call) if self.event_count else 0
 
     # ---- rare cases ----
@@ -178,8 +179,8 @@ class TrackReader:
             self._end(what)
 
     def _rename(self, operation: int) -> None:
-        """Changes the operation of the outermost call, which is entered by the first event of the segment or is the first carried
-        call."""
+        """Changes the operation of the outermost call: the first carried call, or else the call that the first event of the
+        segment enters."""
         if not self.open:
             return
         _, number, began = self.open[0]
@@ -213,7 +214,7 @@ class TrackReader:
         self.calls = 0
 
     def _end(self, what: tuple) -> None:
-        """FAILED or UNWIND of an open call: open calls inside it have lost their exits, and failed."""
+        """Handles FAILED or UNWIND of an open call. Open calls inside it have lost their exits, and end as failed."""
         kind, time, call, *text = what
         while self.open[-1][1] > call:
             self._event(time, is_failed=True)
@@ -234,7 +235,7 @@ class TrackReader:
 
     def _attribute(self, call: int, key: str, value: Union[str, int]) -> None:
         is_open = any(number == call for _, number, _ in reversed(self.open))
-        # Attributes without an event between them cannot be divided into parts.
+        # Attributes that have no event between them cannot be divided into parts.
         is_full = len(self.attributes) >= ATTRIBUTE_BYTES_MAX and not self.event_count
         if not is_open or is_full or self.attribute_count >= wire.SEGMENT_ATTRIBUTES_MAX:
             self.totals.attributes_dropped += 1
@@ -278,7 +279,8 @@ class TrackReader:
             self.attribute_count = 0
 
     def finish(self) -> None:
-        """The strand has ended. Its open calls will never exit: they end as failed at the time of the last event."""
+        """Called when the strand has ended. Its open calls will have no exit, so they end as failed at the time of the last
+        event."""
         while self.open:
             self._event(self.last if self.event_count else self.open[-1][2], is_failed=True)
         self.close_part()
@@ -290,7 +292,7 @@ class TrackReader:
     def _spoil(self, owed: int) -> None:
         """After an unexpected error (out of memory): discards and counts the current words, but keeps the track.
 
-        `owed`: the value of `_handled` if all of them had been sent.
+        `owed`: the value that `_handled` would have if all of these words had been sent.
         """
         self.totals.calls_dropped_in_queue += owed - self._handled
         self.is_broken = True

@@ -1,8 +1,8 @@
-"""The API for calls of the program: `record` for functions, `span` for blocks, attributes of the innermost call.
+"""The API to record calls of the program: `record` for functions, `span` for blocks, and attributes of the innermost call.
 
-The wrapper of a plain function is the hot path: about 0.3 us, most of it two clock reads and the call itself; it is inlined for
-that, `Track.enter` does the same. Nothing here raises, except the exceptions of the function. Before: the program, imports,
-probes. After: track.
+The wrapper of a plain function is the hot path. It costs about 0.3 us, mostly for two clock reads and the call itself. To reach
+this, it contains the code of `Track.enter` inline. Only exceptions of the function leave this module. Before: the program,
+imports, probes. After: track.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Attribute of a wrapper with its operation, so that nothing is recorded twice.
 MARK = "__tachograph__"
 
-# By operation; a wrapper takes its fast path if this is false. See operations.
+# States by operation; a wrapper takes its fast path if the state is false. See operations.
 _STATES = operations.SHARED.states
 
 _KINDS = {
@@ -48,7 +48,8 @@ def kind_id(kind: str) -> int:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """`shop.board.Board.post`; functions of the script itself are named after its file or module."""
+    """The name of a function, such as `shop.board.Board.post`. Functions of the script itself are named after its file or
+    module."""
     return f"{module_of(function)}.{getattr(function, '__qualname__', '(unknown)')}"
 
 
@@ -75,10 +76,10 @@ def record(*, name: Optional[str] = None, kind: str = "method") -> Callable[[F],
 def record(function: Any = None, *, name: Optional[str] = None, kind: str = "method") -> Any:
     """Decorator: each call of the function is recorded.
 
-    A coroutine function's call lasts from its first step to its end, including waits. Of a generator (plain or asynchronous) each
-    step is a call, from `next` to `yield`, so the time of the consumer is excluded. Static and class methods and properties are
-    recorded, too; a class stands for its methods. Members of subclasses of these types stay unchanged. Raises ValueError for an
-    unknown `kind`.
+    The call of a coroutine function lasts from its first step to its end, including waits. Each step of a generator (plain or
+    asynchronous) is a call, from `next` to `yield`, so the time of the consumer is excluded. Static methods, class methods and
+    properties are recorded, too. For a class, its methods are recorded. Members that are instances of subclasses of these types
+    stay unchanged. Raises ValueError for an unknown `kind`.
     """
     number = kind_id(kind)
     if function is None:
@@ -140,17 +141,18 @@ def _record_methods(owner: type, kind: int) -> type:
     return owner
 
 
-# Names called or read by functions that inspect frames. An additional frame between them and their caller would change the
-# result.
+# Functions that inspect frames call or read these names. An additional frame between such a function and its caller would change
+# the result.
 _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getouterframes", "extract_stack", "walk_stack"}
 
 
-# Levels above this are other numbers.
+# Larger numbers are not taken for stack levels.
 _FAR_MAX = 9
 
 
 def looks_at_caller(function: Any) -> bool:
-    """True if the code of a function, or of one inside it, inspects the frame of its caller, or calls one that looks past it."""
+    """True if a function, or a function inside it, inspects the frame of its caller, or calls a function that inspects that
+    frame."""
     if not isinstance(function, types.FunctionType):
         return False
     code, globals_ = function.__code__, function.__globals__
@@ -158,7 +160,7 @@ def looks_at_caller(function: Any) -> bool:
 
 
 def _called(code: types.CodeType, globals_: dict[str, Any]) -> Iterator[types.FunctionType]:
-    """Functions that it may call: those of its module by their name, and those that it imports itself."""
+    """Functions that the code may call: functions of its module, by their names, and functions that the code itself imports."""
     modules = (sys.modules.get(name) for name in code.co_names if "." in name)
     places = [globals_, *(vars(module) for module in modules if type(module) is types.ModuleType)]
     for name in code.co_names:
@@ -169,7 +171,8 @@ def _called(code: types.CodeType, globals_: dict[str, Any]) -> Iterator[types.Fu
 
 
 def _looks_far(function: types.FunctionType) -> bool:
-    """True if it inspects a frame above its caller's: `stacklevel=3`, also as a default value, or `_getframe(2)`."""
+    """True if the function inspects a frame above that of its caller: `stacklevel=3`, also as a default value, or
+    `_getframe(2)`."""
     code = function.__code__
     values = (*code.co_consts, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     near = 2 if _FRAMES.isdisjoint(code.co_names) else 1
@@ -182,7 +185,7 @@ def _looks_up(code: types.CodeType, globals_: dict[str, Any]) -> bool:
         return True
     warns = _is_read("warn", warnings, code, globals_)
     for constant in code.co_consts:
-        # Names of keyword arguments in a call; before 3.11 and after.
+        # Names of keyword arguments in a call, as Python stores them before 3.11 and since.
         if constant == "stacklevel" or (isinstance(constant, tuple) and "stacklevel" in constant):
             return True
         if warns and type(constant) is int and constant > 1:
@@ -193,12 +196,13 @@ def _looks_up(code: types.CodeType, globals_: dict[str, Any]) -> bool:
 
 
 def _is_read(name: str, module: types.ModuleType, code: types.CodeType, globals_: dict[str, Any]) -> bool:
-    """True if it reads this function of the module: through the module, under any name, or imported by itself.
+    """True if the code reads this function of the module: through the module, under any name, or through an import of the
+    function.
 
     A method of the same name (`log.warn`) does not count.
     """
     if name in code.co_freevars:
-        return True  # of an enclosing function, which may have imported it
+        return True  # a variable of an enclosing function, which may have imported the function
     if name not in code.co_names:
         return False
     if module.__name__ in code.co_names or module.__name__ in code.co_freevars:
@@ -269,7 +273,7 @@ def _function(function: Callable[..., Any], operation: int) -> Callable[..., Any
 def _call_slowly(
     track: Track, wrapper: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The list is long, calls are being dropped, the agent is off, or it was started since."""
+    """The slow path of a call. The list is long, calls are being dropped, the agent is off, or the agent has been started."""
     if here() is not track or track.admit():
         return wrapper(*args, **kwargs)
     track.count_dropped()
@@ -415,13 +419,13 @@ def task_here() -> object:
 def drive(
     coroutine: Coroutine[Any, Any, Any], operation: int, task: object, strand: Optional[Strand] = None
 ) -> Generator[Any, Any, Any]:
-    """Runs a coroutine as a call on its own track: it is the thread's track during each step only.
+    """Runs a coroutine as a call on its own track. This track is the thread's current track only during each step.
 
-    `strand`: one that has begun, for callers that add attributes.
+    `strand`: a strand that has already begun, for callers that add attributes.
     """
     strand = strand or Strand(operation)
     strand.track.task = task
-    # All code that copies the context inside the task has at least this call as its caller.
+    # Code inside the task may copy the context; its calls then have this call as their caller.
     token = CALLER.set(strand.context()) if task is not None else None
     value: Any = None
     thrown: Optional[BaseException] = None
@@ -455,7 +459,8 @@ def reset_caller(token: Any) -> None:
 
 
 class Span:
-    """A block as a call: `with span("load"):`. In a task that is not recorded itself, it is a segment of its own."""
+    """Records a block as a call: `with span("load"):`. In a task that is not recorded itself, the block is a segment of its
+    own."""
 
     __slots__ = ("begun", "call", "operation", "outer", "strand", "token", "track", "words")
 
@@ -532,13 +537,13 @@ def context() -> Optional[Context]:
 
 
 def traceparent() -> Optional[str]:
-    """The W3C header with the innermost open call as the caller; None outside of one."""
+    """The W3C header with the innermost open call as the caller; None outside of a call."""
     now = here().context()
     return now and now.traceparent
 
 
 def attribute(key: str, value: Union[str, float, bool]) -> None:
-    """Adds an attribute to the innermost open call, such as `order.id`; no effect outside of one."""
+    """Adds an attribute, such as `order.id`, to the innermost open call. No effect outside of a call."""
     track = here()
     if track.open >= 0:
         track.attribute(track.open, str(key), fact_of(value))

@@ -1,8 +1,9 @@
-"""State of an operation. Of the server's rules that match it, the last one decides; without one its own state applies.
+"""Decides the state of an operation. The last of the server's rules that match the operation decides. Without a matching rule its
+own state applies.
 
-A function is matched by the names of its module, of the classes around it, and by its own, as with `include`. Requests,
-statements and waits have names that come from data: they are matched by the name of their kind, `http-server`, `http-client`,
-`database` or `connection-wait`. Before: switchboard. After: operations (states), imports (functions to wrap).
+A function is matched by the names of its module, of the classes around it, and of the function, as with `include`. The names of
+requests, statements and waits come from data, so these operations are matched by the name of their kind, `http-server`,
+`http-client`, `database` or `connection-wait`. Before: switchboard. After: operations (states), imports (functions to wrap).
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Rules:
         return at, own if at == NO_RULE else self.list[at].state
 
     def last(self, name: str, first: int) -> int:
-        """Position of the rule that decides. Beginnings of `name` are matched too, from `first` parts on (0: `name` has one
-        part)."""
+        """Position of the rule that decides. Beginnings of `name` with at least `first` parts are matched, too (0: `name` has
+        only one part)."""
         names: list[list[str]] = []
         for text, at, pattern in self.search:
             if text in name:
@@ -77,7 +78,7 @@ class Rules:
         return any(pattern.may_fit_below(own) for pattern in self.adding)
 
     def adds(self, names: Sequence[str], is_special: bool) -> bool:
-        """`names`: of the module, the classes around the function, and the function, outermost first."""
+        """`names`: names of the module, the classes around the function, and the function, outermost first."""
         if is_special and not spells_out(self.adding, names[-1]):
             return False
         at = self.last(names[-1], names[0].count(".") + 1)
@@ -85,20 +86,21 @@ class Rules:
 
 
 def _search(rules: Sequence[Rule]) -> list[tuple[str, int, Pattern]]:
-    """A text that a matching name must contain, the position of the rule, and its pattern, the last rule first: a text search
-    costs a hundredth of matching a pattern. Of a pattern's texts, the one in fewest other rules is used, and of those the
-    longest."""
+    """Prepares the rules for the search, the last rule first: a text that every matching name contains, the position of the rule,
+    and its pattern. The text is searched first, because that costs a hundredth of matching the pattern. The text of a pattern is
+    the one that occurs in the fewest other rules; among equals, the longest."""
     found = [(at, rule.pattern) for at, rule in enumerate(rules) if rule.pattern is not None]
     count = Counter(text for _, pattern in found for text in pattern.texts)
     return [(min(pattern.texts, key=lambda text: (count[text], -len(text))), at, pattern) for at, pattern in reversed(found)]
 
 
 def _first(name: str, module_chars: int) -> int:
-    """Number of parts of the shortest name of a function: its module's, or without one the part before the last dot."""
+    """Number of parts of the shortest name of a function: the name of its module, or without a module the part before the last
+    dot."""
     return name.count(".", 0, module_chars) + 1 if module_chars else max(1, name.count("."))
 
 
 def _names(name: str, first: int) -> list[list[str]]:
-    """The names by which a function is matched, each a beginning of the last, as parts between the dots."""
+    """The names by which a function is matched, as parts between the dots. Each name is a beginning of the last one."""
     parts = name.split(".")
     return [parts[:count] for count in range(first, len(parts) + 1)] if first else [[name]]

@@ -140,8 +140,8 @@ def _memory(add: Add) -> None:
 
 
 def _threads(add: Add) -> None:
-    # As `threading.enumerate`, but without its lock: gevent may have replaced the lock, and the sender's thread must not take
-    # that of gevent.
+    # Like `threading.enumerate`, but without its lock: gevent may have replaced the lock, and the sender's thread must not take a
+    # lock of gevent.
     threads = list(threading._active.values())  # type: ignore[attr-defined]
     add("python_threads_current", len(threads))
     add("python_threads_daemon", sum(thread.daemon for thread in threads))

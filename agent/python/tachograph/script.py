@@ -1,7 +1,7 @@
-"""Records functions of the script itself. It is not imported, so its functions are decorated in its syntax tree.
+"""Records functions of the script itself. The script is not imported, so its functions are decorated in its syntax tree.
 
-Only functions that a pattern selects; a script without them runs unchanged. Line numbers stay, so tracebacks are the same.
-Before: `python -m tachograph run`. After: recorder.record.
+Only functions that a pattern selects are decorated; a script without such functions runs unchanged. Line numbers stay the same,
+and so do tracebacks. Before: `python -m tachograph run`. After: recorder.record.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run(path: str, selection: Selection) -> None:
     loader: Any = importlib.machinery.SourceFileLoader("__main__", file)
     if code is None:
         try:
-            with io.open_code(file) as source:  # audited, like the interpreter's own reading
+            with io.open_code(file) as source:  # raises an audit event, as the interpreter does when it reads a script
                 data = source.read()
         except OSError as e:
             _cannot_open(file, e)
@@ -71,7 +71,7 @@ def _fresh_main() -> types.ModuleType:
 
 
 def _absolute(path: str) -> str:
-    """Like the interpreter: dots and links inside stay."""
+    """The path as the interpreter shows it: dots and links inside it stay."""
     return os.path.abspath(path) if os.name == "nt" else os.path.join(os.getcwd(), path)
 
 
@@ -101,7 +101,7 @@ def _cannot_open(path: str, error: OSError) -> NoReturn:
 
 
 def _decorated(path: str, name: str, selection: Selection) -> Union[types.CodeType, None]:
-    """None for a file without source text (a zip file), or with an error that the interpreter itself reports."""
+    """None for a file without source text (a zip file), and for a file with an error, which the interpreter itself reports."""
     try:
         data = Path(path).read_bytes()
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -128,7 +128,7 @@ def _decorate(owner: Union[ast.Module, ast.ClassDef], names: tuple[str, ...], se
 
 
 def _place(function: Function) -> int:
-    """Inside `@property` and similar decorators, which have to come last; outside of all others."""
+    """The position inside `@property` and similar decorators, which must be applied last, and outside of all other decorators."""
     inner = [at for at, one in enumerate(function.decorator_list) if isinstance(one, (ast.Name, ast.Attribute))]
     outermost = [at for at in inner if ast.unparse(function.decorator_list[at]).split(".")[-1] in _DESCRIPTORS]
     return outermost[-1] + 1 if outermost else 0

@@ -26,14 +26,15 @@ _SLEEP_S = (0.001, 0.05)
 _SLEEP_BUSY_S = 0.002
 _FAULT_S = 1.0
 _SAMPLES_FIRST_S = 1.0
-# Words in one track above or below which the next sleep is shorter or longer.
+# With more words in one track the next sleep is shorter; with fewer words it is longer.
 _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
 # Longest wait of a fork for the sender to stop.
 _PAUSE_S = 1.0
 
 
 class Flush:
-    """A wait for the acknowledgement of all records so far. `seq`: number of their last frame, None: not known yet.
+    """A wait for the acknowledgement of all records so far. `seq`: number of the last frame with such records; None: not known
+    yet.
 
     `is_last`: the program ends, so the agent's own counts are sent too, and without a server there is no wait.
     """
@@ -66,13 +67,13 @@ class Sender:
         # Called once, when the program has had time to import what it needs.
         self.report: Callable[[], None] = lambda: None
         self.report_at = math.inf
-        # Id of the thread that should run, and a lock that it holds. A thread that does not find its own values here ends.
+        # Id of the thread that should run, and a lock that this thread holds. A thread that finds other values here ends.
         self.thread: Optional[int] = None
         self.done: Any = None
         self.flushes: list[Flush] = []
         self.sleep_s = _SLEEP_S[1]
         self.fullest = 0
-        # Of tracks that no longer exist.
+        # Counts of tracks that no longer exist.
         self.dropped_before = 0
         self.attributes_dropped_before = 0
         self.inbox_dropped_seen = (0, 0)
@@ -90,14 +91,14 @@ class Sender:
     # ---- from other threads ----
 
     def start(self) -> None:
-        # Not a thread of `threading`, whose list belongs to the program and does not contain it once gevent has replaced the
-        # module.
+        # This is not a thread of `threading`: the list of that module belongs to the program, and would lose the thread when
+        # gevent replaces the module.
         done = self.done = allocate_lock()
         done.acquire()
         self.thread = start_new_thread(self._run, (done,))
 
     def rest(self) -> None:
-        """Ends the thread, so that a fork finds no half-done work; `start` continues."""
+        """Ends the thread, so that a fork finds no unfinished work. `start` continues the work."""
         done, self.done, self.thread = self.done, None, None
         if done is not None:
             self.home.wake()
@@ -171,7 +172,7 @@ class Sender:
             if not track.events and not track.ended:
                 return  # a strand without words needs no reader yet
             reader = self.readers[track] = TrackReader(track, self.outbox, self.clock, self.totals)
-        # Read before the words: if it has ended, all its words are there.
+        # Read before the words: if the strand has ended, all its words are in the list.
         has_ended = track.ended or (track.guard is not None and track.guard() is None)
         self.fullest = max(self.fullest, reader.read(now))
         if has_ended and not track.events:

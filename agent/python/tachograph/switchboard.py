@@ -40,7 +40,7 @@ class Switchboard:
         self.pause_s = TELL_S[0]
 
     def connected(self) -> None:
-        """To be called for a new connection. The first report waits for its PROBES; the last rules stay in force."""
+        """Called for a new connection. The last rules stay in force. The first report follows the PROBES of the connection."""
         self.revision = None
 
     def take(self, revision: int, given: Sequence[tuple[int, str]]) -> None:

@@ -1,9 +1,9 @@
-"""Counts of aggregated operations. Calls are counted at their end, with their durations, and are not recorded.
+"""Counts of aggregated operations. A call is counted with its duration when it ends, and is not recorded.
 
 Each thread counts in its own table, without a lock; the sender sums up the tables and sends the sums as series, like the Java
 agent. Before: recorder, track. After: inbox.
 
-    a row: one operation on one thread
+    a row has the counts of one operation on one thread:
     sum, longest call of even and of odd intervals, failed, calls of each bucket     (ns; rows never shrink)
 """
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 # Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket is unbounded.
 BOUNDS = [1 << (6 + at if at < 9 else 14 + 2 * (at - 8)) for at in range(17)]
 
-# Operations that are counted separately; each becomes some twenty series. Past that they are `(other)`.
+# Limit on operations that are counted separately; each has some twenty series. Further operations are `(other)`.
 OPERATIONS_MAX = 512
 
-# Interval at which unchanged values are repeated, so that a query of five minutes back finds them.
+# Unchanged values are sent again at this interval, so that a query that looks back five minutes finds them.
 _UNCHANGED_S = 60.0
 
 _SUM, _LONGEST, _FAILED, _BUCKETS = 0, 1, 3, 4
@@ -108,7 +108,7 @@ class Tallies:
         sums: Table = {}
         _merge(sums, self.gone, slot)
         for thread, table in list(self.tables):
-            has_ended = thread() is None  # read first: if it has ended, all its counts are there
+            has_ended = thread() is None  # read first: if the thread has ended, the table has all its counts
             _merge(sums, table, slot)
             if has_ended:
                 _merge(self.gone, table, slot)
@@ -119,7 +119,7 @@ class Tallies:
         return sums
 
     def _is_admitted(self, operation: int) -> bool:
-        """Called for each operation until it is true: an operation stays separate once it is, so the sums only grow."""
+        """True if the operation is counted separately. A separate operation stays separate, so that the sums only grow."""
         if operation == SHARED.other[METHOD] or len(self.apart) < OPERATIONS_MAX:
             self.apart.add(operation)
             return True
@@ -127,7 +127,7 @@ class Tallies:
 
 
 def _merge(into: Table, table: Table, slot: int) -> None:
-    """Takes the longest call out of `table`; leaves the rest in it."""
+    """Adds the counts of `table` to `into`. Resets the longest calls in `table`; the other counts stay in it."""
     for operation, row in list(table.items()):
         total = into.setdefault(operation, [0] * _ROW_LENGTH)
         longest, row[slot] = row[slot], 0

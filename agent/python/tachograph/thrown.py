@@ -1,8 +1,8 @@
 """The text of an exception: `class: message`; for a database exception `class (code)`, because its message contains data.
 
 Messages of drivers quote values (`invalid input syntax for type integer: "s3cret"`), and wrappers (SQLAlchemy, Django) quote the
-statement with its parameters. No code of the program runs here; `str` of an exception, a property or a metaclass may be such
-code. Before: track. After: the words of a track.
+statement with its parameters. This module runs no code of the program. It avoids `str` of an exception, properties and
+metaclasses, which may be such code. Before: track. After: the words of a track.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ database_messages = False
 _TEXT_CHARS_MAX = 4_096
 _SIMPLE = {str, int, float, bool, bytes, type(None)}
 
-# Packages whose exceptions are those of a database. Other drivers are recognised by the requirements of PEP 249: names of
-# classes, and a module with `apilevel`.
+# Packages with exceptions of databases. Other drivers are recognised by the requirements of PEP 249: names of classes, and a
+# module with `apilevel`.
 _DRIVERS = frozenset(
     (
         "sqlite3", "_sqlite3", "apsw", "psycopg2", "psycopg", "_psycopg", "psycopg_c", "psycopg_binary", "asyncpg",
@@ -36,7 +36,7 @@ _WRAPPERS = frozenset(("sqlalchemy.exc", "django.db.utils", "peewee", "pony.orm.
 _OF_DRIVERS = ("apilevel", "paramstyle")
 _CLASSES = ("Error", "DatabaseError", "IntegrityError", "OperationalError", "ProgrammingError")
 
-# Causes to follow; of a longer chain the message is not recorded.
+# Limit on the causes that are followed. If the chain is longer, the message is not recorded.
 _CHAIN_MAX = 16
 
 _CODES = ("pgcode", "sqlstate", "sqlite_errorname")
@@ -79,7 +79,7 @@ def _exception_text(thrown: BaseException) -> str:
 
 
 def _database(thrown: BaseException) -> tuple[bool, str]:
-    """Whether it, or one of its causes, is a database exception, and the first code found."""
+    """True if the exception or one of its causes is a database exception; and the first code found."""
     seen: list[BaseException] = []
     ahead: list[Any] = [thrown]
     is_found = False

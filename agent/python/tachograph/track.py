@@ -5,9 +5,9 @@
     t         the innermost open call returned at t
     ESCAPE, (what, ...)   see the constants
 
-A strand appends, the sender cuts words off at the front; each is one operation of the interpreter, so neither takes a lock. If
-the list is as long as `look`, the next call takes the slow path, which wakes the sender, or drops the call with its callees and
-counts it. Exits always find room, so records are always nested: an exit cannot be written without its enter.
+The strand appends words, the sender removes words at the front. Each step is one operation of the interpreter, so no lock is
+needed. If the list is as long as `look`, the next call takes the slow path. It wakes the sender, or drops the call with its
+callees and counts them. There is always room for exits, so recorded calls are properly nested.
 
 Before: recorder, whose wrappers append. After: reader, which gets the words from the sender.
 """
@@ -33,15 +33,15 @@ from .thrown import exception_text
 ESCAPE = -(1 << 62)
 BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # (BEGIN, segment number, parent Context or None, thread name)    the next enter is an outermost call
-# (FAILED, time, call, text of the exception or None)             this call and all inside it that are open end now, as failed
-# (UNWIND, time, call)                                            this call returned, but calls inside it are open: those failed
+# (FAILED, time, call, text of the exception or None)             this call and all open calls inside it end now, as failed
+# (UNWIND, time, call)                                            this call returned; open calls inside it failed
 # (ATTRIBUTE, call, key, str or int)
 # (RENAME, operation)                                             changes the operation of the open outermost call
 
 # The number of a call in its segment has 24 bits.
 CALLS_MAX = (1 << 24) - 65_536
 
-# Words of a strand that drops calls: longer than any limit.
+# Words of a strand that drops calls. Their length is above any limit.
 FULL = range(sys.maxsize)
 
 NO_CALL = -1
@@ -63,7 +63,8 @@ class Home:
         self.lock = allocate_lock()
         # Calls dropped because there were too many strands; changed under the lock.
         self.strandless = 0
-        # Of the same kind as the sender's thread: taken before gevent may replace the function.
+        # A lock of the operating system's threads, like the sender's thread. It is created before gevent can replace the
+        # function.
         self.waker = allocate_lock()
 
     def wake(self) -> None:
@@ -79,7 +80,7 @@ LOOK_OFF = -2
 
 
 class Track:
-    """The events of one strand. All fields but `events`, `look` and `ended` are used by the strand only."""
+    """The events of one strand. Only the strand uses the fields, except for `events`, `look` and `ended`."""
 
     __slots__ = (
         "__weakref__", "attached", "attributes_dropped", "calls", "dropped", "ended", "events", "guard", "home", "look", "open",
@@ -92,7 +93,7 @@ class Track:
         # Target of the wrappers: `events`, or FULL while calls are dropped.
         self.words: Any = FULL if is_full else self.events
         self.look = -1 if is_full else of.look_half
-        # Number of the innermost open call in its segment, NO_CALL for none, and of the last one that began.
+        # Numbers in the segment: the innermost open call, NO_CALL for none; and the call that began last.
         self.open = NO_CALL
         self.calls = NO_CALL
         self.segment = 0
@@ -105,7 +106,7 @@ class Track:
         self.dropped = 0
         self.attributes_dropped = 0
         self.ended = False
-        # Of a thread's own track: collected with the thread.
+        # Only for a thread's own track. The guard is collected when the thread has ended.
         self.guard: Optional[weakref.ref[Guard]] = None
 
     # ---- calls ----
@@ -131,9 +132,9 @@ class Track:
         return call
 
     def leave(self, call: int, outer: int, thrown: Optional[BaseException] = None) -> bool:
-        """Ends a call that may not be the innermost one. False: this track must not be used any more (`retired`)."""
+        """Ends a call that may have open calls inside it. False: this track must not be used any more (`retired`)."""
         if self.open < call:
-            return True  # it was ended already, with an enclosing call
+            return True  # the call has already ended, together with an enclosing call
         is_innermost = self.open == call
         if thrown is not None:
             self.fail(thrown, call, outer)
@@ -146,7 +147,8 @@ class Track:
         return is_innermost
 
     def fail(self, thrown: BaseException, call: int, outer: int) -> None:
-        """Ends a call with an exception. Its text is recorded where it first appears and where it leaves the outermost call."""
+        """Ends a call with an exception. The text is recorded where the exception first appears and where it leaves the outermost
+        call."""
         now = perf_counter_ns()
         if isinstance(thrown, CONTROL_FLOW):
             self.events.append(ESCAPE)
@@ -160,7 +162,7 @@ class Track:
         self.open = outer
 
     def attribute(self, call: int, key: str, value: Union[str, int]) -> None:
-        """Adds an attribute to an open call; counted as dropped if there is no room."""
+        """Adds an attribute to an open call. Without room it is counted as dropped."""
         if self.words is FULL:
             return
         if len(self.events) > self.home.look_full:
@@ -205,7 +207,8 @@ def is_failure(thrown: Optional[BaseException]) -> bool:
 # ---- assignment of tracks ----
 
 
-# The track of all threads while the agent is off; the start of the agent sends each to the slow path once.
+# The track of all threads while the agent is off. After the start of the agent, each thread takes the slow path once and gets its
+# own track.
 OFF = Track(home, True)
 OFF.look = LOOK_OFF
 
@@ -218,7 +221,7 @@ class Guard:
 
 LOCAL = threading.local()
 
-# The call in which a thread was started: thread -> context, until its first call is recorded.
+# Maps a thread to the context in which it was started, until its first call is recorded.
 ORIGINS: weakref.WeakKeyDictionary[threading.Thread, Context] = weakref.WeakKeyDictionary()
 
 
@@ -234,7 +237,7 @@ def here() -> Track:
 
 
 def new_thread_track() -> Track:
-    """The thread's own track. A thread without records needs none while the agent is off."""
+    """The thread's own track. While the agent is off, a thread without records needs no track."""
     track = Track(home) if home.is_on else OFF
     if home.is_on:
         guard = LOCAL.guard = Guard()
@@ -265,7 +268,7 @@ def end_strand(track: Track) -> None:
 
 
 def retire(track: Track) -> None:
-    """Calls open on this track were ended elsewhere: further events are written to a new track."""
+    """Called when open calls of this track were ended elsewhere. Further events are written to a new track."""
     fresh = Track(track.home)
     fresh.attached, fresh.origin, fresh.task = track.attached, track.origin, track.task
     if LOCAL.__dict__.get("track") is track:
@@ -276,7 +279,7 @@ def retire(track: Track) -> None:
 
 
 class Strand:
-    """One call on its own track: it may end on another thread, and overlap any other.
+    """One call on its own track. It may end on another thread, and overlap other calls.
 
     `parent` None: the innermost call here. Work inside it is put on its track with `with strand:`, one step at a time.
     """
@@ -308,7 +311,7 @@ class Strand:
         return self
 
     def __exit__(self, _type: Optional[type], _thrown: Optional[BaseException], _traceback: Optional[TracebackType]) -> None:
-        self.track = LOCAL.track  # it may have been retired
+        self.track = LOCAL.track  # the track may have been retired
         LOCAL.track = self.before
         self.before = None
 
@@ -320,7 +323,8 @@ class Strand:
             self.track.attribute(self.call, key, value)
 
     def rename(self, operation: int) -> None:
-        """Changes its operation. Parts sent before have the earlier one; the last part counts."""
+        """Changes the call's operation. Parts that were already sent have the earlier one; the server uses the one in the last
+        part."""
         if self.is_open and operation != self.operation:
             self.operation = operation
             if self.call >= 0 and self.track.open >= self.call:
@@ -328,7 +332,7 @@ class Strand:
                 self.track.events.append((RENAME, operation))
 
     def end(self, thrown: Optional[BaseException] = None, is_failed: bool = False) -> None:
-        """Ends it; the first end counts. `is_failed`: failed without an exception, for example with status 500."""
+        """Ends the call; further ends have no effect. `is_failed`: failed without an exception, for example with status 500."""
         if not self.is_open:
             return
         self.is_open = False

@@ -1,7 +1,7 @@
 """Encoding of the protocol: frames, records and definitions as drawn in docs/format/wire.md.
 
-Functions that begin with `put_` append to a bytearray; those named after a frame return its body. No state. Before: reader
-(segments), outbox (samples, entries), dictionary. After: link.
+Functions with the prefix `put_` append to a bytearray. Functions named after a frame return its body. The module has no state.
+Before: reader (segments), outbox (samples, entries), dictionary. After: link.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import messages
 from .crc32c import crc32c
 
 VERSION = 1
-# The length of a frame that begins with "HTTP", as an answer of the server's other port does.
+# The bytes "HTTP", read as the length of a frame: the server's HTTP port answers with them.
 _HTTP = int.from_bytes(b"HTTP", "little")
 FRAME_HEADER_BYTES = 12
 FRAME_BODY_BYTES_MAX = 4_194_304
@@ -66,7 +66,7 @@ def put_varint(out: bytearray, value: int) -> None:
 
 
 def zigzag(value: int) -> int:
-    """A signed number as an unsigned one; taken modulo 2^64 first, like differences of times."""
+    """Maps a signed number to an unsigned one. The number is first taken modulo 2^64, as differences of times are."""
     value &= MASK64
     return (value << 1 & MASK64) ^ (MASK64 if value >> 63 else 0)
 
@@ -102,7 +102,7 @@ def hello(
     version_max: int = VERSION,
     secret: Optional[bytes] = None,
 ) -> bytes:
-    """`session`: 16 bytes, `secret`: 16 bytes from which it is derived. At most `HELLO_PAIRS_MAX` pairs are used."""
+    """`session`: 16 bytes. `secret`: 16 bytes from which the session is derived. At most `HELLO_PAIRS_MAX` pairs are used."""
     taken = list(pairs)[:HELLO_PAIRS_MAX]
     out = bytearray(b"tacho")
     out += bytes((version_min, version_max))
@@ -126,8 +126,8 @@ def ping(executions_dropped: int, samples_dropped: int, entries_dropped: int, by
 class Report:
     """The result of applying the rules of the PROBES with this revision.
 
-    `on`, `aggregated`, `off`: operations. `rules`: number of operations that each decides, and why it is invalid. `moved`:
-    operations that are aggregated without a rule, the reason, and since when (ns).
+    `on`, `aggregated`, `off`: numbers of operations. `rules`: for each rule the number of operations that it decides, and why it
+    is invalid. `moved`: operations that are aggregated without a rule, with the reason and the time of the change (ns).
     """
 
     revision: int
@@ -197,7 +197,7 @@ def put_record(out: bytearray, tag: int, content: bytes) -> None:
 
 
 def samples(value_type: int, series: int, base: int, points: Iterable[tuple[int, float]]) -> bytes:
-    """`points`: (time in ns, value); values fit `value_type`, of `VALUE_F64` they are floats, else integers."""
+    """`points`: (time in ns, value). Values fit `value_type`: floats for `VALUE_F64`, else integers."""
     points = list(points)
     out = bytearray((value_type,))
     put_varint(out, series)
@@ -239,10 +239,11 @@ def put_failed(out: bytearray, dt: int) -> None:
 
 @dataclass
 class Head:
-    """Fields of a part of a segment before its events. Reused for each part, since a sender writes thousands a second.
+    """Fields of a part of a segment before its events. The object is reused for each part, because a sender writes thousands per
+    second.
 
-    `trace`: 16 bytes, or None; `trace_of`: number of the segment that began the trace, or None; neither: it begins here.
-    `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns), outermost first.
+    `trace`: 16 bytes, or None. `trace_of`: number of the segment that began the trace, or None. If both are None, the trace
+    begins here. `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns), outermost first.
     """
 
     segment: int = 0

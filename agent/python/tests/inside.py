@@ -1,7 +1,7 @@
 """Runs a piece of code in this process without a server, and decodes the frames that it records.
 
-Use `tree(run)`: it returns lines of text, one per call, indented below the caller; `!` after a failed call, `~` after one without
-an end, `|` before one that begins a segment.
+Use `tree(run)`. It returns one line of text per call, indented below the caller. `!` follows a failed call, `~` follows a call
+without an end, `|` precedes a call that begins a segment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tachograph.probes import context, dbapi, http_client
 from tachograph.sender import Sender
 from tachograph.totals import Totals
 
-# A closed port: the sender of these tests is stepped by hand, and its link fails without consequences.
+# A closed port. These tests step the sender by hand, and its link fails without consequences.
 NOWHERE = "127.0.0.1:1"
 
 for probe in (context, dbapi, http_client):
@@ -44,7 +44,7 @@ class Call:
 
 
 class Recording:
-    """A separate home, from `with` on; `calls` are read at the end."""
+    """A separate home inside the `with` block; `calls` are read at its end."""
 
     def __init__(self, buffer: int = 65_536, strands_max: int = 10_000, queue: int = 16 << 20) -> None:
         self.home = track.Home(True, buffer, strands_max)
@@ -140,7 +140,7 @@ def definitions(dictionary: Dictionary) -> dict[tuple[int, int], str]:
 
 
 def _segment(body: wire.Body, base: int, session: Any, names: dict[tuple[int, int], str], found: dict[int, Call]) -> None:
-    """Decodes one part like the server; asserts what the server would refuse."""
+    """Decodes one part like the server. Fails where the server would refuse the part."""
     flags, number = body.u8(), body.varint()
     assert flags & 12 != 12
     assert flags < 32

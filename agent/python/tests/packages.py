@@ -1,4 +1,5 @@
-"""Real packages from PyPI, for the tests only: installed once next to the agent, outside of the interpreter's own packages."""
+"""Real packages from PyPI, for the tests only. They are installed once next to the agent, outside of the interpreter's own
+packages."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _FOLDER = Path(__file__).resolve().parents[1] / ".packages"
 
 
 def packages() -> str:
-    """Their directory, for PYTHONPATH. A changed list creates a new one."""
+    """The directory of the packages, for PYTHONPATH. A changed list creates a new directory."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}-{hashlib.sha256(_LIST.read_bytes()).hexdigest()[:12]}"
     folder = _FOLDER / version
     if not folder.is_dir():

@@ -17,7 +17,7 @@ MISSING = "`make packages` installs what the tests need"
 
 @cache
 def python() -> str:
-    """An interpreter with psycopg2 and psycopg: Debian's, if this one lacks them."""
+    """An interpreter with psycopg2 and psycopg: this one, or Debian's if this one lacks them."""
     for candidate in (sys.executable, "/usr/bin/python3"):
         found = shutil.which(candidate)
         command = [found or candidate, "-c", "import psycopg2, psycopg"]
@@ -63,7 +63,7 @@ class Postgres:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [*self.user, str(self.programs / program), *arguments]
-        # To a file: the server started by pg_ctl keeps a pipe open.
+        # The output goes to a file, because the server that pg_ctl starts would keep a pipe open.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", check=False)
             output.seek(0)

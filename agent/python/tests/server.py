@@ -21,7 +21,7 @@ from typing import IO, Any, Callable, Optional
 ROOT = Path(__file__).resolve().parents[1]
 BINARY = Path(os.environ.get("TACHO") or ROOT / "../../target/release/tacho").resolve()
 
-# Events in the tests take milliseconds; after this time they are considered missing.
+# Events in the tests take milliseconds. After this time an event is considered missing.
 PATIENCE_S = 60.0
 
 
@@ -44,7 +44,7 @@ def until(find: Callable[[], Any], what: str) -> Any:
 
 
 def _written(file: IO[bytes]) -> bytes:
-    """The content written by a process; the file position, which is shared with it, stays."""
+    """The content that a process has written. The file position stays, because it is shared with the process."""
     return os.pread(file.fileno(), 1 << 20, 0)
 
 
@@ -52,14 +52,14 @@ class Server:
     """Data in a separate directory; ports stay the same across restarts."""
 
     def __init__(self, *flags: str, context: Optional[ssl.SSLContext] = None) -> None:
-        """`flags`: more flags of `tacho serve`; `context`: for the queries, if the server uses TLS."""
+        """`flags`: more flags of `tacho serve`. `context`: for the queries, if the server uses TLS."""
         if not BINARY.exists():
             raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or set TACHO to another one")
         self.flags = flags
         self.context = context
         self.name = "127.0.0.1"
         self.folder = tempfile.TemporaryDirectory()
-        # The system chooses at the first start: a port found in advance may be taken by then.
+        # The system chooses the ports at the first start, because ports that were found earlier may be taken by then.
         self.http = self.records = 0
         self.process: Optional[subprocess.Popen[bytes]] = None
 
@@ -108,7 +108,7 @@ class Server:
         return {one["operation"]: one["count"] for one in self.get("/api/operations", service=service)["operations"]}
 
     def tree(self, trace_id: str, facts: tuple[str, ...] = ()) -> list[str]:
-        """The calls of a trace, one line each, indented; `!` after a failed one; with these attributes."""
+        """The calls of a trace, with these attributes: one line per call, indented, with `!` after a failed call."""
         lines = []
         for span in self.get(f"/api/traces/{trace_id}")["spans"]:
             told = "".join(f" {key}={span['attributes'][key]}" for key in facts if key in span["attributes"])
@@ -142,7 +142,7 @@ class ServerTest(unittest.TestCase):
         return self._testMethodName
 
     def environment(self, **settings: str) -> dict[str, str]:
-        """`settings` without their prefix; in capitals, other variables, which are kept unchanged."""
+        """`settings`: names without their prefix. Names in capitals are other variables and are kept unchanged."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("TACHO")}
         ours = {f"TACHO_{key.upper()}": value for key, value in settings.items()}
         base = {"TACHO_SERVER": self.server.address, "TACHO_SERVICE": self.service, "TACHO_FLUSH_MAX": "30s"}
@@ -151,7 +151,7 @@ class ServerTest(unittest.TestCase):
     def launch(
         self, source: str, *arguments: str, python: str = sys.executable, folder: Optional[str] = None, **settings: str
     ) -> subprocess.Popen[str]:
-        """Starts a program given as text (with `arguments` of the interpreter before it: `-m tachograph run`)."""
+        """Starts a program given as text. `arguments` of the interpreter precede it, such as `-m tachograph run`."""
         home = folder or self.folder()
         script = Path(home) / "app.py"
         script.write_text(source, "utf-8")

@@ -85,7 +85,7 @@ class Calls(unittest.TestCase):
     def check(self, run: Any, *lines: str, **home: int) -> None:
         self.assertEqual(tree(run, **home), list(lines))
 
-    def test_nesting(self) -> None:
+    def test_nested_calls_are_recorded_with_their_callers(self) -> None:
         self.check(lambda: f(2), "|f", "  f", "    f")
         self.check(lambda: (f(), f()), "|f", "|f")
 
@@ -139,7 +139,7 @@ class Calls(unittest.TestCase):
         self.check(lambda: quietly(loud, object()), f"|loud! exception={name}")
         self.check(lambda: quietly(bad, "x" * 10_000), f"|bad! exception=ValueError: {'x' * 4_084}")
 
-    def test_methods(self) -> None:
+    def test_methods_are_recorded(self) -> None:
         board = Board()
         for run, name in [(board.method, "method"), (board.static, "static"), (board.of_class, "class")]:
             self.check(run, f"|{name}")
@@ -212,7 +212,7 @@ class Calls(unittest.TestCase):
             self.assertEqual(said, ["a", "KeyError('b')", "closed"])
         self.assertEqual(list(numbers(3)), [0, 1, 2])
 
-    def test_attributes(self) -> None:
+    def test_attributes_are_recorded(self) -> None:
         def run() -> None:
             tachograph.attribute("lost", 1)
             with tachograph.span("span") as span:
@@ -308,7 +308,7 @@ class Limits(unittest.TestCase):
             recording.outbox.discard(totals)
             self.assertEqual((totals.calls_dropped, recording.outbox.bytes), (100_000, 0))
 
-    def test_too_many_strands(self) -> None:
+    def test_calls_of_too_many_strands_are_dropped_and_counted(self) -> None:
         with Recording(strands_max=4) as recording:
             strands = [track.Strand(track.operation(1, "strand")) for _ in range(5)]
             with strands[4]:
@@ -440,7 +440,7 @@ if __name__ == "__main__":
     unittest.main()
 
 
-# Imports, body of a function, and whether it inspects the frame of its caller.
+# Imports, body of a function, and True if the function inspects the frame of its caller.
 LOOKS = [
     ("import warnings", "warnings.warn('x', DeprecationWarning, 2)", True),
     ("import warnings as w", "w.warn('x', DeprecationWarning, 2)", True),
@@ -458,7 +458,7 @@ LOOKS = [
     ("", "import inspect; return inspect.stack()[1]", True),
     ("numpy = None", "return numpy.stack([])", False),
     ("import inspect", "return inspect.signature(len)", False),
-    # What it calls looks past it.
+    # Here the called function inspects a frame above its caller.
     ("import warnings\ndef far(): warnings.warn('x', UserWarning, stacklevel=3)", "far()", True),
     ("import warnings\ndef far(level=3): warnings.warn('x', stacklevel=level)", "far()", True),
     ("import warnings\ndef near(): warnings.warn('x', UserWarning, stacklevel=2)", "near()", False),

@@ -58,7 +58,7 @@ async def unwatched(name: str) -> None:
 
 
 class Traceparent(unittest.TestCase):
-    def test_is_passed_on(self) -> None:
+    def test_a_valid_header_is_passed_on(self) -> None:
         header = f"00-{TRACE}-{SPAN}-01"
         context = parse_traceparent(header)
         self.assertEqual((context.segment, context.traceparent), (REMOTE, header))

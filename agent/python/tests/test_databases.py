@@ -68,7 +68,7 @@ with connection.cursor() as cursor:
     cursor.execute("create trigger strict before insert on shop_ad begin select raise(abort, 's3cret is taken'); end")
 check(lambda: Ad.objects.create(title="s3cret"), lambda: Ad.objects.bulk_create([Ad(title="a"), Ad(title="b")]))
 """
-# A driver that is in no list.
+# A driver that the agent does not list.
 PYSQLITE3 = """
 import pysqlite3
 connection = pysqlite3.connect(":memory:")
@@ -101,14 +101,14 @@ class Shapes(unittest.TestCase):
         return "s3cret" in thrown.exception_text(kind("s3cret"))
 
     def test_drivers_are_recognised_by_pep_249(self) -> None:
-        # By the hierarchy alone: there is no module of this name.
+        # Detected by the class hierarchy alone, because there is no module of this name.
         found = classes("gone.errors", Error="", DatabaseError="Error", DataError="DatabaseError", Own="DataError", Other="Error")
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], ["Error", "Other"])
-        # By the package with its level, whatever the names of its classes.
+        # Detected by `apilevel` of the package, independent of the names of its classes.
         self.put(module("leveldriver", apilevel="2.0", paramstyle="qmark"))
         found = classes("leveldriver.inner.pool", Error="", PoolTimeout="", DataError="Error")
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], [])
-        # By the classes next to it, in a module without a level.
+        # Detected by the other classes in its module, which has no `apilevel`.
         names = {"Warning": "", "Error": "", "DatabaseError": "Error", "InterfaceError": "Error"}
         below = dict.fromkeys(("IntegrityError", "OperationalError", "ProgrammingError"), "DatabaseError")
         found = classes("_inner", **names, **below)

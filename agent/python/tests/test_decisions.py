@@ -1,5 +1,5 @@
-"""The rule that decides an operation: patterns and their order (vectors shared by the agents), compared with a search of all
-rules, and the cost of the search."""
+"""The rule that decides an operation. Checks patterns and their order (vectors shared by the agents), compares the search with
+one over all rules, and checks the cost of the search."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def naive(text: str) -> Pattern:
 
 
 class Decisions(unittest.TestCase):
-    def test_vectors(self) -> None:
+    def test_vectors_give_the_expected_decisions(self) -> None:
         seen = 0
         for case in DECISIONS:
             with self.subTest(one(case, "case")):
@@ -48,7 +48,7 @@ class Decisions(unittest.TestCase):
                     at, _ = rules.decide(METHOD, f"{owner}.{name}", len(owner), ON)
                     self.assertEqual("-" if at == NO_RULE else str(at), expected, line)
                     seen += 1
-        self.assertGreater(seen, 40, "the file was read")
+        self.assertGreater(seen, 40, "the file has vectors")
 
     def test_names_and_kinds(self) -> None:
         for pattern, kind, name, module, expected in [
@@ -74,7 +74,7 @@ class Decisions(unittest.TestCase):
         ]:
             self.assertEqual(decide(pattern, kind, name, module), expected, f"{pattern} {name}")
 
-    def test_faults(self) -> None:
+    def test_invalid_rules_have_a_reason(self) -> None:
         for rule, fault in [
             ((3, "*"), "state 3 is not known here"),
             ((0, "@shop.Watched"), "patterns of decorators are not supported"),
@@ -104,7 +104,7 @@ class Decisions(unittest.TestCase):
         self.assertEqual(shop.function(METHOD, "shop.hidden", 4), hidden, "it is decorated")
         self.assertEqual(states(), [ON, ON, ON])
 
-    def test_kinds(self) -> None:
+    def test_rules_for_kinds_set_the_state_of_new_names(self) -> None:
         shop = Operations()
         list(shop.decide_all(Rules(given("0 http-*", "2 database")).decide))
         self.assertEqual(shop.kinds[operations.HTTP_SERVER : operations.TASK], [OFF, OFF, AGGREGATE, ON])
@@ -157,7 +157,7 @@ class Decisions(unittest.TestCase):
                 board.go_on()
             self.assertEqual({shop.states[id_] for id_ in ids}, {OFF, ON})
             ids.append(shop.id(METHOD, "shop.fresh"))
-            self.assertEqual(shop.states[ids[-1]], OFF, "a new one is decided at once")
+            self.assertEqual(shop.states[ids[-1]], OFF, "a new operation is decided at once")
             board.take(2, given("2 *"))
             self.assertGreater(rounds(), 100)
         self.assertEqual({shop.states[id_] for id_ in ids}, {AGGREGATE})
@@ -175,7 +175,7 @@ class Decisions(unittest.TestCase):
             board.go_on()
         now = 1_000.0
         self.assertEqual(board.answer(now), wire.probed(wire.Report(1, 0, 0, 0, [])))
-        # After the last report: when news arrives, and when it is reported.
+        # Seconds after the last report: arrival of a change, and its report.
         rising = [(0.0, pause) for pause in (0.2, 0.4, 0.8, 1.6, 3.2, 5.0)]
         late = [(quiet, quiet) for quiet in (4.9, 5.1, 3_600.0)]
         steps = [*rising, *rising, (0, 0.2), late[0], (0, 0.8), late[1], *rising, late[2], (0, 0.2), (0, 0.4)]

@@ -89,7 +89,7 @@ print({name: type(one).__name__ for name, one in vars(lib.Board).items() if not 
 try: board.plain = 1
 except AttributeError as e: print(e)
 """
-# References to a module's functions, made before they are changed.
+# References to a module's functions that were made before the functions are changed.
 MADE = """
 import functools, types
 def digest(n): return n + 1
@@ -130,7 +130,8 @@ def deep(n):
     except RecursionError: return n
 print(deep(0) > 400)
 """
-# A library that calls a function with the parameters that its code declares, like the signals of Scrapy and SQLAlchemy's events.
+# A library that calls a function with those arguments that its code declares, like the signals of Scrapy and the events of
+# SQLAlchemy.
 TAKEN = """
 def none(): return "none"
 def one(a): return a
@@ -210,7 +211,7 @@ print(lib.work())
 
 class Foreign(ServerTest):
     def both(self, folder: str, include: str, *program: str) -> tuple[subprocess.CompletedProcess[str], dict[str, int]]:
-        """Runs a program without the agent and with it; the output must be the same. Returns the output and the recorded
+        """Runs a program without the agent and with it. The output must be the same. Returns the output and the recorded
         calls."""
         runs = []
         for prefix in ((), ("-m", "tachograph", "run")):
@@ -237,7 +238,7 @@ class Foreign(ServerTest):
         self.assertTrue(done.stdout.startswith("200 OK X 5\n404 NOT FOUND"), done)
         self.assertGreater(counts["flask.app.Flask.wsgi_app"], 1)
 
-    def test_sympy_puts_names_where_it_was_called(self) -> None:
+    def test_sympy_defines_names_in_its_caller(self) -> None:
         done, counts = self.both(self.program(app=SYMPY), "sympy.core..*", "app.py")
         self.assertEqual(done.stdout, "['x', 'y'] 0\n")
         self.assertGreater(sum(counts.values()), 100)
@@ -258,14 +259,14 @@ class Foreign(ServerTest):
         self.assertEqual(counts["lib.digest"], 6)
         self.assertEqual(counts["lib.Below.__init__"], 1)
 
-    def test_functions_take_what_they_took(self) -> None:
+    def test_functions_take_the_same_arguments(self) -> None:
         done, counts = self.both(self.program(app=TAKEN_RUN, lib=TAKEN), "lib", "app.py")
         self.assertIn("one() missing 1 required positional argument: 'a'", done.stdout)
         names = ("none", "one", "captured", "only", "words", "steps", "later", "Board.post", "Board._Board__mangled")
         self.assertLess({f"lib.{name}" for name in names if not name.startswith("Board._")}, counts.keys())
         self.assertEqual(counts["lib.defaults"], 2)
 
-    def test_objects_of_the_program_are_not_asked(self) -> None:
+    def test_no_code_of_the_program_runs_during_inspection(self) -> None:
         run = "import sys, lib\nsys.modules['lazy'] = lib.module\nprint(lib.work(), lib.Asking().post())\n"
         done, counts = self.both(self.program(app=run, lib=LAZY), "lib,lazy", "app.py")
         self.assertNotIn("stays unchanged", done.stderr)

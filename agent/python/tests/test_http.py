@@ -1,4 +1,5 @@
-"""Requests that come in (WSGI, ASGI) and go out (http.client) are recorded. In one process, without a tacho server."""
+"""Incoming requests (WSGI, ASGI) and outgoing requests (http.client) are recorded. Tests in one process, without a tacho
+server."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ class Wsgi(unittest.TestCase):
         application = tachograph.wsgi(whole, route=lambda environ: environ["missing"])
         self.assertEqual(tree(lambda: ask(application))[0], "|GET /ads/{id} http.path=/ads/17 http.status=200")
 
-    def test_the_outermost_of_two_counts(self) -> None:
+    def test_the_outermost_of_two_wrappers_records(self) -> None:
         self.check(tachograph.wsgi(whole), "|GET /ads/{id} http.path=/ads/17 http.status=200", "  work")
 
     def test_a_request_has_no_parent_in_the_server(self) -> None:

@@ -1,4 +1,4 @@
-"""The link follows the protocol, whatever the server sends. A scripted server; the link is stepped by hand."""
+"""The link follows the protocol, whatever the server sends. The tests script the server and step the link by hand."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class Conversations(LinkTest):
         self.assertRegex(said[2], "^lost the server .*: at 60;")
         self.assertRegex(said[3], "^connected again to .* after 59 s; nothing was dropped in the meantime$")
 
-    def test_outages_that_are_past_are_told_together_when_the_minute_is_over(self) -> None:
+    def test_ended_outages_are_logged_together_when_the_minute_is_over(self) -> None:
         away = "it was away {} since the last line; {} dropped in the meantime"
         for steps, expected in [
             (
@@ -304,12 +304,12 @@ class Conversations(LinkTest):
         self.operations.id(METHOD, "another")
         self.switchboard.told_at += 3_600  # early, however long this takes
         self.settle()
-        self.assertEqual(self.peer.heard, [], "it has changed, and is reported later")
+        self.assertEqual(self.peer.heard, [], "the result has changed, and is reported later")
         self.switchboard.told_at -= 3_600 + TELL_S[1]
         self.hears("PROBED 7 2 0 2")
         self.switchboard.told_at -= TELL_S[1]
         self.settle()
-        self.assertEqual(self.peer.heard, [], "it has not changed")
+        self.assertEqual(self.peer.heard, [], "the result has not changed")
         self.hang_up()
         self.operations.id(METHOD, "one more")
         self.opened()
@@ -342,7 +342,7 @@ class Conversations(LinkTest):
         self.says(probes(1, (0, "*")))
         self.hears("PROBED 1 0 0 0")
 
-    def test_errors(self) -> None:
+    def test_an_error_of_the_server_is_logged_and_followed_by_a_pause(self) -> None:
         for code, is_kept, pause_s in [(1, True, 1), (7, True, 1), (8, True, 1), (9, True, 1), (4, False, 1), (5, False, 1)]:
             with self.subTest(code):
                 self.check_error(code, is_kept, pause_s)
@@ -388,7 +388,7 @@ class Conversations(LinkTest):
             self.until(lambda: self.said)
         self.assertIn("no answer within 0.05 s", self.said[0])
 
-    def test_waits_grow(self) -> None:
+    def test_pauses_between_attempts_grow(self) -> None:
         self.listener.close()
         with mock.patch.object(link, "monotonic") as clock:
             waits = []

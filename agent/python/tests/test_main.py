@@ -57,7 +57,7 @@ ENDS = [
 
 class Main(ServerTest):
     def both(self, folder: str, *program: str, flags: tuple[str, ...] = (), include: str = "nothing.here") -> str:
-        """Its output, without the agent and with it."""
+        """The output of the program, without the agent and with it."""
         runs = []
         for prefix in ((), ("-m", "tachograph", "run")):
             command = [sys.executable, *flags, *prefix, *program]
@@ -78,7 +78,7 @@ class Main(ServerTest):
             path.write_text(text)
         return folder
 
-    def test_scripts(self) -> None:
+    def test_scripts_see_the_same_environment(self) -> None:
         folder = self.files(app_py=LOOK, sub__in__tool_py=LOOK)
         os.symlink(Path(folder) / "sub" / "tool.py", Path(folder) / "link.py")
         os.symlink(folder, Path(folder) / "sub" / "up")
@@ -88,7 +88,7 @@ class Main(ServerTest):
                 self.assertIn("end True", said)
         self.assertEqual(self.server.counts(self.service), {"app.other": 5, "tool.other": 1, "link.other": 1})
 
-    def test_flags(self) -> None:
+    def test_flags_have_the_same_effect(self) -> None:
         folder = self.files(app_py=LOOK)
         for flags in (("-O",), ("-X", "utf8"), *([("-P",)] if sys.version_info >= (3, 11) else [])):
             self.both(folder, "app.py", flags=flags)
@@ -98,7 +98,7 @@ class Main(ServerTest):
         py_compile.compile(f"{folder}/app.py", cfile=f"{folder}/app.pyc")
         self.both(folder, "app.pyc")
 
-    def test_modules(self) -> None:
+    def test_modules_see_the_same_environment(self) -> None:
         names = {"tool_py": LOOK, "shop__in____init___py": "", "shop__in____main___py": RELATIVE, "shop__in__other_py": ""}
         folder = self.files(**names, shop__in__server_py=RELATIVE)
         for name in ("tool", "shop", "shop.server", "shop.__main__"):
@@ -112,7 +112,7 @@ class Main(ServerTest):
         for program in ("box", "./box", "box.pyz", f"{folder}/box", "empty", "nosuch.py"):
             self.both(folder, program, "--a")
 
-    def test_ends(self) -> None:
+    def test_programs_end_in_the_same_way(self) -> None:
         for number, source in enumerate(ENDS):
             self.both(self.files(app_py=source), "app.py")
             if number < 3:

@@ -19,7 +19,7 @@ from tachograph.probes.sql import DIALECTS, NAME_CHARS_MAX, shape
 
 
 class Config(unittest.TestCase):
-    def test_values(self) -> None:
+    def test_values_are_parsed(self) -> None:
         for name, text, value in [
             ("SERVER", "a:1", "a:1"),
             ("SAMPLERS", "False", False),
@@ -123,7 +123,7 @@ class Config(unittest.TestCase):
         settings, warnings = config.load({"TACHO_SERVICE": "a"}, {"service": "b", "include": ["x.*"], "flush_max": 2})
         self.assertEqual((settings.service, settings.include, settings.flush_max, warnings), ("b", ("x.*",), 2.0, []))
 
-    def test_probes(self) -> None:
+    def test_probes_are_selected(self) -> None:
         for probes, expected in [
             ("", True),
             ("*", True),
@@ -145,7 +145,7 @@ class Config(unittest.TestCase):
         ]:
             self.assertEqual(identity.service_of(argv, module), expected)
 
-    def test_addresses(self) -> None:
+    def test_addresses_are_parsed(self) -> None:
         for text, expected in [
             ("a:1", ("a", 1)),
             ("a", ("a", 7071)),
@@ -161,7 +161,7 @@ class Config(unittest.TestCase):
 
 
 class Patterns(unittest.TestCase):
-    def test_fits(self) -> None:
+    def test_patterns_match_names(self) -> None:
         for pattern, name, expected in [
             ("shop..*", "shop.Board", True),
             ("shop..*", "shop.deep.er.Board", True),
@@ -187,7 +187,7 @@ class Patterns(unittest.TestCase):
         ]:
             self.assertEqual(Pattern(pattern).fits(name), expected, f"{pattern} {name}")
 
-    def test_refuses(self) -> None:
+    def test_invalid_patterns_are_refused(self) -> None:
         for text in ["", "@", "@shop.watched", "shop.", ".shop", "a...b", "a b", "a/b/*", "a.b(int)"]:
             self.assertRaises(ValueError, Pattern, text)
 

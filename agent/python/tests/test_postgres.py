@@ -1,4 +1,4 @@
-"""Statements to a real PostgreSQL are recorded, with both of its drivers."""
+"""Statements to a real PostgreSQL are recorded, for both psycopg2 and psycopg."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Board:
     def find(self, ad): return ad
 """
 
-# Each turn: an incoming request, two statements, functions without decorators, and one with a decorator.
+# Each turn makes an incoming request and two statements, and calls functions without decorators and one with a decorator.
 PROGRAM = """
 import sqlite3, sys, threading, time, tachograph
 tachograph.start()
@@ -42,7 +42,7 @@ while not stop.wait(0.01):
     assert body == b"15", body
 """
 
-# A child keeps the rules of its parent: ten turns each, and one more of the child after a line on standard input.
+# A child keeps the rules of its parent. Both make ten turns. The child makes one more turn after a line on standard input.
 FORKING = """
 import os, sys, time, tachograph
 tachograph.start()

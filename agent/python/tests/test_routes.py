@@ -129,7 +129,7 @@ application = Starlette(routes=[
     Mount("/closed", app=PlainTextResponse("none", 404)),
 ])
 """
-# A library of an unknown version, or a module of the program with its name; and code of the program that raises.
+# An unknown version of a library, or a module of the program with the name of a library; and code of the program that raises.
 ODD_IMPORT = """
 import sys, tachograph
 tachograph.wsgi(lambda environ, start: [])
@@ -238,7 +238,7 @@ class Odd(unittest.TestCase):
                 check=False,
             )
 
-    def test_the_import_of_a_library_of_an_unknown_version(self) -> None:
+    def test_an_unknown_version_of_a_library_is_imported_and_logged(self) -> None:
         odd = {"starlette__routing": "class Route: pass\n", "django__core__handlers__base": "BaseHandler = None\n"}
         done = self.run_program(ODD_IMPORT, **odd)
         self.assertEqual(done.stdout.splitlines(), ["starlette/routing.py", "django/core/handlers/base.py"], done.stderr)
@@ -251,7 +251,7 @@ class Odd(unittest.TestCase):
 
 class Routes(ServerTest):
     def check_routes(self, source: str, routes: tuple[str, ...], nested: str, **asked: str) -> None:
-        """`nested`: the route of `/outer/5/nested/a/name`; `asked`: further paths below `/`, and their route."""
+        """`nested`: the route of `/outer/5/nested/a/name`. `asked`: further paths below `/`, and their routes."""
         asks = {"outer/5/nested/a/name": nested, **asked}
         more = "".join(f'for at in range({MANY}): get(f"/{path}{{at}}")\n' for path in asks)
         process = self.launch(source + ASK.replace("USERS", str(MANY)) + more + "tachograph.flush(30)\n", samplers="false")
@@ -269,7 +269,7 @@ class Routes(ServerTest):
         self.assertEqual(self.server.counts(self.service), {"GET /slow/<name>": 1})
 
     def check_names(self, source: str, *names: str) -> None:
-        """The names of one request to each of these, whose routes end in the same way."""
+        """Names of one request to each of these paths; their routes have the same end."""
         asks = "".join(f"get({name!r})\n" for name in ("/users/a", "/admin/users/a", "/shop/users/a", "/of/name/users/a"))
         self.run_program(source + asks + "tachograph.flush(30)\n", samplers="false")
         self.assertEqual(set(self.server.counts(self.service)), {f"GET {name}" for name in names})
@@ -306,7 +306,7 @@ class Routes(ServerTest):
 
 
 class Scans(unittest.TestCase):
-    """Unknown paths use no room for answered ones."""
+    """Unknown paths take no room from answered paths."""
 
     @mock.patch.dict(server_names._guesses, clear=True)
     @mock.patch.dict(server_names._early, clear=True)

@@ -423,7 +423,7 @@ class Counts(RulesTest):
                 found[f"{name} {labels['operation']} {labels.get('le', '')}".strip()] = value
             return found
 
-    def test_series(self) -> None:
+    def test_counts_are_sent_as_series(self) -> None:
         ns = [0, 64, 65, 2_000_000_000, 1_000]
         id_ = SHARED.id(METHOD, "rules.counted")
         for at, each in enumerate(ns):
@@ -441,7 +441,7 @@ class Counts(RulesTest):
         told = self.told()
         self.assertEqual((told["seconds_count rules.counted"], told["seconds_max rules.counted"]), (6, 7e-9))
         TALLIES.told[id_] = (6, time.monotonic() - 61)
-        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "once a minute, even if unchanged")
+        self.assertEqual(self.told()["seconds_max rules.counted"], 0, "an unchanged value is sent once a minute")
 
     def test_threads_that_end_stay_counted(self) -> None:
         id_ = SHARED.id(METHOD, "rules.threads")

@@ -1,4 +1,4 @@
-"""Records of a real program arrive at a real server, whatever happens to either of them."""
+"""Records of a real program arrive at a real server, also after failures of the program or the server."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Programs(ServerTest):
         self.assertEqual(self.server.last(query)[(("kind", "execution"), *process)], 1)
 
     def test_the_last_counts_of_the_agent_arrive_when_a_program_ends(self) -> None:
-        """Long before the next of its samples is due."""
+        """The program ends long before its next samples are due."""
         calls = "@tachograph.record\ndef f(): pass\nwith tachograph.span('s'):\n  for _ in range(100_000): f()\n"
         for how, end in [("natural", ""), ("exit", "raise SystemExit(0)")]:
             service = f"{self.service}_{how}"
@@ -110,7 +110,7 @@ class Programs(ServerTest):
                 "opening(); b = board.Board(); b.add(1); b.getter(); b.fixed(); b.size; list(board.steps())\n"
                 "asyncio.run(board.later())\n"
                 "assert inspect.getsource(board).startswith('\\nimport sqlite3'), 'the source is found as before'\n"
-                "assert board.__spec__.loader.get_source('shop.board'), 'the loader is what it was'\n"
+                "assert board.__spec__.loader.get_source('shop.board'), 'the loader is unchanged'\n"
                 "assert pickle.loads(pickle.dumps(board.post)) is board.post\n"
                 "print(sys.argv[1:], __name__, len(b))\n"
             )
@@ -193,7 +193,7 @@ if __name__ == "__main__":
             done = subprocess.run(command, cwd=folder, env=self.environment(), capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "['--a', 'b']\n", ""))
 
-    def test_help_and_wrong_use(self) -> None:
+    def test_help_and_wrong_arguments_print_the_usage(self) -> None:
         for arguments, status in [(["--help"], 0), ([], 2), (["run"], 2), (["walk", "app.py"], 2), (["run", "-m"], 2)]:
             command = [sys.executable, "-m", "tachograph", *arguments]
             done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
@@ -230,7 +230,7 @@ print("done")
         inherited = [f"{name}: parent", f"  {name}: app.child", f"  {name}: app.child"]
         self.assertEqual(trees, [own, inherited])
         kinds = self.server.get("/api/v1/status/cardinality")["data"]["series"]
-        self.assertGreaterEqual(kinds["execution"], 3, "an instance for each process")
+        self.assertGreaterEqual(kinds["execution"], 3, "each process has its own instance")
 
     def test_two_processes_in_one_trace(self) -> None:
         answering = self.launch(
@@ -318,7 +318,7 @@ print(sum(f() for _ in range(1000)))
         self.assertEqual(err, "")
         self.assertIn("TACHO_QUEUE=5: at least 64KiB is needed; using 16MiB", path.read_text("utf-8"))
 
-    def test_switched_off(self) -> None:
+    def test_a_disabled_agent_records_nothing(self) -> None:
         source = "import tachograph, threading\nprint(tachograph.start(), threading.active_count())\n"
         out, err = self.run_program(source, enabled="false")
         self.assertEqual(out, "False 1\n")
@@ -348,7 +348,7 @@ print("end")
 
 class Restarts(ServerTest):
     def test_a_killed_server_loses_and_repeats_nothing(self) -> None:
-        """`work` is called with rising numbers while the server is killed three times; each must be stored once."""
+        """`work` is called with rising numbers while the server is killed three times. Each number must be stored once."""
         program = self.launch(
             """
 import sys, tachograph, threading, time

@@ -1,4 +1,4 @@
-"""Processes of real servers and workers are recorded, once each, and end as without the agent."""
+"""Each process of real servers and workers is recorded once, and ends as without the agent."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ import lib, pytest
 def test_work(n): assert lib.work() == 7
 def test_fails(): assert lib.work() == 8
 """
-# Ends without `atexit`, each with one call that has just ended.
+# Ways to end without `atexit`, right after a call.
 ENDS = [
     ("import os; os._exit(3)", 1),
     ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 1),
@@ -117,7 +117,8 @@ class Programs(ServerTest):
             process.wait()
 
     def check_server(self, *program: str, with_signal: int = signal.SIGTERM) -> None:
-        """After this number of requests it has recorded as many calls, in child processes, and ends as without the agent."""
+        """After this number of requests the server has recorded as many calls, in child processes. It ends as without the
+        agent."""
         ends = []
         for is_watched in (False, True):
             port = free_port()
@@ -185,7 +186,8 @@ class Programs(ServerTest):
     # ---- programs that end by themselves ----
 
     def check_run(self, *program: str, calls: int, service: str = "", is_group: bool = False) -> None:
-        """The output and the exit status are the same; `is_group`: it may signal its group."""
+        """The output and the exit status are the same as without the agent. `is_group`: the program may signal its process
+        group."""
         runs = []
         for is_watched in (False, True):
             command, environment = self.command(program, is_watched)

@@ -134,7 +134,7 @@ def decode(name: str, data: bytes) -> Case:
     """The keys of a server's frame."""
     reader = wire.FrameReader()
     for at in range(len(data)):
-        assert reader.next() is None, f"a frame came out before byte {at} of {len(data)}"
+        assert reader.next() is None, f"a frame was complete at byte {at} of {len(data)}"
         reader.push(data[at : at + 1])
     type_, body = reader.next()
     if name == "PROBES":
@@ -159,13 +159,13 @@ CLIENT_FRAMES = {"HELLO", "DICT", "DATA", "PING", "BYE", "PROBED"}
 
 
 class Vectors(unittest.TestCase):
-    def test_every_case(self) -> None:
+    def test_every_vector_is_encoded_and_decoded(self) -> None:
         seen = 0
         for case in cases("control.vec") + cases("data.vec") + cases("probes.vec"):
             with self.subTest(case[0][1]):
                 self.check(case)
                 seen += 1
-        self.assertGreater(seen, 33, "the files of testdata/wire were read")
+        self.assertGreater(seen, 33, "testdata/wire has vectors")
 
     def check(self, case: Case) -> None:
         name, expected = one(case, "frame"), one(case, "hex")
@@ -190,7 +190,7 @@ class Vectors(unittest.TestCase):
 
 
 class Primitives(unittest.TestCase):
-    def test_checksum(self) -> None:
+    def test_the_checksum_is_crc32c(self) -> None:
         self.assertEqual(crc32c.crc32c(b"123456789"), 0xE3069283)
         self.assertEqual(crc32c.crc32c(bytes(32)), 0x8A9136AA)
         rng = random.Random(1)

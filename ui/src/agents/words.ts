@@ -21,7 +21,7 @@ export const stateOf = (agent: Agent): Words => STATES[agent.state];
 const agents = (count: number): string => (count === 1 ? '1 agent' : `${grouped(count)} agents`);
 const methods = (count: number): string => (count === 1 ? '1 method' : `${grouped(count)} methods`);
 
-/** The result of a rule: the most important one first. */
+/** The most important part of a rule's result. */
 export function outcomeOf({ agents: said }: ProbeRule): Words {
   if (said.told === 0) return { text: 'no matching agent', sign: 'running' };
   if (said.faults > 0) return { text: `failed in ${said.faults} of ${agents(said.told)}`, sign: 'failed' };

@@ -128,7 +128,7 @@ function lineOptions(line: Line): uPlot.Series {
   };
 }
 
-/** Points between two gaps. A line would not show them. */
+/** Single points between two gaps; a line does not show them. */
 function lonely(values: ArrayLike<number | null | undefined>): number[] {
   const found: number[] = [];
   for (let index = 0; index < values.length; index += 1) {
@@ -138,7 +138,7 @@ function lonely(values: ArrayLike<number | null | undefined>): number[] {
   return found;
 }
 
-/** Starts at zero unless the values vary little and are far from zero. */
+/** Starts at zero, except if the values vary little and are far from zero. */
 export function valueRange(low: number | null, high: number | null, unit: Unit): [number, number] {
   // If all values are zero, the axis still needs a length: 1 % for shares, 1 for other units.
   const length = unit === 'percent' ? 0.01 : 1;

@@ -1,4 +1,4 @@
-// Warnings and infos of the responses, above every page: unreadable records, and samples that represent many.
+// Warnings and infos of the responses, above every page: about unreadable records and downsampled samples.
 import { useEffect } from 'preact/hooks';
 import { forget, notices } from '../lib/notices';
 import { useStore } from '../lib/store';

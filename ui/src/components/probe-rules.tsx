@@ -106,7 +106,10 @@ function Remove({ rule, action }: { rule: ProbeRule; action: Action }) {
   );
 }
 
-/** Changing the state adds a rule with the same pattern and scope, which replaces this one and is last in the list. */
+/**
+ * Changing the state adds a rule with the same pattern and scope. The new rule replaces this rule and is the last in
+ * the list.
+ */
 function StateSwitch({ rule, action }: { rule: ProbeRule; action: Action }) {
   const { pattern, service, instance, kept: keep } = rule;
   const pick = (state: ProbeState): void => {

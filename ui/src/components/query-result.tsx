@@ -12,7 +12,7 @@ import { Panel } from './page';
 import { Empty } from './states';
 import { Table, type Column } from './table';
 
-/** Limit on lines: more are neither distinguishable nor fast to draw. */
+/** Limit on lines: more lines cannot be distinguished and are slow to draw. */
 const LINES_MAX = 200;
 const LABEL_COLUMNS_MAX = 7;
 

@@ -104,7 +104,7 @@ function Elsewhere({ status }: { status: Status | null }) {
   );
 }
 
-/** Instructions for a server without calls; `elsewhere` unless the page is Explore itself. */
+/** Instructions for a server without calls. `elsewhere`: show a link to Explore; false on Explore itself. */
 export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
   const status = useResource('status', api.status).data;
   const server = recordsAddress(window.location.hostname, status);

@@ -25,7 +25,7 @@ export function TraceSearch({ services, window: range }: Props) {
   };
   const pick = (event: Event): void => apply((event.currentTarget as HTMLSelectElement).form);
   return (
-    // The key creates new fields when the address changes, so that they show it.
+    // The key changes with the address, so that new fields are created with the new values.
     <form class="search form" role="search" onSubmit={submit} key={NAMES.map(value).join('|')}>
       <label>
         Service
@@ -67,7 +67,7 @@ interface TextProps {
   name: string;
   value: string;
   placeholder: string;
-  /** Id of the list of suggestions; the field that has one is the page's search field. */
+  /** Id of the list of suggestions. The field with such a list is the page's search field. */
   list?: string;
 }
 

@@ -68,7 +68,10 @@ export function place(graph: Graph): Placed {
 const finite = (value: number | undefined): number =>
   value !== undefined && Number.isFinite(value) && value > 0 ? value : 1;
 
-/** From the middle of the caller's right side to the middle of the callee's left side, around the nodes between them. */
+/**
+ * The line of an edge: from the middle of the caller's right side to the middle of the callee's left side, around nodes
+ * between them.
+ */
 export function ports(from: Point, to: Point, route: readonly Point[]): Point[] {
   const forward = to.x - from.x >= NODE_WIDTH;
   if (!forward) return [...route];
@@ -100,8 +103,10 @@ export interface Camera extends Point {
   k: number;
 }
 
-/** Centres the drawing, never enlarged and never smaller than `least`. If it does not fit, its left side is visible:
- *  that is where requests enter. */
+/**
+ * Centres the drawing at a scale between `least` and 1. If the drawing does not fit, its left side is visible, because
+ * requests enter there.
+ */
 export function fit(drawing: { width: number; height: number }, width: number, height: number, least = 0): Camera {
   const k = Math.max(Math.min(width / drawing.width, height / drawing.height, 1), least);
   return { k, x: Math.max((width - drawing.width * k) / 2, 0), y: (height - drawing.height * k) / 2 };

@@ -12,7 +12,7 @@ export interface EntryRow {
   members: Record<string, unknown> | null;
 }
 
-/** Members become columns if all texts are objects with at most so many members. */
+/** Members become columns if all texts are objects with at most this many members. */
 const COLUMNS_MAX = 24;
 
 export function rowsOf(list: EntryList): EntryRow[] {
@@ -36,7 +36,7 @@ function objectOf(text: string): Record<string, unknown> | null {
 
 /** Matches strings, so that their content is kept, and numbers of JSON. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-/** Prefix of a string that replaces a whole number that a double cannot hold. */
+/** Prefix of strings that replace whole numbers beyond the precision of a double. */
 const EXACT = '\u0001';
 
 /** Parses JSON; whole numbers keep all digits. */

@@ -1,7 +1,7 @@
 // Keys that work on every page.
 import { useEffect } from 'preact/hooks';
 
-/** True while the user types text, where letters are not commands. */
+/** True while the user types into a text field, so letters are not commands. */
 export function typing(event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement | null;
   return target !== null && (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable);

@@ -1,4 +1,4 @@
-// Warnings and infos of responses: unreadable records, samples that represent many. Shown above their page.
+// Warnings and infos of responses, about unreadable records and downsampled samples. They are shown above their page.
 import { Store } from './store';
 
 /** Optional members of a response. */
@@ -12,11 +12,11 @@ export interface Notices {
   infos: string[];
 }
 
-/** Requests of one page whose notices are kept. */
+/** Limit on the requests of one page for which notices are kept. */
 const QUESTIONS_MAX = 64;
 const NONE: Notices = { warnings: [], infos: [] };
 
-/** By request, so that its next response replaces the previous one. */
+/** Notices by request. The next response to a request replaces its earlier notices. */
 const told = new Map<string, Told>();
 
 export const notices = new Store<Notices>(NONE);

@@ -1,5 +1,5 @@
-// Converts the server's timelines to lines of a chart. Several services share one grid of times; an empty bucket
-// is 0 for a count and a gap for a percentile; a bucket cut off by the window counts in proportion.
+// Converts the server's timelines to lines of a chart. Several services share one grid of times. An empty bucket is 0
+// for a count and a gap for a percentile. A bucket that the window cuts off counts in proportion.
 import type { TimeWindow } from './time';
 import { share } from './units';
 

@@ -28,7 +28,7 @@ export function suggestedQuery(name: string): string {
   return /_(total|count|sum|bucket)$/.test(name) ? `rate(${selector}[5m])` : selector;
 }
 
-/** Names for a legend: omits labels that all series share, unless there is only one series. */
+/** Names for a legend. Labels that all series share are omitted if there is more than one series. */
 export function legendNames(metrics: readonly Metric[]): string[] {
   const first = metrics[0];
   if (first === undefined || metrics.length === 1) return metrics.map(seriesName);
@@ -78,8 +78,10 @@ export function unitOf(query: string): Unit {
   return perTime ? 'rate' : 'number';
 }
 
-/** Position of the error that a message ends with, as index into the text: `(at column 7)` or `(at line 2, column 5)`.
- *  Lines and columns count from 1, columns in characters. */
+/**
+ * Position of an error as index into the query. The message ends with it: `(at column 7)` or `(at line 2, column 5)`.
+ * Lines and columns count from 1, columns in characters.
+ */
 export function faultAt(message: string, query: string): number | null {
   const place = /\(at (?:line (\d+), )?column (\d+)\)$/.exec(message);
   if (place === null) return null;

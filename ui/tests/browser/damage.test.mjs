@@ -1,5 +1,4 @@
-// A chunk that cannot be read: every page over it shows a warning. Uses its own server with a flipped bit in its
-// data.
+// Pages that read a damaged chunk show a warning. Uses its own server with a flipped bit in its data.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

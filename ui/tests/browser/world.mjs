@@ -28,7 +28,7 @@ function demand(path, how) {
   return path;
 }
 
-/** A child process whose stdout is searched for a line; its whole output goes to a log. */
+/** A child process. Its stdout is searched for a line; its whole output goes to a log. */
 class Child {
   constructor(name, command, args, { directory, env = {} }) {
     this.name = name;

@@ -1,5 +1,6 @@
-// Records requests sent by `http` and `https`: calls of kind http-client, parents of the calls that the server records. In Node
-// 18 and 20 the channel reports after the header is written, so `request` and `get` are replaced. After: `../record/recorder.js`.
+// Records requests sent by `http` and `https` as calls of kind http-client. The calls that the receiving server records are their
+// children. In Node 18 and 20 the channel reports after the header is written, so `request` and `get` are replaced. After:
+// `../record/recorder.js`.
 
 import { errorMonitor } from 'node:events';
 import http from 'node:http';

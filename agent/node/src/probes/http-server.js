@@ -1,5 +1,6 @@
-// Records incoming requests: calls of kind http-server, roots of their traces in this process, children of the caller in
-// `traceparent`. A channel of Node reports a request before the program sees it. After: `../record/recorder.js`.
+// Records incoming requests as calls of kind http-server. Such a call is the root of its trace in this process, and a child of
+// the caller that `traceparent` names. A channel of Node reports a request before the program sees it. After:
+// `../record/recorder.js`.
 
 import diagnostics from 'node:diagnostics_channel';
 import { ServerResponse } from 'node:http';
@@ -78,7 +79,7 @@ export function install({ recorder, config, guard }) {
 }
 
 /**
- * The first header of this name, without creating the object of all headers, which the program may never read.
+ * The first header of this name. Does not create the object of all headers, because the program may never read it.
  * @param {Request} request
  * @param {string} name in lower case
  * @returns {string | undefined}

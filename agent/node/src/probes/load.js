@@ -1,10 +1,10 @@
-// Detects when a library is loaded. Before: probes that change one.
+// Detects when a library is loaded. Before: the probes that change libraries.
 
 import Module from 'node:module';
 
 /**
- * Calls `change` with the exports of a CommonJS module, once: when it is loaded (also through `import`), or at once if it is
- * loaded already.
+ * Calls `change` once with the exports of a CommonJS module: when the module is loaded (also through `import`), or immediately if
+ * it is already loaded.
  * @param {import('./index.js').Surroundings['guard']} guard
  * @param {(name: string) => boolean} isIt
  * @param {(exports: any) => void} change

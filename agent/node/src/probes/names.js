@@ -1,21 +1,22 @@
-// Names of requests. Derives a route with few values from a raw path: `/ads/17/pictures/3` becomes `/ads/{id}/pictures/{id}`.
-// Bounded: past the bound of a kind, names are `(other)`. Before: the HTTP probes. After: `../wire/dictionary.js`.
+// Names of requests. Derives a route with few values from a raw path: `/ads/17/pictures/3` becomes `/ads/{id}/pictures/{id}`. The
+// number of names of each kind is bounded; further names become `(other)`. Before: the HTTP probes. After:
+// `../wire/dictionary.js`.
 
 import { KIND } from '../wire/constants.js';
 import { OTHER } from '../wire/dictionary.js';
 
-/** Routes of one process; more indicate wrong naming. */
+/** Limit on the routes of one process; more routes indicate wrong naming. */
 const ROUTES_MAX = 2_048;
-/** Guessed routes; more indicate paths with names in them. */
+/** Limit on guessed routes; more of them indicate paths that contain names. */
 const GUESSES_MAX = 1_024;
-/** Guesses at the start of a request: some turn out to be unknown paths. */
+/** Limit on guesses at the start of a request; some of these paths turn out to be unknown. */
 const EARLY_MAX = 512;
 const NOT_FOUND = 404;
 const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS', 'TRACE', 'CONNECT']);
 const ROUTE_PARTS_MAX = 8;
 const PART_CHARS_MAX = 40;
 const HEX_CHARS_MIN = 16;
-/** Paths whose route is cached. */
+/** Limit on paths with a cached route. */
 const PATHS_MAX = 1_024;
 const PATH_CHARS_MAX = 256;
 
@@ -76,7 +77,7 @@ function shape(part) {
   return isId ? '{id}' : part;
 }
 
-/** Operations whose names are assembled at run time, such as `GET /ads/{id}`. */
+/** Operations with names that are assembled at run time, such as `GET /ads/{id}`. */
 export class Names {
   /**
    * @param {import('../wire/dictionary.js').Dictionary} dictionary
@@ -110,7 +111,7 @@ export class Names {
    * As `operation`, for a name that may change later.
    * @param {string} prefix
    * @param {string} rest
-   * @returns {number | undefined} undefined if unknown and there is no room
+   * @returns {number | undefined} undefined if the name is new and there is no room for it
    */
   early(prefix, rest) {
     return this.known.get(`${prefix} ${rest}`) ?? (this.known.size < this.countMax ? this.operation(prefix, rest) : undefined);
@@ -118,9 +119,9 @@ export class Names {
 }
 
 /**
- * Names of incoming requests. The route of the program's framework is preferred; without one, the path with ids replaced is a
- * guess, and unknown paths are `(not found)`. Guesses have their own bound, so that they use no room for routes. Guesses at the
- * start of a request have another bound, so that paths that end in 404 use no room for answered ones.
+ * Names of incoming requests. A name contains the route of the program's framework. Without a route it is a guess: the path with
+ * ids replaced. Unknown paths are named `(not found)`. Guesses have their own bound, so that they take no room from routes.
+ * Guesses at the start of a request have another bound, so that paths that end in 404 take no room from answered paths.
  */
 export class ServerNames {
   /** @param {import('../wire/dictionary.js').Dictionary} dictionary */
@@ -132,7 +133,7 @@ export class ServerNames {
   }
 
   /**
-   * Name before the route is known: a guess, or the method alone if there are too many.
+   * Name before the route is known: a guess, or the method alone if there are too many guesses.
    * @param {string} method
    * @param {string} path
    */

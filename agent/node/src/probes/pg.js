@@ -1,5 +1,5 @@
-// Records statements of the PostgreSQL client `pg`, and the wait for a connection of its pool. A statement is a call of kind
-// database whose name is its shape (`sql.js`). After: `../record/recorder.js`.
+// Records statements of the PostgreSQL client `pg`, and the wait for a connection of its pool. A statement is recorded as a call
+// of kind database. Its name is the shape of the statement (`sql.js`). After: `../record/recorder.js`.
 
 import { errorMonitor } from 'node:events';
 import { endWith } from '../record/calls.js';
@@ -7,7 +7,7 @@ import { become, bound, current } from '../record/context.js';
 import { KIND, STATE } from '../wire/constants.js';
 import { shape } from './sql.js';
 
-/** Texts with a cached operation. A program that writes values into its texts has an unlimited number. */
+/** Limit on texts with a cached operation: a program that writes values into its texts has an unlimited number of texts. */
 const TEXTS_MAX = 4_096;
 const TEXT_CHARS_MAX = 4_096;
 
@@ -89,7 +89,7 @@ function changeQuery(client, { recorder, guard }) {
  * @param {any[]} args changed
  * @param {Call} call
  * @param {(call: Call, error: unknown) => void} end
- * @returns {boolean} whether there is one
+ * @returns {boolean} true if the arguments contain a callback
  */
 function wrapCallback(args, call, end) {
   const wrapped = (/** @type {(...args: any[]) => unknown} */ callback) => {

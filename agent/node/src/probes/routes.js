@@ -1,10 +1,10 @@
 // Finds the route of a request in the program's framework, at the end of the request. Before: `http-server.js`.
 //
-//   Express, and Nest on it   store it in the request
-//   Fastify 5, and Nest on it publish it on a channel, before the handler
-//   Fastify 4, or a request   publishes each new server on a channel: a first hook gets the request, which has the route
+//   Express, and Nest on it   store the route in the request
+//   Fastify 5, and Nest on it publish the route on a channel before the handler runs
+//   Fastify 4, or a request   publishes each new server on a channel; a hook added there gets the request with its route
 //   that a hook has answered
-//   Koa                       has a context for each request, where @koa/router stores it
+//   Koa                       has a context for each request, in which @koa/router stores the route
 
 import diagnostics from 'node:diagnostics_channel';
 import { onLoad } from './load.js';
@@ -64,7 +64,8 @@ function ofKoa(context) {
 }
 
 /**
- * The pattern of a route, after the mount path of its router, of which only the current value is known.
+ * The mount path of the router, followed by the pattern of the route. Express gives only the current value of the mount path, not
+ * its pattern.
  * @param {any} request
  */
 function ofExpress({ route, baseUrl }) {

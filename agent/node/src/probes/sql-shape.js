@@ -1,5 +1,5 @@
-// Assembles the tokens of a statement to its shape: white space is one blank, rows and lists of values are folded, long text is
-// cut. The rules are those of `SqlShape.java` and Python's `sql_shape.py`. Before: `sql.js`, which reads the tokens. After:
+// Builds the shape of a statement from its tokens: white space becomes one blank, rows and lists of values are folded, long text
+// is cut. The rules are those of `SqlShape.java` and Python's `sql_shape.py`. Before: `sql.js`, which reads the tokens. After:
 // `../wire/dictionary.js`.
 
 /** Maximum length of a name, characters. */
@@ -7,10 +7,10 @@ export const NAME_CHARS_MAX = 1_000;
 /** Replaces the second and later rows of a bulk insert. */
 const ROWS = '), ...';
 
-/** Parts of a pattern: a character of a name for the purpose of folding; and any other. */
+/** Classes of characters in the patterns below: characters of a name, and all others. */
 const NAME = '[A-Za-z0-9_\\x80-\\uffff]';
 const NO_NAME = '[^A-Za-z0-9_\\x80-\\uffff]';
-/** One value of a list: a literal, a parameter, or a word in place of a value; with a sign, a type, a cast. */
+/** One value of a list: a literal, a parameter, or a word such as null. It may have a sign, a type and a cast. */
 const ITEM = new RegExp(
   '^[-+]? ?(?:(?:date|time|timestamp|interval) )?' + `(?::?\\?|null|true|false|default|[:@]${NAME}+)(?:::${NAME}+(?:\\[\\])?)?$`,
   'i',
@@ -18,11 +18,11 @@ const ITEM = new RegExp(
 /** Text before a list of values or before a row: `in`, `values`, a row, a bracket. */
 const BEFORE_ITEMS = new RegExp(`(?:^|${NO_NAME})(in) ?$|(?:(?:^|${NO_NAME})values? ?|\\)(?:, \\.\\.\\.)?, )(row ?)?$|\\($`, 'i');
 const BEFORE_ITEMS_CHARS = 12;
-/** A folded row: its values look alike. */
+/** A folded row: each value is `?`. */
 const ROW = /^(?:row ?)?\([?, ]*\)$/i;
 const VALUES = new RegExp(`(?:^|${NO_NAME})values? ?$`, 'i');
 const ARRAY = /\[\?(?:, \?)+\]$/;
-/** After these words of SQLite a text in double quotes is a table name. */
+/** After these words, SQLite reads a text in double quotes as the name of a table. */
 const BEFORE_TABLE = new RegExp(`(?:^|${NO_NAME})(?:(?<!distinct )from|join|into|update|table) $`, 'i');
 const BEFORE_ALIAS = new RegExp(`${NO_NAME}as $`, 'i');
 const TABLE = /^ [^ ()]+ ?$/;
@@ -49,7 +49,7 @@ export class Shape {
     this.open = [];
     /** Begin of the current value of a list. */
     this.item = 0;
-    /** End of the last `into`, unless a bracket was opened after it; then -1. */
+    /** End of the last `into`; -1 if a bracket was opened after it. */
     this.into = -1;
     /** Number of open brackets inside the column list of an insert; 0 outside one. */
     this.columns = 0;
@@ -186,13 +186,13 @@ export class Shape {
     return false;
   }
 
-  /** @param {boolean} isWhole whether the statement was read to its end @returns {string} */
+  /** @param {boolean} isWhole true if the statement was read to its end @returns {string} */
   finish(isWhole) {
     const { out } = this;
     const isCut = !isWhole || out.length > NAME_CHARS_MAX;
     const rows = isCut ? out.lastIndexOf(ROWS) : -1;
     if (rows >= 0) {
-      // Cut inside a bulk insert: the exact place depends on the data.
+      // The reader stopped inside a bulk insert, at a place that depends on the data. So the shape ends after the first rows.
       return out.slice(0, Math.min(rows + ROWS.length, NAME_CHARS_MAX));
     }
     const list = isCut ? this.openList() : -1;

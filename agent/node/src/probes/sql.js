@@ -1,6 +1,6 @@
 // Reduces the text of a statement to its shape: literals become `?`, white space becomes one blank, comments are removed, and
-// lists of values become one value, so that statements that differ only in data are one operation and no data leaves the process.
-// The rules are those of `Sql.java` and Python's `sql.py`; the cases in `testdata/sql` test all three.
+// lists of values become one value. So statements that differ only in data are one operation, and no data leaves the process. The
+// rules are those of `Sql.java` and Python's `sql.py`; the cases in `testdata/sql` test all three.
 //
 // Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If
 // a text has two readings that differ in a literal, or a quote is not closed, the shape ends with `...`. Before: `pg.js`. After:
@@ -8,9 +8,9 @@
 
 import { NAME_CHARS_MAX, Shape } from './sql-shape.js';
 
-/** Characters to read; a bulk insert may have megabytes. */
+/** Limit on characters to read; a bulk insert may have megabytes. */
 const TEXT_CHARS_MAX = 8_000;
-/** Tokens to read: a name rarely has more, and folded text past these resembles the text before. */
+/** Limit on tokens to read. Few names need more tokens, and further folded text resembles the text before it. */
 const TOKENS_MAX = 1_000;
 
 /** Meaning of a backslash before a quote. */
@@ -36,7 +36,7 @@ const PARAMETER = /[?$][\p{L}\p{Nd}_]*/uy;
 const TAG = /\$(?:[A-Za-z_\x80-\uffff][A-Za-z0-9_\x80-\uffff]*)?\$/y;
 const PERCENT = /%(?:[sbt](?![A-Za-z0-9_\x80-\uffff])|\([A-Za-z0-9_\x80-\uffff]+\)[sbt])/y;
 const LINE = /[^\r\n]*/y;
-/** Quotes, and characters that can hide one. */
+/** Quotes, and characters that can hide a quote. */
 const QUOTES = /['"`$]|\/\*|--/;
 const EXECUTED = /\/\*M?!/y;
 const AFTER_QUALIFIER = /\.[A-Za-z_\x80-\uffff"`*]/y;
@@ -139,7 +139,7 @@ class Reader {
     this.isWhole = false;
   }
 
-  /** @param {boolean} isSure whether the end of the literal is known, and `at` is there */
+  /** @param {boolean} isSure true if the end of the literal is certain; `at` is then at the end */
   literal(isSure) {
     this.shape.value();
     if (!isSure) {
@@ -190,7 +190,9 @@ class Reader {
     }
   }
 
-  /** Of a text longer than the limit, nothing after the rows is read: it depends on their number. */
+  /**
+   * If the text is longer than the limit, reading stops after the rows, so that the shape does not depend on their number.
+   */
   closing() {
     if (this.shape.closeBracket()) {
       this.at = this.isWhole ? this.match(ROWS) : this.text.length;
@@ -244,7 +246,7 @@ class Reader {
     }
   }
 
-  /** Ends at the end of the line; only in PostgreSQL does a lone carriage return certainly end a line. */
+  /** A comment to the end of the line. A lone carriage return certainly ends a line only in PostgreSQL. */
   lineComment() {
     const { text } = this;
     const end = this.match(LINE);
@@ -320,7 +322,8 @@ class Reader {
   }
 
   /**
-   * A quote followed by a word does not end a literal: the backslash before it is an escape, and so are the others.
+   * A quote followed by a word does not end a literal, so the backslash before the quote is an escape. Later backslashes of the
+   * statement are then escapes, too.
    * @param {number} at
    */
   isInside(at) {
@@ -331,7 +334,10 @@ class Reader {
     return isInside;
   }
 
-  /** True for three quotes that begin a literal of several lines, or one that begins with a quote. @param {string} quotes */
+  /**
+   * True for three quotes. They begin a literal of several lines, or a literal with a quote as its first character.
+   * @param {string} quotes
+   */
   isTriple(quotes) {
     return this.is('other') && this.text.startsWith(quotes, this.at);
   }
@@ -341,7 +347,7 @@ class Reader {
     this.literal(!this.isTriple("'''") && this.pass("'", backslash));
   }
 
-  /** A name, or, in MySQL, SQLite and unknown dialects, a string unless only a name is possible here. */
+  /** A name. In MySQL, SQLite and unknown dialects it is a string, except where only a name is possible. */
   doubleQuoted() {
     const from = this.at;
     const isString = this.is('mysql', 'sqlite', 'other');
@@ -383,7 +389,7 @@ class Reader {
     }
   }
 
-  /** True if a quote, or a character that can hide one, is before the next sign or the end. @param {string} sign */
+  /** True if a quote, or a character that can hide a quote, is before the next sign or the end. @param {string} sign */
   hasQuote(sign) {
     const close = this.text.indexOf(sign, this.at + 1);
     return QUOTES.test(this.text.slice(this.at + 1, close < 0 ? undefined : close));
@@ -400,7 +406,10 @@ class Reader {
     }
   }
 
-  /** `$1` is a parameter, `$tag$...$tag$` a string; `$1.50` is money in SQL Server; there and in MySQL `$` also begins a name. */
+  /**
+   * `$1` is a parameter, `$tag$...$tag$` is a string. In SQL Server `$1.50` is money. In SQL Server and MySQL `$` may also begin
+   * a name.
+   */
   dollar() {
     const { text, at } = this;
     const next = text[at + 1];

@@ -23,7 +23,7 @@ export function record(recorder, name, fn) {
 }
 
 /**
- * Returns a function that behaves like `fn` and is a call each time.
+ * Returns a function that behaves like `fn` and records each of its calls.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {Recorder} recorder
  * @param {F} fn
@@ -82,9 +82,9 @@ function run(recorder, operation, fn, self, args) {
 }
 
 /**
- * Ends the call with the promise. The caller gets a promise that settles as the given one does: listening to the given one would
- * mark its unhandled rejections as handled. A promise with additional behaviour (a subclass, or own members) is passed on as it
- * is, and the call ends at once.
+ * Ends the call when the promise settles. The caller gets another promise that settles in the same way, because a listener on the
+ * original promise would mark its unhandled rejections as handled. A promise with additional behaviour (a subclass, or own
+ * members) is returned unchanged, and its call ends at once.
  * @param {Recorder} recorder
  * @param {Call} call
  * @param {Promise<any>} promise

@@ -20,7 +20,7 @@ const DATABASE_CLASS = new RegExp(
     'Neo4jError|CouchbaseError|ElasticsearchClientError|OpenSearchClientError|ArangoError',
   ].join('|')})$`,
 );
-/** The name of the class when a bundler has shortened it. */
+/** Exceptions of Prisma keep this class name in `name`, even if a bundler has shortened the name of the class. */
 const OWN_NAME = /^PrismaClient\w{1,40}$/;
 
 /** Exceptions of database calls. @type {WeakSet<object>} */
@@ -66,7 +66,7 @@ function titleOf(error) {
   return title !== undefined && title !== '' ? title : 'Error';
 }
 
-/** Names of its class and superclasses. @param {object} error @returns {Generator<string>} */
+/** Names of the error's class and its superclasses. @param {object} error @returns {Generator<string>} */
 function* classesOf(error) {
   let prototype = Object.getPrototypeOf(error);
   for (let left = CLASSES_MAX; left > 0 && isPlain(prototype); left--) {

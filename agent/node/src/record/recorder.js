@@ -20,7 +20,7 @@ const ORPHAN_NS = 10e9;
 const SPARE_PARTS_MAX = 256;
 const SPARE_BYTES_MAX = 4_096;
 
-/** Placeholder for a call without room. Its callees are dropped with it, so that a tree is complete or missing. */
+/** Placeholder for a dropped call. Its callees are dropped, too, so that a tree is either complete or missing. */
 export const LEFT_OUT = new Call(new Strand(-1, new Trace(-1, null), null, 0), 0, 0, 0);
 LEFT_OUT.end = Infinity;
 
@@ -41,7 +41,7 @@ export class Recorder {
     this.log = log;
     this.session = session;
     this.dictionary = dictionary;
-    /** By operation: recorded, counted, or ignored. Callers check for the last one. */
+    /** State of each operation: recorded, counted or ignored. Callers check for ignored operations. */
     this.states = dictionary.states;
     this.tallies = new Tallies(dictionary);
     this.outbox = outbox;
@@ -177,7 +177,8 @@ export class Recorder {
   }
 
   /**
-   * After an internal error (stack overflow, out of memory): gives up the open part of the strand, whose content is undefined.
+   * After an internal error (stack overflow, out of memory): gives up the open part of the strand, because its content is
+   * undefined.
    * @param {Call | undefined} call
    * @param {unknown} fault
    * @returns {Call} placeholder for the call that was to begin
@@ -248,7 +249,8 @@ export class Recorder {
   }
 
   /**
-   * Changes the operation of an outermost call. Parts sent before have the earlier name; the last part counts.
+   * Changes the operation of an outermost call. Parts that were already sent have the earlier name; the server uses the name in
+   * the last part.
    * @param {Call} call a result of `enterFrom`
    * @param {number} operation
    */
@@ -280,7 +282,7 @@ export class Recorder {
   }
 
   /**
-   * Closes parts that have been open for long.
+   * Closes parts that have been open for a long time.
    * @param {boolean} all regardless of their age
    */
   sweep(all) {
@@ -356,7 +358,7 @@ export class Recorder {
     this.#release(strand, part);
   }
 
-  /** @param {Strand} strand a broken one */
+  /** @param {Strand} strand after a failed write */
   #giveUp(strand) {
     if (strand.part !== null) {
       this.totals.callsDropped += strand.part.exits;

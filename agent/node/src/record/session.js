@@ -1,18 +1,18 @@
-// Ids of this process's traces and spans. All are derived from 16 bytes (wire.md, DATA, segment), so that no id is stored or
-// drawn. Numbers of 64 bits are two halves of 32: a BigInt per call would cost more than the rest of the call.
+// Ids of this process's traces and spans. All ids are derived from 16 bytes (wire.md, DATA, segment), so ids need neither storage
+// nor random numbers. Numbers of 64 bits are two halves of 32: a BigInt per call would cost more than the rest of the call.
 
 import { Buffer } from 'node:buffer';
 import { createHash, randomBytes } from 'node:crypto';
 
 /**
- * An id of 64 bits, or half of a trace's.
+ * An id of 64 bits, or half of a trace id.
  * @typedef {{ high: number, low: number }} Half
  */
 
 export class Session {
   /**
    * @param {Uint8Array} bytes 16
-   * @param {Uint8Array | null} secret 16 bytes from which they are derived: used only in HELLO
+   * @param {Uint8Array | null} secret 16 bytes from which `bytes` is derived; used only in HELLO
    */
   constructor(bytes, secret = null) {
     this.bytes = Buffer.from(bytes);
@@ -26,7 +26,7 @@ export class Session {
   }
 
   /**
-   * The session derived from a secret: ids are public, and knowing them must not allow sending as this process.
+   * Derives the session from a secret. Session ids are public, and must not enable others to send as this process.
    * @param {Uint8Array} secret 16
    */
   static of(secret) {

@@ -1,17 +1,17 @@
-// Turns overlapping calls into a properly nested sequence. A strand is one segment under construction: calls of one trace, each
-// of which began inside the previous one and normally ends before it. `recorder.js` puts a call into the strand of its parent
+// Turns overlapping calls into a properly nested sequence. A strand is one segment under construction, with calls of one trace.
+// Each call began inside the previous call and normally ends before it. `recorder.js` puts a call into the strand of its parent
 // only if the parent is innermost there; otherwise the call begins its own strand.
 //
-// A parent that ends while a call inside it continues (without being awaited) does not break the nesting: the open part is
-// closed, and the remaining calls move to a strand of their own, a *branch*. In the bytes it is the same segment, so the calls
-// keep their ids: its parts carry only the moved calls, name the ended call as their parent, and enter no further calls.
+// A parent may end while a call inside it continues, because the parent did not await it. Then the open part is closed, and the
+// remaining calls move to a strand of their own, a *branch*. On the wire a branch belongs to the same segment, so the calls keep
+// their ids. Parts of a branch carry only the moved calls, name the ended call as parent, and enter no further calls.
 //
 // Before: `recorder.js`. After: `../wire/segment.js` (bytes), `../send/outbox.js`.
 
 /** @typedef {import('../wire/segment.js').SegmentPart} SegmentPart */
 
 const EVENTS_MAX = 4_096;
-/** Maximum length in a deep recursion, where most of a shorter part would be carried calls. */
+/** Maximum length of a part in a deep recursion, where a shorter part would consist mostly of carried calls. */
 const EVENTS_MAX_DEEP = 60_000;
 const ATTRIBUTE_BYTES_MAX = 262_144;
 /** The ids of a segment's calls have 24 bits. */
@@ -31,7 +31,7 @@ export class Trace {
   }
 }
 
-/** One call. Asynchronous contexts refer to it as the parent of calls in them. */
+/** One call. The asynchronous context refers to it as the parent of new calls. */
 export class Call {
   /**
    * @param {Strand} strand
@@ -69,7 +69,10 @@ export class Strand {
     /** Times of the part's first and last event. */
     this.start = 0;
     this.last = 0;
-    /** The strand that counts calls and parts of this segment; for a branch, another strand. @type {Strand} */
+    /**
+     * The strand that counts the calls and parts of this segment: this strand, or for a branch the strand that it left.
+     * @type {Strand}
+     */
     this.origin = this;
     /** The open part; null between two parts. @type {SegmentPart | null} */
     this.part = null;

@@ -1,6 +1,6 @@
-// Counts of aggregated operations. Calls are counted at their end, with their durations, and are not recorded: a recorded call
-// inside one is a child of the enclosing recorded call. The sums are sent as series, like those of the Java agent. Before:
-// `recorder.js`. After: `../sample/samples.js`.
+// Counts of aggregated operations. A call is counted with its duration when it ends, and is not recorded. A recorded call inside
+// a counted call is a child of the nearest enclosing recorded call. The sums are sent as series, like those of the Java agent.
+// Before: `recorder.js`. After: `../sample/samples.js`.
 
 import { KIND } from '../wire/constants.js';
 import { OTHER } from '../wire/dictionary.js';
@@ -9,16 +9,17 @@ import { Call, Strand, Trace } from './strand.js';
 /** Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket is unbounded. */
 const BOUNDS = Array.from({ length: 17 }, (_, at) => 2 ** (at < 9 ? 6 + at : 14 + 2 * (at - 8)));
 /**
- * Pairs of operation and caller that are counted separately; each becomes some twenty series. Past that the caller is `(other)`.
+ * Limit on pairs of operation and caller that are counted separately; each pair has some twenty series. Beyond the limit the
+ * caller is `(other)`.
  */
 const OWN_MAX = 384;
-/** All pairs; past that the operation is `(other)`, too. */
+/** Limit on all pairs. Beyond it the operation is `(other)`, too. */
 const PAIRS_MAX = 512;
-/** Pairs in shared tallies that are cached; further pairs are looked up for each call. */
+/** Limit on cached pairs that share a tally; further pairs are looked up for each call. */
 const SHARED_MAX = 4_096;
-/** Of a label; stays below the limit of 4,096 bytes in any script. */
+/** Limit on a label: in any script the label stays below the protocol's limit of 4,096 bytes. */
 const LABEL_CHARS_MAX = 1_360;
-/** Interval at which unchanged values are repeated, so that a query of five minutes back finds them. */
+/** Unchanged values are sent again at this interval, so that a query that looks back five minutes finds them. */
 const UNCHANGED_MS = 60_000;
 const NS = 1e9;
 const NAME = 'tacho_operation_seconds';
@@ -27,7 +28,7 @@ const NAME = 'tacho_operation_seconds';
 export const COUNTED = new Strand(-1, new Trace(-1, null), null, 0);
 COUNTED.isBroken = true;
 
-/** A counted call. Asynchronous contexts refer to it as the caller, like a recorded one. */
+/** A counted call. The asynchronous context refers to it as the caller, as to a recorded call. */
 export class CountedCall extends Call {
   /**
    * @param {number} operation
@@ -108,7 +109,8 @@ export class Tallies {
   }
 
   /**
-   * Ends a call. The tally is looked up only now: a request has the name of its route by now, and needs none for a guessed name.
+   * Ends a call. The tally is looked up only now, because a request gets the name of its route late. So guessed names need no
+   * tallies.
    * @param {Call} call a result of `enter`
    * @param {boolean} failed
    */

@@ -1,6 +1,6 @@
-// Matches names with a pattern. The syntax is that of the Java agent (agent/java/README.md, Patterns). A user may write a pattern
-// of any length with any number of stars, and it is matched on the program's own thread: without backtracking, so the time is
-// bounded by the product of both lengths. Before: `rules.js`.
+// Matches names with a pattern. The syntax is that of the Java agent (agent/java/README.md, Patterns). Patterns have any length
+// and any number of stars, and are matched on the program's own thread. Matching does not backtrack, so its time is bounded by
+// the product of the lengths of pattern and name. Before: `rules.js`.
 //
 //   com.shop..*Service.find*     groups: [com, shop] [*Service, find*]     `..` between them: any number of parts
 //                                the first group fits the beginning, the last one the end, the others where they fit first
@@ -31,12 +31,12 @@ export class Pattern {
     const whole = text === EVERYTHING ? `..${text}` : text;
     /** The parts of each group, split at their stars. */
     this.groups = whole.split('..').map((group) => (group === '' ? [] : group.split('.').map((part) => part.split('*'))));
-    /** A matching name contains each of these texts, including dots without an adjacent star or two dots. */
+    /** Texts that every matching name contains: the pieces of the pattern between stars and double dots. */
     this.texts = new Set(whole.split('..').flatMap((group) => group.split('*')));
   }
 
   /**
-   * True if it matches this name of an operation, or the part before its last dot.
+   * True if the pattern matches the name of an operation, or the part of the name before its last dot.
    * @param {string[]} parts of the name, split at its dots
    */
   fits(parts) {

@@ -1,5 +1,5 @@
-// State of an operation. Of the server's rules that match it, the last one decides; without one it is on. Before:
-// `switchboard.js`.
+// Decides the state of an operation. The last of the server's rules that match the operation decides. Without a matching rule the
+// operation is on. Before: `switchboard.js`.
 
 import * as messages from '../messages.js';
 import { KIND, STATE } from '../wire/constants.js';
@@ -66,8 +66,9 @@ export class Rules {
 }
 
 /**
- * A text that a matching name must contain, the position of the rule, and its pattern, the last rule first: a text search costs
- * less than matching a pattern. Of a pattern's texts, the one in fewest other rules is used, and of those the longest.
+ * Prepares the rules for the search, the last rule first: a text that every matching name contains, the position of the rule, and
+ * its pattern. The text is searched first, because that costs less than matching the pattern. The text of a pattern is the one
+ * that occurs in the fewest other rules; among equals, the longest.
  * @param {Rule[]} rules
  */
 function search(rules) {

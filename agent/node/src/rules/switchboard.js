@@ -1,6 +1,6 @@
-// Applies the rules of the server. A new list decides all known operations again, and from then on each new one; callers read the
-// state of their operation. The result is reported at once, and again when it changes. Decided in slices, so that a thousand
-// rules for ten thousand operations delay no request.
+// Applies the rules of the server. When a list arrives, the states of all known operations are decided again, in slices, so that
+// a thousand rules for ten thousand operations delay no request. A new operation is decided when it is named. Callers read the
+// state of their operation. The result is reported at once, and again when it changes.
 //
 // Before: `../send/protocol.js`. After: `../wire/dictionary.js` (states), `../send/protocol.js` (answers).
 
@@ -11,8 +11,8 @@ import { probedFrame } from '../wire/probes.js';
 import { Rules } from './rules.js';
 
 /**
- * Shortest pause before a changed result is reported again: short while a program starts, since few operations are known when the
- * connection is made, then doubled each time, and short again if the last report is 5 s old.
+ * Shortest pause before a changed result is reported again. The first pause is short, because few operations are known when the
+ * connection is made. Each report doubles the pause. It is short again if the last report is 5 s old.
  */
 const TELL_FIRST_MS = 200;
 const TELL_MS = 5_000;
@@ -38,7 +38,7 @@ export class Switchboard {
     this.rules = new Rules([]);
     /** Revision of the PROBES to report on. @type {number | bigint | null} */
     this.revision = NOBODY;
-    /** For each operation the rule that decided it, plus one. */
+    /** For each operation the position of the rule that decided it, plus one. */
     this.deciders = new Uint16Array(dictionary.states.length);
     /** Number of operations decided by the current rules; the rest were decided by the previous ones. */
     this.decided = 0;
@@ -47,7 +47,7 @@ export class Switchboard {
     this.told = null;
     this.toldAt = 0;
     this.pauseMs = TELL_FIRST_MS;
-    /** True if something was decided since then. */
+    /** True if something was decided since the last report. */
     this.hasNews = false;
     dictionary.stateOf = (kind, name, id) => this.#decide(kind, name, id);
   }
@@ -74,14 +74,14 @@ export class Switchboard {
     }
   }
 
-  /** The connection is lost: the next server is answered after its own PROBES. The rules stay in force. */
+  /** Called when the connection is lost. The rules stay in force. Reports continue after the PROBES of the next connection. */
   closed() {
     this.revision = NOBODY;
     this.told = null;
   }
 
   /**
-   * Reports, if there is something new.
+   * Reports the result if it has changed.
    * @param {number} now ms
    */
   tell(now) {

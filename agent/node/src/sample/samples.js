@@ -8,7 +8,7 @@ import { entry, sampleValue, samplesHead } from '../wire/records.js';
 
 /** @typedef {string | Record<string, unknown>} Labels the name, or all labels with `__name__` */
 
-/** Label sets that are cached: as many as the dictionary accepts. */
+/** Limit on cached label sets: as many as the dictionary accepts. */
 const KNOWN_MAX = 16_384;
 
 export class Samples {

@@ -1,6 +1,7 @@
-// Detects the end of the process or the thread, after the program's last listener: `exit` was emitted (nothing left to do, an
-// uncaught exception), `process.exit` has called its listeners, or the process sends itself a deadly signal. No listener is
-// added: a program may count or remove them, and its own listeners may record something.
+// Detects the end of the process or the thread after the program's last listener has run. The end begins when `exit` is emitted
+// (nothing left to do, an uncaught exception), when `process.exit` has called its listeners, or when the process sends itself a
+// deadly signal. No listener is added, because a program may count or remove listeners, and its own listeners may record
+// something.
 //
 // Before: `../agent.js`. After: `farewell.js`.
 
@@ -28,15 +29,15 @@ const NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => 
 
 /**
  * @param {object} told
- * @param {() => void} told.exits after the listeners of `exit`; the end may follow now, or after code that calls this again
- * @param {() => void} told.ends nothing follows
- * @param {(event: unknown) => void} told.listens the program is about to add a listener for this event
- * @param {(event: unknown) => void} told.told the program's listeners are called for this event
+ * @param {() => void} told.exits called after the listeners of `exit`; more code may run, and another call may follow
+ * @param {() => void} told.ends called at the very end: no more code runs
+ * @param {(event: unknown) => void} told.listens called when the program is about to add a listener for this event
+ * @param {(event: unknown) => void} told.told called when the program's listeners are called for this event
  * @param {boolean} isMain only the main thread has signals
  */
 export function watchEnd({ exits, ends, listens, told }, isMain) {
   replace(process, 'emit', (emit) => {
-    // Looked up each time if the process has no own property: `domain` replaces the inherited one.
+    // If the process has no own property, it is looked up each time, because `domain` replaces the inherited property.
     const own = Object.hasOwn(process, 'emit');
     return function (/** @type {any[]} */ ...args) {
       const [event] = args;
@@ -45,7 +46,7 @@ export function watchEnd({ exits, ends, listens, told }, isMain) {
       }
       told(event);
       const call = own ? emit : Object.getPrototypeOf(process).emit;
-      // A program may emit `exit` itself, too; Node sets its exiting flag before it does.
+      // A program may emit `exit`, too. Node sets its exiting flag before it emits `exit` itself.
       if (event !== 'exit' || /** @type {any} */ (process)._exiting !== true) {
         return Reflect.apply(call, this, args);
       }

@@ -11,10 +11,10 @@ import { Relay } from './relay.js';
 /**
  * A connection that is used without waiting; both throw once it is closed.
  * @typedef {object} Peer
- * @property {(bytes: Uint8Array) => number} write how many of the bytes are written
- * @property {() => Uint8Array} read empty if nothing has arrived
+ * @property {(bytes: Uint8Array) => number} write returns the number of bytes written
+ * @property {() => Uint8Array} read returns an empty array if nothing has arrived
  * @property {() => void} end closes it when everything is written
- * @property {boolean} isClosed it is closed, as asked
+ * @property {boolean} isClosed true after `end` has closed the connection
  */
 
 const CHUNK_BYTES = 262_144;
@@ -25,7 +25,7 @@ const EMPTY = Buffer.alloc(0);
  * @param {import('./outbox.js').Outbox} outbox
  * @param {number} deadline ms of `performance.now`
  * @param {boolean} isLast whether to send BYE
- * @returns {boolean} whether the server has acknowledged everything
+ * @returns {boolean} true if the server has acknowledged everything
  */
 export function farewell(link, outbox, deadline, isLast) {
   try {
@@ -70,7 +70,7 @@ function descriptor(link) {
  */
 function relay(link, tls) {
   if (link.relay === null && link.socket !== null) {
-    link.close(); // the other connection repeats what is not acknowledged
+    link.close(); // the other connection sends unacknowledged frames again
     link.relay = new Relay(tls, link.address);
   }
   return link.relay;

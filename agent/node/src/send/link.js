@@ -1,5 +1,5 @@
-// Establishes the connection to the server, again after each failure. One socket at a time, event-driven; it does not keep
-// the process alive.
+// Connects to the server, and connects again after each failure. One socket at a time, event-driven; it never keeps the process
+// alive.
 //
 //   resting --(time is up)--> connecting --> connected (Protocol: greeting, open)
 //      ^                                          |
@@ -46,7 +46,10 @@ export class Link {
     this.backoffMs = BACKOFF_FIRST_MS;
     /** The last write to the socket. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
-    /** Its rest after a farewell, which writes to the descriptor directly. @type {Uint8Array | null} */
+    /**
+     * The unwritten rest of the last write after a farewell, which writes to the descriptor directly.
+     * @type {Uint8Array | null}
+     */
     this.rest = null;
     /** The connection of a farewell with TLS. @type {import('./relay.js').Relay | null} */
     this.relay = null;
@@ -201,7 +204,7 @@ export class Link {
   /**
    * @param {string} why
    * @param {number} pauseMs minimum pause before the next attempt
-   * @param {number[]} [dropped] count before the failure, if it may be higher by now
+   * @param {number[]} [dropped] number of dropped records before the failure, if it may have risen since
    */
   #fail(why, pauseMs, dropped) {
     const wasOpen = this.protocol.state === 'open';

@@ -1,6 +1,6 @@
-// Logs outages of the server: each outage, but at most one per minute, and its end with the number of dropped records. An outage
-// that comes too soon after the last line is logged when the minute is over; outages that have ended by then share one line.
-// Before: `link.js`. After: `../log.js`.
+// Logs outages of the server, and the end of each outage with the number of dropped records. At most one outage is logged per
+// minute: an outage within a minute of the last line is logged when that minute is over. Outages that have ended by then share
+// one line. Before: `link.js`. After: `../log.js`.
 
 import * as messages from '../messages.js';
 
@@ -22,7 +22,7 @@ export class Outage {
     /** True if a connection was lost, in this outage or an earlier one. */
     this.wasConnected = false;
     this.toldAt = -Infinity;
-    /** Calls, samples and entries: dropped before this outage, and dropped in outages whose end was not logged. */
+    /** Calls, samples and entries that were dropped before this outage, and that were dropped in outages without a logged end. */
     this.before = [0, 0, 0];
     this.lost = [0, 0, 0];
     /** Ended outages that were not logged. */

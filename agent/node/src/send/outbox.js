@@ -1,5 +1,5 @@
-// Packs records into numbered DATA frames and keeps them until the server has them on disk, across reconnects. Bounded in bytes;
-// the caller counts records without room.
+// Packs records into numbered DATA frames. Keeps the frames, across reconnects, until the server has them on disk. The memory is
+// bounded; if there is no room for a record, the caller counts it as dropped.
 //
 // Before: `../record/recorder.js`, `../sample/samples.js`. After: `protocol.js`.
 
@@ -60,7 +60,7 @@ export class Outbox {
 
   /**
    * Begins a record.
-   * @param {number} at its time, the base of the frame if it is the frame's first record
+   * @param {number} at time of the record; the time of the first record is the base of the frame
    * @returns {Bytes} the buffer for its content; `end` must follow
    */
   begin(at) {
@@ -86,7 +86,7 @@ export class Outbox {
     try {
       this.frame.u8(tag).varint(this.record.size).append(this.record);
     } catch (fault) {
-      this.frame.size = before; // all or nothing: the program's stack may overflow in here
+      this.frame.size = before; // written completely or not at all, because the program's stack may overflow inside this function
       throw fault;
     }
     this.calls += calls;

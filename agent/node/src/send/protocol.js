@@ -1,5 +1,5 @@
-// The client's side of wire.md, without a socket, a timer or a wait: bytes go in, bytes come out, and the time is an argument. So
-// the event loop (`link.js`) and the end of a process (`farewell.js`) share it.
+// The client's side of the protocol (wire.md), without a socket, a timer or a wait: it takes and returns bytes, and the time is
+// an argument. So both the event loop (`link.js`) and the end of a process (`farewell.js`) can use it.
 //
 // Before: `outbox.js`. After: a socket, then `crates/server/src/listen/connection.rs`.
 
@@ -13,7 +13,7 @@ const HEARTBEAT_MS_MIN = 100;
 const SAID_MS_MAX = 600_000;
 /** Longest wait for the answer to HELLO. */
 const GREETING_MS = 5_000;
-/** Minimum pause after any ERROR: a WELCOME before it has reset the back-off. */
+/** Minimum pause after any ERROR, because a WELCOME before the ERROR has reset the back-off. */
 const PAUSE_MS = 1_000;
 /** Code of an ERROR: the server requires TLS. */
 const NEEDS_TLS = 11;
@@ -108,7 +108,7 @@ export class Protocol {
         break;
       case FRAME.WAIT:
         this.holdUntil = now + Math.min(Number(body.varint()), SAID_MS_MAX);
-        this.lastHeard = this.holdUntil; // it has announced its silence
+        this.lastHeard = this.holdUntil; // the server has announced its silence
         this.log.sayOnce('wait', messages.SERVER_IS_FULL);
         break;
       case FRAME.ERROR:
@@ -157,7 +157,7 @@ export class Protocol {
   /**
    * The next bytes to write, as whole frames.
    * @param {number} now ms
-   * @param {number} bytesMax no further frame is added past this
+   * @param {number} bytesMax when they are exceeded, no further frame is added
    * @returns {Buffer | null} null if there is nothing to send now
    */
   next(now, bytesMax) {
@@ -214,7 +214,7 @@ export class Protocol {
     return pingFrame(callsDropped, samplesDropped, entriesDropped, this.outbox.bytes);
   }
 
-  /** Makes the next bytes include the counts, whatever the time. */
+  /** Adds a PING with the counts to the next bytes, even if no PING is due. */
   pingSoon() {
     if (this.totals.callsDropped !== this.droppedAtPing) {
       this.lastPing = -Infinity;

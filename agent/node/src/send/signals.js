@@ -1,22 +1,24 @@
-// Provides time for the last records when a signal ends the process. The program must not see an additional listener, and a
-// signal must act as without the agent, so Node's own listeners are not used: a signal without listeners is caught by a handle
-// below them, and only while there is unsent data. In a callback in which a recorded call has begun, and whenever everything is
-// sent, the signal has its default action: a request that never ends can be interrupted.
+// Sends the last records before a signal ends the process. The program must not see an additional listener, and a signal must act
+// as without the agent, so Node's own listeners are not used. A signal without listeners is caught by a handle below Node's
+// listeners, and only while there is unsent data. A signal keeps its default action when everything is sent, and in a callback in
+// which a recorded call has begun. So a request that never ends can be interrupted.
 //
 //   released --(recorded; the callback is over)--> armed --(a call begins)--> released, armed again after the callback
 //                                                    |----(nothing is left, or the program listens)--> released
 //
 // libuv writes a caught signal into a pipe and discards it if the handle has stopped by the time the loop reads the pipe. So a
-// handle is stopped permanently only right after the loop has read the pipe, in the check phase, and by closing: libuv keeps a
-// closed handle for another turn of the loop while a signal for it is in the pipe, which shows that one arrived in between.
+// handle is stopped permanently only in the check phase, right after the loop has read the pipe. It is closed for this: while a
+// signal for a closed handle is in the pipe, libuv keeps the handle for another turn of the loop, which shows that a signal
+// arrived in between.
 //
 // If the program adds a listener in the middle of a callback, an earlier signal is in the pipe for the agent's handle only, and a
-// later one for Node's handle, too. So the agent's handle stays until the loop has certainly read the pipe, and signals that it
-// received in excess of the program's listeners are sent again: late, but neither lost nor delivered twice.
+// later one for Node's handle, too. So the agent's handle stays until the loop has certainly read the pipe. The agent then sends
+// the signals again that only its own handle received. The program gets them late, but each exactly once.
 //
-// A busy server has more callbacks with recorded calls per second than may be released at this cost (`RELEASES_MAX`). In the
-// others a signal waits for the loop: if one of them never ends, SIGTERM, SIGINT and SIGHUP have no effect, and only SIGKILL or
-// SIGQUIT ends the process, unless TACHO_SIGNALS is false. No JavaScript runs that could detect a blocked loop.
+// Signals are released in at most `RELEASES_MAX` callbacks per second because of the cost. A busy server has more callbacks with
+// recorded calls. In the other callbacks a signal waits for the loop. If such a callback never ends, SIGTERM, SIGINT and SIGHUP
+// have no effect, and only SIGKILL or SIGQUIT ends the process, unless TACHO_SIGNALS is false. A blocked loop runs no JavaScript,
+// so the agent cannot detect it.
 //
 // Before: `../agent.js`. After: `farewell.js`, then the signal is sent again.
 
@@ -26,11 +28,15 @@ import { constants } from 'node:os';
 /** Signals that end the process by default and leave time for BYE. */
 const CAUGHT = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
 /**
- * Releases per second (between two calls of `look`), each of which gives signals their default action. It stops and starts three
- * handles, some 40 system calls of 9 us in total: at most 0.2 % of a processor. Past that, signals stay caught.
+ * Limit on releases per second (between two calls of `look`). A release gives signals their default action. It stops and starts
+ * three handles, some 40 system calls of 9 us in total, so releases take at most 0.2 % of a processor. Beyond the limit, signals
+ * stay caught.
  */
 const RELEASES_MAX = 200;
-/** Turns of the loop after which it has read every earlier signal: the first turn may have read the pipe before. */
+/**
+ * Number of turns of the loop after which every earlier signal is read: in the first turn the loop may already have read the
+ * pipe.
+ */
 const TURNS = 2;
 
 /**
@@ -49,14 +55,13 @@ const TURNS = 2;
  * @property {number} number
  * @property {Handle} handle
  * @property {boolean} isStarted
- * @property {number} untold once the program listens: signals received by the agent's handle beyond those of the program's
- *     listeners
+ * @property {number} untold after the program has begun to listen: number of signals that only the agent's handle received
  */
 
 export class Signals {
   /**
    * @param {object} parts
-   * @param {() => boolean} parts.hasNews whether there is unsent data and a connection
+   * @param {() => boolean} parts.hasNews true if there are both unsent data and a connection
    * @param {() => void} parts.last sends the data
    */
   constructor({ hasNews, last }) {
@@ -85,14 +90,19 @@ export class Signals {
     }
   }
 
-  /** Something was recorded: arms when the current callback is over, with all its continuations that can run at once. */
+  /**
+   * Called when something was recorded. Catches signals again when the current callback and its immediate continuations are over.
+   */
   soon() {
     if (!this.isComing && !this.isArmed && this.caught.length > 0) {
       this.#armAfterCallback(() => this.hasNews() && this.#arm());
     }
   }
 
-  /** A call begins. An earlier signal is not lost: the handle is started again before the loop reads the pipe. */
+  /**
+   * Called when a call begins. Releases signals. An earlier signal is not lost, because the handle is started again before the
+   * loop reads the pipe.
+   */
   release() {
     if (this.releases < RELEASES_MAX) {
       this.releases++;
@@ -102,14 +112,14 @@ export class Signals {
     }
   }
 
-  /** An answer is about to be sent: its receiver may send a signal before this callback is over. */
+  /** Called before an answer is sent, because its receiver may send a signal before this callback is over. */
   hold() {
     if (!this.isArmed && this.isComing) {
       this.#arm();
     }
   }
 
-  /** Periodic check: is there still unsent data? */
+  /** Checks periodically if there is still unsent data. */
   look() {
     this.releases = 0;
     this.settle();
@@ -118,7 +128,7 @@ export class Signals {
     }
   }
 
-  /** The server may have everything now: then signals are released. */
+  /** Called when the server may have everything. If it has, signals are released. */
   settle() {
     if (this.isArmed && !this.hasNews() && !this.isSettling) {
       this.isSettling = true;
@@ -131,7 +141,7 @@ export class Signals {
     }
   }
 
-  /** @param {unknown} event to which the program is about to listen */
+  /** @param {unknown} event for which the program is about to add a listener */
   listens(event) {
     const at = this.caught.findIndex(({ name }) => name === event);
     const one = this.caught[at];
@@ -150,7 +160,7 @@ export class Signals {
     }
   }
 
-  /** The process is about to end: from now on signals act as without the agent. */
+  /** Called when the process is about to end. From then on signals act as without the agent. */
   end() {
     this.isOver = true;
     this.#stop();
@@ -166,7 +176,9 @@ export class Signals {
     return one;
   }
 
-  /** In the check phase: gives signals their default action, and treats signals that arrived since the last read as caught. */
+  /**
+   * Runs in the check phase. Gives signals their default action, and treats signals that arrived since the last read as caught.
+   */
   #retire() {
     this.isArmed = false;
     this.caught = this.caught.map((one) => {
@@ -180,11 +192,11 @@ export class Signals {
     });
   }
 
-  /** The program is about to listen to the signal. @param {Caught} one */
+  /** Called when the program is about to listen to the signal. @param {Caught} one */
   #leave(one) {
     this.leaving.push(one);
     one.handle.onsignal = () => one.untold++;
-    startOne(one); // if it was released: then signals in the pipe for it count again
+    startOne(one); // if it was released, signals for it in the pipe count again
     afterTurns(TURNS, () => {
       stopOne(one); // waits for another thread that is handling a signal
       setImmediate(() => {
@@ -260,7 +272,7 @@ function stopOne(one) {
   }
 }
 
-/** @param {number} turns minimum number of turns of the loop @param {() => void} then called in the check phase */
+/** @param {number} turns minimum number of turns of the loop @param {() => void} then is called in the check phase */
 function afterTurns(turns, then) {
   setImmediate(() => (turns > 1 ? afterTurns(turns - 1, then) : then()));
 }

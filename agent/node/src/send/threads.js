@@ -1,6 +1,7 @@
-// Sends the data of the process's other threads. A thread that is terminated, or whose parent ends, gets no event: it is asked
-// before, and finishes on its own connection while the asking thread waits. All threads share a table of states, so that threads
-// without unsent data are not asked, and a thread with a blocked loop is not waited for long.
+// Sends the data of the process's other threads. A thread gets no event when it is terminated or when its parent ends. So the
+// ending or terminating thread asks it before, and waits while the asked thread sends its data on its own connection. All threads
+// share a table of states, so that only threads with unsent data are asked, and the wait for a thread with a blocked loop is
+// short.
 //
 //   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
@@ -13,7 +14,7 @@ import { replace } from './replace.js';
 
 /** A claimed slot is being filled in: its other numbers belong to an earlier thread. */
 const [FREE, CLAIMED, QUIET, NEWS, ASKED, TALKS] = [0, 1, 2, 3, 4, 5];
-/** Threads beyond these are not asked. */
+/** Limit on slots; further threads are not asked. */
 const SLOTS = 256;
 /** Numbers of a slot, and their places in it. */
 const [WIDTH, ID, STATE, PARENT, SEEN] = [4, 0, 1, 2, 3];
@@ -22,7 +23,7 @@ const CHANNEL = 'tachograph.threads';
 const PARENT_ID = 'tachograph.parent';
 /** A thread without a check for this long has died without an event (out of memory), or cannot be asked: its slot is free. */
 const GONE_SECONDS = 30;
-/** Share of the process's wait at its end for a thread to begin sending. */
+/** A thread must begin to send within this share of the wait at the end of the process. */
 const SHARE = 1 / 8;
 
 export class Threads {
@@ -146,7 +147,7 @@ export class Threads {
 
   /**
    * Asks threads to send their remaining data.
-   * @param {(at: number) => boolean} isMeant selects threads, by the places of their slots
+   * @param {(at: number) => boolean} isMeant selects threads by the positions of their slots
    * @returns {number[]} slots of threads with unsent data
    */
   #ask(isMeant) {
@@ -167,7 +168,8 @@ export class Threads {
   }
 
   /**
-   * True if a thread ends with this one: the main thread ends all, another one those that it has started, and theirs.
+   * True if a thread ends together with this thread. The end of the main thread ends all threads; the end of another thread ends
+   * its descendants.
    * @param {number} at its slot
    */
   #isBelow(at) {
@@ -194,7 +196,7 @@ export class Threads {
     return -1;
   }
 
-  /** This thread ends, and all below it: waits until these have sent their data. */
+  /** Called when this thread and its descendants end. Waits until the descendants have sent their data. */
   askAll() {
     const begun = performance.now();
     for (const slot of this.#ask((at) => this.#isBelow(at))) {
@@ -208,7 +210,7 @@ export class Threads {
     }
   }
 
-  /** A terminated thread has time until its loop turns once, and then until it has sent its data. */
+  /** Delays `terminate` until the loop of the thread has turned once and the thread has sent its data. */
   #watchTerminate() {
     const begin = this.guard((/** @type {worker.Worker} */ thread) => this.#terminating(thread));
     replace(worker.Worker.prototype, 'terminate', (terminate) => {
@@ -222,7 +224,7 @@ export class Threads {
 
   /**
    * @param {worker.Worker} thread that is terminated
-   * @returns {Promise<void> | undefined} settled when it has sent its data; undefined if it has none
+   * @returns {Promise<void> | undefined} settled when the thread has sent its data; undefined if it has no data
    */
   #terminating(thread) {
     const { table } = this;
@@ -268,7 +270,7 @@ function claim(table, at) {
     state !== FREE &&
     (state === CLAIMED || !isGone(seen) || Atomics.compareExchange(table, at + SEEN, seen, seconds()) !== seen)
   ) {
-    return false; // or another thread has found the slot free, and may have filled it in the meantime
+    return false; // another thread has also found the slot free, and may have filled it in the meantime
   }
   return Atomics.compareExchange(table, at + STATE, state, CLAIMED) === state;
 }

@@ -3,7 +3,7 @@
 
 export class Totals {
   constructor() {
-    /** Calls whose exit was added to a frame. */
+    /** Calls with an exit that was added to a frame. */
     this.callsSent = 0;
     /** Dropped calls: no room in a strand or in the queue. */
     this.callsDropped = 0;

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli, RFC 3720 appendix B.4), four bytes a step.
+// CRC-32C (Castagnoli, RFC 3720 appendix B.4), four bytes per step.
 
 const POLYNOMIAL = 0x82f63b78;
 const TABLES = makeTables();

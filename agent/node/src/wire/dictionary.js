@@ -1,6 +1,6 @@
 // Ids of strings on the wire. An id keeps its meaning for the whole session, so frames that are sent again stay valid; a new
-// connection gets all definitions from the start. Bounded as required by the protocol: past a bound the name is `(other)`.
-// Before: `../record/`, `../sample/`. After: `../send/protocol.js`, which sends new definitions before a DATA frame.
+// connection gets all definitions from the start. Sizes are bounded as the protocol requires; names beyond a bound become
+// `(other)`. Before: `../record/`, `../sample/`. After: `../send/protocol.js`, which sends new definitions before a DATA frame.
 
 import { Bytes } from './bytes.js';
 import { ATTRIBUTE_BYTES_MAX, DICT, DICT_BYTES_MAX, DICT_IDS_MAX, FRAME, KIND, OPERATION_BYTES_MAX, STATE } from './constants.js';
@@ -10,14 +10,17 @@ export const OTHER = '(other)';
 /** No state of an operation. */
 export const UNKNOWN = 255;
 
-/** Below the bounds of the protocol, so that the last definitions still fit. */
+/** These limits are below the bounds of the protocol, so that the last definitions still fit. */
 const OPERATIONS_MAX = DICT_IDS_MAX - 64;
 const STRING_BYTES_MAX = DICT_BYTES_MAX - (1 << 20);
 
-/** Names of each kind except method. All may come from data, so each kind has its own share and cannot starve another. */
+/**
+ * Limit on names of each kind except method. All of these may come from data, so each kind has its own limit and takes no room
+ * from others.
+ */
 const KIND_MAX = 8_192;
 const METHODS_MAX = OPERATIONS_MAX - 5 * KIND_MAX;
-/** Keys and thread names; and repeated values. */
+/** Limits on the ids of keys and thread names, and on the ids of repeated values. */
 const TEXTS_MAX = 32_768;
 const VALUES_MAX = 16_384;
 const SERIES_MAX = 16_384;
@@ -173,7 +176,7 @@ export class Dictionary {
   }
 
   /**
-   * All or nothing: the program's stack may overflow in here.
+   * Writes completely or not at all, because the program's stack may overflow in `write`.
    * @param {() => void} write
    */
   #define(write) {

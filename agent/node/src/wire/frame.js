@@ -8,11 +8,11 @@ import { crc32c } from './crc32c.js';
 import { Damaged, Reader } from './reader.js';
 import * as messages from '../messages.js';
 
-/** The length of a frame that begins with "HTTP", as an answer of the server's other port does. */
+/** The bytes "HTTP", read as the length of a frame: the server's HTTP port answers with them. */
 const HTTP = 0x5054_5448;
 
 /**
- * Reserves room for the header; then write the body, then call `finishFrame`.
+ * Reserves room for the header. The caller then writes the body and calls `finishFrame`.
  * @param {Bytes} bytes
  */
 export function beginFrame(bytes) {
@@ -38,7 +38,7 @@ export function finishFrame(bytes, type) {
  * The first frame of every connection.
  * @param {Uint8Array} session 16 bytes
  * @param {Iterable<[string, string]>} pairs attributes of the process
- * @param {{ versionMax?: number, secret?: Uint8Array | null }} [more] `secret`: from which the session is derived
+ * @param {{ versionMax?: number, secret?: Uint8Array | null }} [more] `secret`: the bytes from which the session is derived
  */
 export function helloFrame(session, pairs, { versionMax = VERSION, secret = null } = {}) {
   const sent = [...pairs].slice(0, HELLO_PAIRS_MAX);

@@ -23,7 +23,7 @@ export class SegmentPart {
   constructor() {
     this.events = new Bytes(128);
     this.eventCount = 0;
-    /** Calls that end in this part: the loss if it is discarded. */
+    /** Number of calls that end in this part, and that are lost if it is discarded. */
     this.exits = 0;
     this.carriedCount = 0;
     this.attributeCount = 0;
@@ -89,7 +89,7 @@ export class SegmentPart {
   }
 
   /**
-   * Changes the operation of the outermost call, which the part's first event enters, or which is the first carried call.
+   * Changes the operation of the outermost call: the first carried call, or else the call that the part's first event enters.
    * @param {number} operation
    */
   renameOutermost(operation) {

@@ -1,4 +1,5 @@
-// Uses `pg` in all its ways; uses the agent only to name groups of statements.
+// Executes statements with `pg` in all ways that it offers. Uses the agent only to name groups of
+// statements.
 'use strict';
 
 const pg = require('pg');

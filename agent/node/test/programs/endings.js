@@ -24,7 +24,7 @@ const ENDINGS = {
   exit: () => process.exit(4),
   throw: () => {
     setImmediate(() => {
-      throw new Error('nobody catches it');
+      throw new Error('not caught');
     });
   },
   signal: () => process.kill(process.pid, 'SIGTERM'),

@@ -1,6 +1,7 @@
 // Ends in one of many ways; output, code and signal must be the same with and without the agent.
-// Prints `ready` when a signal may be sent: a turn of the loop after the last recorded call, since
-// the agent may not be ready before. With an agent, `work` is recorded a hundred times.
+// Prints `ready` when a signal may be sent: a turn of the loop after the last recorded call,
+// because the agent needs this turn to get ready. With an agent, `work` is recorded a hundred
+// times.
 'use strict';
 
 const cluster = require('cluster');
@@ -24,7 +25,7 @@ const forever = () => {
   for (;;);
 };
 const later = (fn, ms = 20) => setTimeout(fn, ms);
-/** Blocks the loop for a second, in which a signal arrives. */
+/** Blocks the loop for a second; a signal arrives in this time. */
 const block = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 /** Sends the signals again if a handler got them, so that the process ends as without a handler. */
@@ -61,7 +62,7 @@ const WAYS = {
   'no handler, later': () => (stay(), later(() => (work(), soon()), 300)),
   'a loop without end': () => (work(), ready(), forever()),
   'a loop without end, later': () => later(() => (work(), ready(), forever()), 100),
-  'a loop without end after what is recorded': () => later(() => (work(), later(() => (work(), ready(), forever()), 5))),
+  'a loop without end after recorded calls': () => later(() => (work(), later(() => (work(), ready(), forever()), 5))),
   'a loop without end in a request': () => served(() => (ready(), forever())),
   'a loop without end in a request that waited': () =>
     served(async () => {
@@ -71,8 +72,9 @@ const WAYS = {
       ready();
       forever();
     }),
-  // Both are pending when the loop continues, and the acknowledgement comes first.
-  'a signal beside the last acknowledgement': () => {
+  // Signal and acknowledgement are both pending when the loop continues; it reads the
+  // acknowledgement first.
+  'a signal together with the last acknowledgement': () => {
     const sent = setInterval(() => {
       if (agent && (agent.outbox.isOpen || agent.outbox.isAcknowledged())) return agent.outbox.isOpen || work();
       clearInterval(sent);
@@ -101,7 +103,7 @@ const WAYS = {
     later(() => (work(), setImmediate(() => (ready(), block(), work(), sendAgain()))));
     stay();
   },
-  // The loop gets both at once: first the file, then the signal.
+  // The loop gets the result of `stat` and the signal at once, in this order.
   'a handler while the loop reads the signal': () => {
     later(() => (work(), setImmediate(() => (require('fs').stat('.', sendAgain), ready(), block()))));
     stay();
@@ -111,25 +113,25 @@ const WAYS = {
     stay();
   },
   'own handler': () => (process.on('SIGTERM', () => (work(), say('got it'), process.exit(3))), ready(), stay()),
-  'own handler that takes its time': () => {
+  'own handler that exits later': () => {
     process.once('SIGTERM', () => (say('got it'), later(() => process.exit(5), 200)));
     later(() => (work(), soon()), 50);
     stay();
   },
-  'own handler that stays': () => (process.once('SIGTERM', () => say('not yet')), work(), soon(), stay()),
-  'own handler that is late': () => (later(() => (process.on('SIGINT', () => process.exit(6)), ready()), 150), work(), stay()),
-  'own handler that is gone': () => {
+  'own handler that does not exit': () => (process.once('SIGTERM', () => say('not yet')), work(), soon(), stay()),
+  'own handler, later': () => (later(() => (process.on('SIGINT', () => process.exit(6)), ready()), 150), work(), stay()),
+  'own handler that was removed': () => {
     const handler = () => say('never');
     process.on('SIGTERM', handler);
     later(() => (process.removeListener('SIGTERM', handler), work(), soon()), 150);
     stay();
   },
-  'own handler that sends it again': () => {
+  'own handler that sends the signal again': () => {
     process.once('SIGTERM', () => (work(), say('once'), process.kill(process.pid, 'SIGTERM'), say('not reached')));
     ready();
     stay();
   },
-  'own handler that goes on to send it again': () => {
+  'own handler that sends the signal again later': () => {
     process.once('SIGTERM', () => later(() => (work(), process.kill(process.pid, 'SIGTERM'), say('not reached'))));
     ready();
     stay();
@@ -154,7 +156,7 @@ const WAYS = {
       ];
     }),
   ),
-  'signal-exit4 that says no': () => {
+  'signal-exit4 that prevents the exit': () => {
     require('signal-exit4').onExit(() => (say('no'), true));
     later(() => (work(), soon()));
     stay();
@@ -174,15 +176,15 @@ const WAYS = {
   'exit in exit': () => (process.on('exit', () => (say('exit'), process.exit(11))), work()),
   'exit in a signal in exit': () => (process.on('exit', () => process.kill(process.pid, 'SIGTERM')), work()),
   'an exception in exit': () => (process.on('exit', () => assertNever()), work()),
-  'nobody listens to exit': () => (process.removeAllListeners('exit'), work()),
-  'nobody listens at all': () => (process.removeAllListeners(), work(), process.exit(4)),
+  'no listeners of exit': () => (process.removeAllListeners('exit'), work()),
+  'no listeners at all': () => (process.removeAllListeners(), work(), process.exit(4)),
   'an exception': () => (work(), assertNever()),
   'an exception, later': () => (work(), later(() => assertNever(), 150)),
   'an exception that is caught': () => (
     process.on('uncaughtException', (e) => say(e.message)),
     later(() => (work(), assertNever()))
   ),
-  'an exception that is caught badly': () => (
+  'an exception, and one in its handler': () => (
     process.on('uncaughtException', () => assertNever()),
     later(() => (work(), assertNever()))
   ),
@@ -212,7 +214,7 @@ const WAYS = {
       }
     }
   },
-  'what is seen': () => {
+  'the state that the program sees': () => {
     work();
     later(() => {
       say(process.eventNames().map(String).sort());
@@ -251,22 +253,22 @@ const WAYS = {
     }),
   'works, and ends later': () => (work(), later(() => {}, 500)),
   // It always has unsent data.
-  'works, and again when it is told': () => {
+  'works, and works again after a message': () => {
     const ticks = parentPort && setInterval(() => record('tick', () => 1), 10);
     parentPort?.once('message', () => (clearInterval(ticks), work()));
     work();
     later(ready);
   },
-  'threads of which one ends first': () => {
-    const other = thread('works, and again when it is told', () => {
+  'two threads, one of them ends first': () => {
+    const other = thread('works, and works again after a message', () => {
       const first = new Worker(__filename, { workerData: 'works, and ends later' });
       first.on('exit', (code) => (say(`first ${code}`), later(() => other.postMessage('go'), 50)));
     });
     other.on('exit', (code) => say(`other ${code}`)).on('error', (error) => say(error.message));
   },
   'starts a thread, and ends': () => thread('no handler', () => process.exit(3)),
-  'a thread that ends with its own': () => {
-    const other = thread('works, and again when it is told', () => {
+  'a thread that ends together with its own thread': () => {
+    const other = thread('works, and works again after a message', () => {
       const first = new Worker(__filename, { workerData: 'starts a thread, and ends' });
       first.on('exit', (code) => (say(`first ${code}`), later(() => other.postMessage('go'), 50)));
     });
@@ -285,8 +287,9 @@ function exitHook() {
 }
 
 function assertNever() {
-  throw new Error('nobody catches it');
+  throw new Error('not caught');
 }
 
 module.exports = Object.keys(WAYS);
-WAYS[isMainThread ? process.argv[2] : workerData]?.(); // nothing where the tests ask which ways there are
+// No way is selected when the tests only read the list of ways.
+WAYS[isMainThread ? process.argv[2] : workerData]?.();

@@ -11,7 +11,7 @@ const call = (name, ...args) => promisify(pm2[name].bind(pm2))(...args);
 const PATIENCE_MS = 60_000;
 
 (async () => {
-  await call('connect', true); // without a daemon: everything is in this process
+  await call('connect', true); // without a daemon: pm2 runs in this process
   const bus = await call('launchBus');
   const ended = new Promise((done) => bus.on('process:event', ({ event, process: of }) => event === 'exit' && done(of)));
   const script = join(__dirname, 'ends.cjs');

@@ -1,4 +1,4 @@
-// Makes calls until a line on standard input; then prints their number. The samples have the number of dropped calls.
+// Makes calls until a line on standard input; then prints their number. The agent's samples contain the number of dropped calls.
 
 import { record, sample, wrap } from 'tachograph';
 

@@ -1,4 +1,5 @@
-// Makes one call, and more calls, each with an entry of 1 MB, for the lines of its input; ends with it.
+// Makes one call at the start. For each line of its input, makes more calls, each with an entry of 1 MB. Ends at the end of its
+// input.
 
 import { createInterface } from 'node:readline';
 import { entry, record } from 'tachograph';

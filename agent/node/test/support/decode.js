@@ -166,7 +166,7 @@ export class Decoder {
       this.calls.set(key, { ...found, end: null, failed: false, attributes: {} });
     } else {
       for (const [name, value] of Object.entries(found)) {
-        // The name of a request may be known late: the last part counts.
+        // The name of a request may be known late, so the name in the last part is used.
         if (known[name] !== value && name !== 'name') throw new Error(`call ${key}: ${name} was ${known[name]}, is ${value}`);
       }
       known.name = found.name;

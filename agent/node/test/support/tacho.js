@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 export const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 const BINARY = process.env.TACHO ?? resolve(PACKAGE, '../../target/release/tacho');
-/** Far longer than any step takes; ends programs that hang. */
+/** Limit for programs that hang; far longer than any step takes. */
 const PATIENCE_MS = 60_000;
 
 function binary() {
@@ -179,7 +179,7 @@ export function start(
   program,
   { flags = ['--import', 'tachograph/register'], args = [], env = {}, service = program } = {},
 ) {
-  // At its end it may wait for a server that is slow on a busy machine.
+  // When the program ends, it may wait for a server that is slow on a busy machine.
   const patience = { TACHO_FLUSH_MAX: '30s' };
   const settings = { TACHO_SERVER: tacho.records, TACHO_SERVICE: service, TACHO_HOST: 'test', ...patience, ...env };
   const command = [...flags, join(PACKAGE, 'test/programs', program), ...args];

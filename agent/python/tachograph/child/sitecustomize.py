@@ -21,7 +21,8 @@ def _own() -> None:
 
 
 def _load(package: str) -> None:
-    """Loads the agent without the rest of its directory, where modules may have names of the standard library."""
+    """Loads the agent without adding its directory to `sys.path`, because other modules there may have names of the standard
+    library."""
     file = os.path.join(package, "__init__.py")
     spec = importlib.util.spec_from_file_location("tachograph", file, submodule_search_locations=[package])
     if spec is None or spec.loader is None:

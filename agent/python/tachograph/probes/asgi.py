@@ -21,7 +21,7 @@ _INSIDE = "tachograph.request"
 
 
 class Asgi:
-    """`route`: maps a scope to the pattern of the route, such as `/ads/{id}`; None: that of the framework, or a guess."""
+    """`route`: maps a scope to the pattern of the route, such as `/ads/{id}`. None: the framework's route is used, or a guess."""
 
     def __init__(self, application: Application, route: Optional[Route] = None) -> None:
         self.application = application
@@ -78,7 +78,7 @@ class Asgi:
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The first header of each name counts."""
+    """Uses the first header of each name."""
     found: dict[str, str] = {}
     for name, value in pairs:
         found.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
@@ -88,6 +88,6 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 def asgi(application: Application, route: Optional[Route] = None) -> Asgi:
     """Wraps the application.
 
-    `route`: maps a scope to the pattern of the route; None: that of the framework, or a guess from the path.
+    `route`: maps a scope to the pattern of the route. None: the framework's route is used, or a guess from the path.
     """
     return Asgi(application, route)

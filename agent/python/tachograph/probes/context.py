@@ -2,8 +2,8 @@
 
 | from | to | how |
 |---|---|---|
-| `Thread.start` | the thread | the starting call is the parent of its calls, while it lives |
-| `ThreadPoolExecutor.submit` | the task | it runs with its caller attached |
+| `Thread.start` | the thread | the starting call is the parent of the thread's calls, as long as the thread runs |
+| `ThreadPoolExecutor.submit` | the task | the submitting call is attached while the task runs |
 | `loop.create_task` | the task | the caller goes with the task's context |
 | `loop.run_forever` | callbacks | the loop's own track, so that tasks do not mix with the call that runs the loop |
 
@@ -25,7 +25,7 @@ from ..log import Log
 from ..track import LOCAL, ORIGINS, end_strand, here, new_strand
 from .late import when_imported
 
-# Set while a pool creates a thread, which outlives the current call.
+# Set while a pool creates a thread. The current call is not its caller, because the thread outlives the call.
 _pools = threading.local()
 
 

@@ -1,8 +1,8 @@
 """Records database statements: `connect` of sqlite3, psycopg2 and psycopg returns connections with recorded cursors.
 
-`execute` and `executemany` are calls of kind database, named by the statement's shape; `executemany` has `db.batch`. SQLite
-computes rows as they are fetched, so its `fetchall` and `fetchmany` are calls, too. Connections are instances of their original
-classes or of subclasses of them. Before: the drivers (PEP 249). After: recorder.
+`execute` and `executemany` are recorded as calls of kind database, named by the statement's shape; `executemany` has the
+attribute `db.batch`. SQLite computes rows as they are fetched, so its `fetchall` and `fetchmany` are recorded, too. Connections
+are instances of their original classes or of subclasses of them. Before: the drivers (PEP 249). After: recorder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..recorder import Span
 from . import sql
 from .late import when_imported
 
-# Texts with a cached operation. A program that writes values into its texts has an unlimited number.
+# Limit on texts with a cached operation: a program that writes values into its texts has an unlimited number of texts.
 _TEXTS_MAX = 4_096
 _TEXT_CHARS_MAX = 4_096
 
@@ -48,7 +48,8 @@ def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> 
 
 
 def _text_of(query: Any, cursor: Any) -> str:
-    """The text of psycopg's `sql` objects, and of a t-string without its values. The `str` of other types is not a statement."""
+    """The text of psycopg's `sql` objects, and of a t-string without its values. The `str` of an object of another type is no
+    statement."""
     modules = {kind.__module__ for kind in type(query).__mro__}
     if not modules.isdisjoint(("psycopg.sql", "psycopg2.sql")):
         return str(query.as_string(cursor))
@@ -58,7 +59,7 @@ def _text_of(query: Any, cursor: Any) -> str:
 
 
 def _batch(span: Span, parameters: Any) -> None:
-    if isinstance(parameters, (list, tuple)):  # the length of other types may be code of the program
+    if isinstance(parameters, (list, tuple)):  # `len` of other types may run code of the program
         span.attribute("db.batch", len(parameters))
 
 
@@ -133,7 +134,8 @@ def _sqlite_connection(base: type) -> type:
             wanted = default if factory is None else factory
             return super().cursor(_subclass(wanted, _sqlite_cursor) if isinstance(wanted, type) else wanted)
 
-    # Since 3.10 these create a cursor without calling `cursor`. A class of the program that overrides them keeps its own.
+    # Since Python 3.10 these methods create a cursor without calling `cursor`. If a class of the program overrides them, its own
+    # methods stay.
     for name in ("execute", "executemany", "executescript"):
         if getattr(base, name) is getattr(sys.modules["sqlite3.dbapi2"].Connection, name):
             setattr(Connection, name, _with_new_cursor(name))
@@ -214,7 +216,7 @@ def _psycopg2_connection(base: type) -> type:
     return Connection
 
 
-# ---- psycopg 3: its classes are Python, so their methods are replaced ----
+# ---- psycopg 3: its classes are written in Python, so their methods are replaced ----
 
 
 def _watch_psycopg(module: types.ModuleType) -> None:

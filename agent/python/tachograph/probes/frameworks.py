@@ -1,15 +1,15 @@
-"""Finds the route of the program's framework. It is stored in the environ or scope of the request, which wsgi and asgi read at
-the end.
+"""Finds the route of the program's framework. The route is stored in the environ or scope of the request. wsgi and asgi read it
+at the end of the request.
 
 | framework | how |
 |---|---|
-| Flask, other users of Werkzeug with `url_rule` | its request is in the environ; after SCRIPT_NAME |
-| Bottle | the route is in the environ; after SCRIPT_NAME |
-| Django | the resolver's match is stored; after SCRIPT_NAME or the mounts of Starlette |
-| Starlette, FastAPI | a matching route is stored, after those of its mounts; for a mounted app without routes, `/{path}` |
+| Flask, other users of Werkzeug with `url_rule` | the environ has the request of Werkzeug; the route follows SCRIPT_NAME |
+| Bottle | the environ has the route; it follows SCRIPT_NAME |
+| Django | the resolver's match is stored; it follows SCRIPT_NAME or the mounts of Starlette |
+| Starlette, FastAPI | a matching route is stored, after the routes of its mounts; `/{path}` for a mounted app without routes |
 
-Objects of a framework may run code of the program: exceptions in it do not reach the program from here.
-Before: wsgi, asgi. After: http_server.
+Objects of a framework may run code of the program. Exceptions of such code are suppressed here. Before: wsgi, asgi. After:
+http_server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROUTE = "tachograph.route"
 _MOUNT = "tachograph.mount"
 _NOT_FOUND = 404
 
-# Mount points in one process. A program that mounts one application per customer would have any number.
+# Limit on mount points in one process: a program that mounts one application per customer has an unlimited number of them.
 MOUNTS_MAX = 64
 _OTHER_MOUNT = "/{mount}"
 
@@ -44,10 +44,11 @@ def install() -> None:
 
 
 def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
-    """`request`: an environ or a scope, at its end. None: unknown, or reading it raised."""
+    """`request`: an environ or a scope, at the end of the request. Returns None if the route is unknown or if reading it
+    raised."""
     try:
         return _route_of(request, status)
-    except Exception:  # a property of the program, outside of its context
+    except Exception:  # a property of the program that is read outside of its context
         return None
 
 

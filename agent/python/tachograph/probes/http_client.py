@@ -1,4 +1,5 @@
-"""Records outgoing requests of `http.client`, and so of urllib, urllib3 and requests. Each request carries a traceparent header.
+"""Records outgoing requests of `http.client`, and so those of urllib, urllib3 and requests. Each request carries a traceparent
+header.
 
 A request is a child of the call that sends it, and lasts from its first line to the status of the answer. It has its own segment,
 because several requests may be open on one thread. Before: http.client. After: track.
@@ -96,7 +97,7 @@ def _failing(connection: Any, send: Callable[[], Any]) -> Any:
 
 def _end(original: Callable[..., Any]) -> Callable[..., Any]:
     def getresponse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        strand = _take(self)  # first: the original may close the connection
+        strand = _take(self)  # must come first, because the original may close the connection
         try:
             response = original(self, *args, **kwargs)
         except BaseException as e:

@@ -31,7 +31,8 @@ class Request:
     def __init__(
         self, method: str, path: str, route: Optional[str], traceparent: Optional[str], request_id: Optional[str]
     ) -> None:
-        """`path` without the query; `route` None: that of the framework, or a guess from the path, at the end of the request."""
+        """`path`: without the query. `route` None: at the end of the request, the framework's route is used, or a guess from the
+        path."""
         self.method = method
         self.path = path
         self.is_named = bool(route)

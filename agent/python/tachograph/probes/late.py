@@ -1,6 +1,6 @@
-"""Calls a function with a module when it has been imported, now or later.
+"""Calls a function with a module as soon as the module is imported.
 
-Its exceptions (for example with an unknown version of a library) are logged and never reach the importing program.
+Exceptions of the function (for example with an unknown version of a library) are logged and never reach the importing program.
 
 Before: probes. After: the import system.
 """
@@ -25,7 +25,7 @@ class Later:
     def __init__(self) -> None:
         self.changes: dict[str, Change] = {}
         self.log: Optional[Log] = None
-        # Failures from before the log existed; at most a line for each library.
+        # Failures before the log existed; at most one line for each library.
         self.faults: list[str] = []
 
     def find_spec(self, name: str, _path: Optional[Sequence[str]], _target: Any = None) -> Optional[ModuleSpec]:

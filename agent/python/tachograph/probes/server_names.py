@@ -1,10 +1,10 @@
 """Names of incoming requests.
 
-The route of the program's framework is preferred; without one, the path with ids replaced is a guess, and unknown paths are `(not
-found)`. Guesses have their own bound, so that they use no room for routes. Guesses at the start of a request have another bound,
-so that paths that end in 404 use no room for answered ones.
+A name contains the route of the program's framework. Without a route it is a guess: the path with ids replaced. Unknown paths are
+named `(not found)`. Guesses have their own bound, so that they take no room from routes. Guesses at the start of a request have
+another bound, so that paths that end in 404 take no room from answered paths.
 
-The rules of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
+The rules are those of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Optional
 from .. import operations
 from .route import guessed, known_method
 
-# Routes of one process; more indicate wrong naming. Guesses: more indicate paths with names in them.
+# Limits for one process. More routes indicate wrong naming; more guesses indicate paths that contain names.
 ROUTES_MAX, GUESSES_MAX, EARLY_MAX = 2_048, 1_024, 512
 _NOT_FOUND = 404
 
-# Names with an id. Two threads may add the same name at the same time; the bound may be exceeded by a few.
+# Names with an id. Two threads may add the same name at the same time, so the bound may be exceeded by a few.
 _routes: dict[str, int] = {}
 _guesses: dict[str, int] = {}
 _early: dict[str, int] = {}
@@ -39,7 +39,7 @@ def _bounded(known: dict[str, int], method: str, rest: str, bound: int) -> int:
 
 
 def early(method: str, path: str, route: Optional[str]) -> int:
-    """Name at the start: a guess if no route is known; the method alone if there are too many."""
+    """Name at the start of a request: a guess if no route is known, or the method alone if there are too many guesses."""
     method = known_method(method)
     if route:
         return _bounded(_routes, method, route, ROUTES_MAX)
@@ -54,7 +54,7 @@ def early(method: str, path: str, route: Optional[str]) -> int:
 
 
 def final(method: str, path: str, status: int, route: Optional[str]) -> int:
-    """Name at the end. `status` 0: unknown."""
+    """Name at the end of a request. `status` 0: unknown."""
     method = known_method(method)
     if route:
         return _bounded(_routes, method, route, ROUTES_MAX)

@@ -1,7 +1,8 @@
-"""Reduces a statement to its shape: literals become `?`, white space one blank, comments are removed, lists of values one value.
+"""Reduces a statement to its shape: literals become `?`, and comments are removed.
 
-So statements that differ only in data are one operation and no data leaves the process. The rules are those of `Sql.java` of the
-Java agent and `sql.js` of the Node.js agent; the cases in `testdata/sql` test all three.
+White space becomes one blank, a list of values becomes one value. So statements that differ only in data are one operation, and
+no data leaves the process. The rules are those of `Sql.java` of the Java agent and `sql.js` of the Node.js agent; the cases in
+`testdata/sql` test all three.
 
 Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If a
 text has two readings that differ in a literal, or a quote is not closed, the shape ends with `...`. Before: dbapi. After:
@@ -16,20 +17,20 @@ from typing import Callable, Union
 
 from .sql_shape import NAME_CHARS_MAX, Shape
 
-# Characters to read; a bulk insert may have megabytes.
+# Limit on characters to read; a bulk insert may have megabytes.
 TEXT_CHARS_MAX = 8_000
-# Tokens to read: a name rarely has more, and folded text past these resembles the text before.
+# Limit on tokens to read. Few names need more tokens, and further folded text resembles the text before it.
 TOKENS_MAX = 1_000
 
 # `standard` is standard SQL and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is an unknown dialect.
 DIALECTS = ("postgresql", "mysql", "sqlite", "sqlserver", "standard", "other")
 
-# Meaning of a backslash before a quote. Likely: an escape, but the literal may also end there: MySQL has a mode for that,
+# Meaning of a backslash before a quote. `_LIKELY`: an escape, but the literal may also end there, in MySQL's mode
 # NO_BACKSLASH_ESCAPES.
 _PLAIN, _ESCAPE, _LIKELY, _UNSURE = range(4)
 
 _BLANKS = re.compile(r"[\0- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
-# Besides letters and decimal digits `\w` matches characters such as `²`: `_end_of_name` stops at these.
+# `\w` matches letters, decimal digits, and also characters such as `²`; `_end_of_name` stops at the latter.
 _WORD = re.compile(r"[\w$]*")
 _WORD_WITH_HASH = re.compile(r"[\w$#]*")
 _PARAMETER = re.compile(r"[?$]\w*")
@@ -39,7 +40,7 @@ _DIGITS = re.compile(r"[0-9]*")
 _TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*)?\$")
 _PERCENT = re.compile(r"%(?:[sbt](?![A-Za-z0-9_\x80-\U0010ffff])|\([A-Za-z0-9_\x80-\U0010ffff]+\)[sbt])")
 _LINE = re.compile(r"[^\r\n]*")
-# Quotes, and characters that can hide one.
+# Quotes, and characters that can hide a quote.
 _QUOTES = re.compile(r"['\"`$]|/\*|--")
 _EXECUTED = re.compile(r"/\*M?!")
 _AFTER_QUALIFIER = re.compile(r"\.[A-Za-z_\x80-\U0010ffff\"`*]")
@@ -119,7 +120,7 @@ class Reader:
         self.is_whole = False
 
     def literal(self, is_sure: bool) -> None:
-        """`is_sure`: whether its end is known, and `at` is there."""
+        """`is_sure`: True if the end of the literal is certain; `at` is then at the end."""
         self.shape.value()
         if not is_sure:
             self.cut()
@@ -169,7 +170,8 @@ class Reader:
         self.shape.open_bracket()
 
     def closing(self) -> None:
-        """Of a text longer than the limit, nothing after the rows is read: it depends on their number."""
+        """If the text is longer than the limit, reading stops after the rows, so that the shape does not depend on their
+        number."""
         self.at += 1
         if self.shape.close_bracket():
             self.at = self.match(_ROWS) if self.is_whole else len(self.text)
@@ -213,7 +215,7 @@ class Reader:
             self.sign("#")
 
     def line_comment(self) -> None:
-        """Ends at the end of the line; only in PostgreSQL does a lone carriage return certainly end a line."""
+        """A comment to the end of the line. A lone carriage return certainly ends a line only in PostgreSQL."""
         text = self.text
         end = self.match(_LINE)
         is_sure = text[end : end + 1] != "\r" or text[end + 1 : end + 2] in ("", "\n")
@@ -249,7 +251,7 @@ class Reader:
         self.shape.blank()
 
     def pass_over(self, quote: str, backslash: int) -> bool:
-        """True if its end is certain; `at` is then there. A doubled quote is part of the text."""
+        """Returns True if the end of the literal is certain; `at` is then at the end. A doubled quote is part of the text."""
         text = self.text
         begin = self.at + 1
         at = text.find(quote, begin)
@@ -274,14 +276,15 @@ class Reader:
         return (at - before) % 2 == 1
 
     def is_inside(self, at: int) -> bool:
-        """A quote followed by a word does not end a literal: the backslash before it is an escape, and so are the others."""
+        """A quote followed by a word does not end a literal, so the backslash before the quote is an escape. Later backslashes of
+        the statement are then escapes, too."""
         is_inside = _NAME_CHAR.match(self.text, at + 1) is not None
         if is_inside:
             self.backslash = _ESCAPE
         return is_inside
 
     def is_triple(self, quotes: str) -> bool:
-        """True for three quotes that begin a literal of several lines, or one that begins with a quote."""
+        """True for three quotes. They begin a literal of several lines, or a literal with a quote as its first character."""
         return self.dialect == "other" and self.text.startswith(quotes, self.at)
 
     def plain_string(self) -> None:
@@ -291,7 +294,7 @@ class Reader:
         self.literal(not self.is_triple("'''") and self.pass_over("'", backslash))
 
     def double_quoted(self) -> None:
-        """A name, or, in MySQL, SQLite and unknown dialects, a string unless only a name is possible here."""
+        """A name. In MySQL, SQLite and unknown dialects it is a string, except where only a name is possible."""
         begin = self.at
         is_string = self.dialect in _WITH_STRINGS
         is_sure = not self.is_triple('"""') and self.pass_over('"', self.backslash if is_string else _PLAIN)
@@ -301,7 +304,7 @@ class Reader:
             self.literal(is_sure)
 
     def is_name(self) -> bool:
-        """True if only a name is possible: a qualified one, or one at the position of a table, an alias or a column."""
+        """True if only a name is possible: it is qualified, or at the position of a table, an alias or a column."""
         is_qualifier = self.match(_AFTER_QUALIFIER) > self.at
         return self.shape.is_before_name() or is_qualifier or (self.is_of("sqlite") and self.shape.is_before_table())
 
@@ -325,7 +328,7 @@ class Reader:
             self.sign("`")
 
     def has_quote(self, sign: str) -> bool:
-        """True if a quote, or a character that can hide one, is before the next sign or the end."""
+        """True if a quote, or a character that can hide a quote, is before the next sign or the end."""
         close = self.text.find(sign, self.at + 1)
         return _QUOTES.search(self.text, self.at + 1, len(self.text) if close < 0 else close) is not None
 
@@ -339,7 +342,8 @@ class Reader:
             self.sign("[")
 
     def dollar(self) -> None:
-        """`$1` is a parameter, `$tag$...$tag$` a string, `$1.5` money in SQL Server; there and in MySQL `$` begins a name."""
+        """`$1` is a parameter, `$tag$...$tag$` is a string. In SQL Server `$1.5` is money. In SQL Server and MySQL `$` may also
+        begin a name."""
         text, at = self.text, self.at
         end = at if self.is_of("sqlite", "sqlserver") else self.match(_TAG)
         if end > at:

@@ -1,7 +1,7 @@
-"""Assembles the tokens of a statement to its shape.
+"""Builds the shape of a statement from its tokens.
 
-White space is one blank, rows and lists of values are folded, long text is cut. The rules are those of `SqlShape.java` of the
-Java agent and `sql-shape.js` of the Node.js agent. Before: sql, which reads the tokens. After: operations.
+White space becomes one blank, rows and lists of values are folded, long text is cut. The rules are those of `SqlShape.java` of
+the Java agent and `sql-shape.js` of the Node.js agent. Before: sql, which reads the tokens. After: operations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NAME_CHARS_MAX = 1_000
 # Replaces the second and later rows of a bulk insert.
 _ROWS = "), ..."
 
-# Parts of a pattern: a character of a name for the purpose of folding; and any other.
+# Classes of characters in the patterns below: characters of a name, and all others.
 _NAME = r"[A-Za-z0-9_\x80-\U0010ffff]"
 _NO_NAME = r"[^A-Za-z0-9_\x80-\U0010ffff]"
 
@@ -22,7 +22,7 @@ def _words(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.ASCII)
 
 
-# One value of a list: a literal, a parameter, or a word in place of a value; with a sign, a type, a cast.
+# One value of a list: a literal, a parameter, or a word such as null. It may have a sign, a type and a cast.
 _ITEM = _words(
     r"[-+]? ?(?:(?:date|time|timestamp|interval) )?"
     rf"(?::?\?|null|true|false|default|[:@]{_NAME}+)(?:::{_NAME}+(?:\[\])?)?\Z"
@@ -30,11 +30,11 @@ _ITEM = _words(
 # Text before a list of values or before a row: `in`, `values`, a row, a bracket.
 _BEFORE_ITEMS = _words(rf"(?:^|{_NO_NAME})(in) ?\Z|(?:(?:^|{_NO_NAME})values? ?|\)(?:, \.\.\.)?, )(row ?)?\Z|\(\Z")
 _BEFORE_ITEMS_CHARS = 12
-# A folded row: its values look alike.
+# A folded row: each value is `?`.
 _ROW = _words(r"(?:row ?)?\([?, ]*\)\Z")
 _VALUES = _words(rf"(?:^|{_NO_NAME})values? ?\Z")
 _ARRAY = re.compile(r"\[\?(?:, \?)+\]\Z")
-# After these words of SQLite a text in double quotes is a table name.
+# After these words, SQLite reads a text in double quotes as the name of a table.
 _BEFORE_TABLE = _words(rf"(?:^|{_NO_NAME})(?:(?<!distinct )from|join|into|update|table) \Z")
 _BEFORE_ALIAS = _words(rf"{_NO_NAME}as \Z")
 _TABLE = re.compile(r" [^ ()]+ ?\Z")
@@ -57,7 +57,7 @@ class Shape:
         self.open: list[tuple[int, int, int]] = []
         # Begin of the current value of a list.
         self.item = 0
-        # End of the last `into`, unless a bracket was opened after it; then -1.
+        # End of the last `into`; -1 if a bracket was opened after it.
         self.into = -1
         # Number of open brackets inside the column list of an insert; 0 outside one.
         self.columns = 0
@@ -167,7 +167,7 @@ class Shape:
         is_cut = not is_whole or len(out) > NAME_CHARS_MAX
         rows = out.rfind(_ROWS) if is_cut else -1
         if rows >= 0:
-            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # cut inside a bulk insert: the exact place depends on the data
+            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # stopped inside a bulk insert: the place depends on the data
         open_list = self.open_list() if is_cut else -1
         if open_list >= 0:
             return out[:open_list][: NAME_CHARS_MAX - 5] + "(?..."

@@ -21,7 +21,8 @@ _INSIDE = "tachograph.request"
 
 
 class Wsgi:
-    """`route`: maps an environ to the pattern of the route, such as `/ads/{id}`; None: that of the framework, or a guess."""
+    """`route`: maps an environ to the pattern of the route, such as `/ads/{id}`. None: the framework's route is used, or a
+    guess."""
 
     def __init__(self, application: Application, route: Optional[Route] = None) -> None:
         self.application = application
@@ -75,7 +76,7 @@ class _Request:
     def answers(self, status: Any) -> None:
         with contextlib.suppress(AttributeError, TypeError, ValueError):  # an invalid status is left to the server
             self.status = int(status[:3]) if status[:3].isdigit() else 0
-        self.found = frameworks.route_of(self.environ)  # Flask drops it before the body is sent
+        self.found = frameworks.route_of(self.environ)  # Flask drops this object before the body is sent
 
     def finish(self, thrown: Optional[BaseException]) -> None:
         self.request.finish(self.status, thrown, self.found or frameworks.route_of(self.environ))
@@ -126,6 +127,6 @@ class _Body:
 def wsgi(application: Application, route: Optional[Route] = None) -> Wsgi:
     """Wraps the application.
 
-    `route`: maps an environ to the pattern of the route; None: that of the framework, or a guess from the path.
+    `route`: maps an environ to the pattern of the route. None: the framework's route is used, or a guess from the path.
     """
     return Wsgi(application, route)
