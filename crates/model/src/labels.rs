@@ -1,8 +1,8 @@
 //! A series is identified by its labels; its id is their hash.
 //!
-//! Labels are kept in the form that is hashed and stored, in one allocation: most of the memory of a million series is
-//! labels. Sets that differ in one label only can share the others ([`Labels::sharing`]): the fields of a line differ only
-//! in the name.
+//! Labels are kept in the form that is hashed and stored, in one allocation, because labels take most of the memory of
+//! a million series. Sets that differ in one label only can share the other labels ([`Labels::sharing`]). For example,
+//! the fields of a line in line protocol differ only in the name.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -62,11 +62,11 @@ const END: u8 = 0xFF;
 /// A set of labels: sorted by name, names unique, no empty values (an empty value means that the label is absent).
 #[derive(Clone)]
 pub struct Labels {
-    /// As bytes: alignment to 16 would add 8 bytes per series.
+    /// An array of bytes instead of an integer: alignment to 16 bytes would add 8 bytes per series.
     id: [u8; 16],
-    /// `name END value END` for each label, sorted by name. With a `base`: only the label that `base` lacks.
+    /// `name END value END` for each label, sorted by name. If there is a `base`, only the one label that `base` lacks.
     own: Box<[u8]>,
-    /// The other labels, shared with further sets. It has no base itself.
+    /// The other labels, shared with other sets. The base itself has no base.
     base: Option<Arc<Self>>,
     /// Position of `own` in the bytes of the base.
     at: u32,
@@ -124,7 +124,7 @@ impl Labels {
         Ok(Self::of(canonical.into(), list.len()))
     }
 
-    /// From valid canonical bytes.
+    /// Creates a set from valid canonical bytes.
     fn of(canonical: Box<[u8]>, count: usize) -> Self {
         let id = xxh3_128(&canonical).to_be_bytes();
         Self { id, own: canonical, base: None, at: 0, count: u8::try_from(count).unwrap_or(u8::MAX) }
@@ -171,7 +171,7 @@ impl Labels {
         Ok(Self { id, own, base: Some(Arc::clone(base)), at: u32::try_from(at).unwrap_or(u32::MAX), count })
     }
 
-    /// Position of an additional label in the canonical form; an error if it is not allowed.
+    /// Position of an additional label in the canonical form; an error if the label is not allowed.
     fn place(&self, name: &str, value: &str) -> Result<usize, LabelError> {
         check(name, value)?;
         let mut at = 0;
@@ -257,7 +257,8 @@ impl Labels {
         self.base.as_ref()
     }
 
-    /// The inverse of [`Labels::canonical`]. Also reads labels stored before there was a limit on all labels together.
+    /// The inverse of [`Labels::canonical`]. Also reads labels that were stored before the limit on the total bytes of
+    /// all labels was introduced.
     pub fn from_canonical(bytes: &[u8]) -> Result<Self, LabelError> {
         let mut pairs = Vec::new();
         let mut parts = Parts(bytes);
@@ -307,7 +308,7 @@ fn text(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default()
 }
 
-/// The canonical bytes before a label, its value, and the bytes after it; `None` if the label is absent.
+/// The canonical bytes before a label, the value of the label, and the bytes after it; `None` if the label is absent.
 pub(crate) fn parts_of<'a>(canonical: &'a [u8], label: &str) -> Option<(&'a [u8], &'a str, &'a [u8])> {
     let mut parts = Parts(canonical);
     loop {
@@ -351,7 +352,7 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + rest.iter().position(|byte| *byte == END)?)
 }
 
-/// Iterates over the labels in order, over all pieces.
+/// Iterates over the labels of all pieces in order.
 struct Pairs<'a> {
     parts: Parts<'a>,
     later: [&'a [u8]; 2],
@@ -411,7 +412,7 @@ impl Hash for Labels {
     }
 }
 
-/// By name and value, label by label; a set that is a prefix of another comes first.
+/// Compares by name and value, label by label; a set that is a prefix of another set comes first.
 impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
         self.iter().cmp(other.iter())
@@ -498,7 +499,7 @@ mod tests {
         }
 
         #[test]
-        fn labels_are_what_a_sorted_list_of_pairs_is(a in pairs(), b in pairs()) {
+        fn labels_equal_a_sorted_list_of_pairs(a in pairs(), b in pairs()) {
             let (left, right) = (Labels::new(&a).unwrap(), Labels::new(&b).unwrap());
             prop_assert_eq!(left.len(), a.len());
             prop_assert_eq!(left.iter().len(), a.len());
@@ -519,7 +520,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn arbitrary_bytes_are_refused_or_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ = Labels::from_canonical(&bytes);
         }
     }

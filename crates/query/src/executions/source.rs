@@ -9,7 +9,7 @@ use tacho_model::{Labels, TimeRange};
 
 use crate::{Cancel, Error};
 
-/// Name of a service or host that did not send its name.
+/// Name of a service or host for senders that did not send one.
 const UNKNOWN: &str = "unknown";
 
 /// Segments of one series: of one process, or of several processes with the same labels.
@@ -66,7 +66,7 @@ pub enum Outcome {
     Ok,
     /// Ended with an exception.
     Failed,
-    /// Not ended, as far as is known.
+    /// No exit of the call is known.
     Running,
 }
 
@@ -85,7 +85,7 @@ impl Outcome {
     }
 }
 
-/// Values with an index each, in order of first appearance.
+/// Values with one index each, in order of first appearance.
 pub(super) struct Table<K, V> {
     positions: HashMap<K, u32>,
     pub(super) rows: Vec<(K, V)>,

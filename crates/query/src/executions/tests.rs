@@ -1,4 +1,5 @@
-//! Traces in a small notation, and the expected answers of the analyses. One helper per question; the rest is data.
+//! Traces in a small notation, and the expected answers of the analyses. Each question has one helper; the rest of the
+//! file is data.
 
 mod awaited;
 mod laws;
@@ -12,7 +13,8 @@ use super::*;
 use awaited::{calltree, graph, operations, search, services, trace};
 use notation::blocks;
 
-/// A web shop: two requests on one thread, the second fails; a task on another thread; a call to another service.
+/// A web shop: two requests on one thread, of which the second fails; a task on another thread; a call to another
+/// service.
 const SHOP: &str = "
 shop h1 main trace=a1 base=1000 at=5000000000
   0 > http-server GET /ads
@@ -152,7 +154,8 @@ fn check_graph(traces: &str, filter: &Filter, level: Level, expected: &str) -> G
     graph
 }
 
-/// One segment in three parts: `serve` is open in all, `work` across the first cut, `late` until the end.
+/// One segment in three parts. `serve` is open in all parts, `work` is open across the first cut, `late` is open until
+/// the end.
 const PARTS: &str = "
 app h1 main trace=b base=500 at=1000
   0 > method serve
@@ -171,7 +174,7 @@ app h1 main trace=b base=500 part=2 first=3 at=1600
   10 <
 ";
 
-/// A request that was completed later, when its route was known.
+/// A request whose operation changed after it started, when its route was known.
 const LATER: &str = "
 app h1 main trace=d base=600 at=1000
   0 > http-server GET
@@ -183,7 +186,7 @@ app h1 main trace=d base=600 part=1 first=2 at=1500
   @0 http.status = 200
 ";
 
-/// Parents that are missing, that form a cycle, and one segment that is its own parent.
+/// Segments whose parents are missing or form a cycle, and one segment that is its own parent.
 const ODD: &str = "
 app h1 t1 trace=c base=100 at=10 parent=900+7
   0 > method orphan
@@ -343,7 +346,8 @@ fn a_later_part_renames_only_its_first_call() {
     check_search(PARTED, |_| {}, "e app first 40 ns 2 calls ok");
 }
 
-/// In order of arrival: a later part of the entry, another segment without a parent, the first part of the entry.
+/// Segments in the order of their arrival: a later part of the entry, another segment without a parent, the first part
+/// of the entry.
 const TURNED: &str = "
 a h1 main trace=d base=600 part=1 first=2 at=1500
   ~ 500 0 http-server GET /users/{name}

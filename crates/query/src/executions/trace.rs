@@ -32,7 +32,7 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub id: SpanId,
-    /// Id of the parent, also when the parent is missing; such a span is a root.
+    /// Id of the parent, even if the parent is missing. A span with a missing parent is a root.
     pub parent: Option<SpanId>,
     /// Depth in the tree: 0 for a root.
     pub depth: u32,
@@ -43,7 +43,7 @@ pub struct Span {
     pub kind: OperationKind,
     /// From the start of the trace.
     pub offset_ns: u64,
-    /// For a call that still runs: until the last event of its segment.
+    /// If the call has not ended: the time until the last event of its segment.
     pub duration_ns: u64,
     /// Duration without the calls that it made on its own thread.
     pub self_ns: u64,
@@ -79,7 +79,7 @@ pub fn trace(blocks: &[SourceBlock], id: TraceId, cancel: &Cancel) -> Result<Opt
         let (_, source) = source?;
         rows.extend(source.block.rows().filter(|row| row.trace() == id).map(|row| (source, row)));
     }
-    // In order of parts, so that a call exists before a later part carries or ends it.
+    // Sorted by part, so that a call exists before a later part carries or ends it.
     rows.sort_by_key(|(_, row)| (row.base(), row.part()));
     let mut assembly = Assembly::default();
     let mut walker = Walker::default();
@@ -185,8 +185,8 @@ impl Assembly {
         Some(Trace { trace_id, start, duration_ns, spans, spans_cut })
     }
 
-    /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles: spans
-    /// that no root reaches are ordered from the earliest of them on.
+    /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles.
+    /// Spans that no root reaches are ordered starting with the earliest of them.
     fn order(&self) -> Vec<(usize, u32)> {
         let mut by_time: Vec<usize> = (0..self.spans.len()).collect();
         by_time.sort_by_key(|at| (self.spans[*at].start, *at));
