@@ -1,8 +1,8 @@
-//! The times at which a node is evaluated.
+//! At which times is a node evaluated?
 
 use tacho_model::Timestamp;
 
-/// `count` times, `step` ns apart. An instant is a grid with one time.
+/// `count` times that are `step` ns apart. The grid of an instant query has one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     pub start: Timestamp,
@@ -15,8 +15,8 @@ impl Grid {
         Self { start: at, step: 1, count: 1 }
     }
 
-    /// Times from `start` to at most `end`; empty if `end` is before `start`. `step` is positive. The count is not limited
-    /// here; the caller checks it.
+    /// Times from `start` to at most `end`; empty if `end` is before `start`. `step` must be positive. The caller
+    /// checks the limit on the count.
     pub fn count_between(start: Timestamp, end: Timestamp, step: i64) -> u128 {
         debug_assert!(step > 0);
         let span = i128::from(end) - i128::from(start);

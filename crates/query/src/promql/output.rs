@@ -31,7 +31,7 @@ pub enum Output {
         at: Timestamp,
         text: Arc<str>,
     },
-    /// In the order that the query requests (`sort`, `topk`), if any.
+    /// In the order that the query requests (`sort`, `topk`), otherwise in no particular order.
     Vector(Vec<(Arc<Labels>, Point)>),
     /// Sorted by labels.
     Matrix(Vec<Series>),

@@ -60,7 +60,7 @@ pub fn time_of_last(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(seconds(ends.last.0))
 }
 
-/// Largest minus smallest value; NaN as in `max` and `min`.
+/// Largest minus smallest value. NaN is treated as in `max` and `min`.
 pub fn range(extremes: &(Min, Max), _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(extremes.1.end() - extremes.0.end())
 }

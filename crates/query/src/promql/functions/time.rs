@@ -64,9 +64,9 @@ pub fn minute(at: f64) -> f64 {
 }
 
 /// Whole seconds; `None` for a value outside the calendar's range.
-#[expect(clippy::cast_possible_truncation, reason = "checked against the years that the calendar knows")]
+#[expect(clippy::cast_possible_truncation, reason = "checked against the years of the calendar")]
 fn whole(at: f64) -> Option<i64> {
-    // +- 10^14 s, three million years.
+    // The limits are -10^14 s and 10^14 s, about three million years.
     if at.abs() < 1e14 { Some(at as i64) } else { None }
 }
 
@@ -77,19 +77,19 @@ fn small(number: i64) -> f64 {
 
 /// A day of the Gregorian calendar, extended into the past.
 struct Date {
-    /// Since 1970-01-01.
+    /// Days since 1970-01-01.
     days: i64,
     year: f64,
     leap: bool,
-    /// From 1.
+    /// Counts from 1.
     month: u8,
-    /// From 1.
+    /// Counts from 1.
     day: u8,
 }
 
 impl Date {
-    /// Counts years from March, so that the leap day is their last: H. Hinnant, "chrono-Compatible Low-Level
-    /// Date Algorithms" (2013), civil_from_days.
+    /// Counts years from March, so that the leap day is the last day of a year: H. Hinnant, "chrono-Compatible
+    /// Low-Level Date Algorithms" (2013), civil_from_days.
     #[expect(clippy::cast_precision_loss, reason = "years are below 2^53")]
     fn of(at: f64) -> Option<Self> {
         const ERA_DAYS: i64 = 146_097;

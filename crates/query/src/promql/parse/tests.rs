@@ -1,4 +1,4 @@
-//! What is understood, and what is refused: `tests/syntax/*.txt`.
+//! Which queries are parsed, and which are refused? The cases are in `tests/syntax/*.txt`.
 
 use proptest::prelude::*;
 
@@ -89,7 +89,7 @@ const PIECES: &[&str] = &[
     " @ ", "end()", "1.5", "{\"n.m\"}", "{a=\"b\"}", "# c\n", "\n", "é", "\\", "\"\\x41\"", "\"\\",
 ];
 
-/// Well formed text of all kinds of expressions; their types may be wrong.
+/// Well-formed text of all kinds of expressions. The types of the operands may be wrong.
 fn expressions() -> impl Strategy<Value = String> {
     let leaf = proptest::sample::select(vec![
         "x",
@@ -148,7 +148,7 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
-/// What is printed parses to the same; an error is within the text.
+/// Checks that a printed query parses to the same tree, and that the place of an error is within the text.
 fn check(text: &str) -> Result<bool, TestCaseError> {
     match printed(text) {
         Ok(once) => {
@@ -169,12 +169,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn what_is_printed_parses_to_the_same(text in expressions()) {
+    fn a_printed_query_parses_to_the_same_tree(text in expressions()) {
         prop_assert!(check(&text)?, "{text}: {:?}", printed(&text));
     }
 
     #[test]
-    fn pieces_in_any_order(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..12)) {
+    fn random_sequences_of_pieces_parse_or_fail_with_a_place(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..12)) {
         check(&pieces.concat())?;
     }
 
