@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-/// What a backslash escapes in a quoted string.
+/// Characters that a backslash escapes in a quoted string.
 pub(super) const IN_STRINGS: &[char] = &['"', '\\'];
 
-/// Removes the backslash before each of `escapable`; any other backslash is an ordinary character.
+/// Removes the backslash before each of the characters `escapable`. Any other backslash is an ordinary character.
 pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);
@@ -22,7 +22,7 @@ pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// Characters of input shown in an error.
+/// Number of characters of input that an error shows.
 const SHOWN_CHARS_MAX: usize = 32;
 
 /// The beginning of some input, quoted.

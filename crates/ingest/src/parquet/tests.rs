@@ -1,4 +1,4 @@
-//! Files of other programs, of our own, and damaged ones.
+//! Tests with files of other programs, files of Tachograph, and damaged files.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn all(mut parquet: Parquet<Bytes>) -> (Block, String) {
     (sum, text)
 }
 
-/// As JSON lines, in order.
+/// The records as JSON lines, in order.
 fn lines(block: &Block) -> String {
     let mut out = String::new();
     for series in &block.batch.samples {
@@ -171,7 +171,7 @@ fn through(series: &[(Arc<Labels>, Vec<Sample>)], entries: &[(Arc<Labels>, Vec<E
     series.iter().for_each(|(labels, samples)| writer.samples(labels, samples).unwrap());
     entries.iter().for_each(|(labels, entries)| writer.entries(labels, entries).unwrap());
     let file = writer.finish().unwrap();
-    // Options that agree with the file's layout change nothing.
+    // Options that agree with the layout of the file change nothing.
     let said = match kind {
         Kind::Entry => Given { texts: true, ..given("time", "text") },
         _ => given("", "value"),
@@ -210,7 +210,7 @@ fn written_files_read_back_bit_for_bit() {
     assert_eq!(block.broken, vec![]);
     for ((labels, samples), read) in series.iter().zip(&block.batch.samples) {
         assert_eq!(labels, &read.labels);
-        // As text, because a NaN is not equal to itself.
+        // Compared as text, because a NaN is not equal to itself.
         assert_eq!(format!("{samples:?}"), format!("{:?}", read.samples));
         let bits = |list: &[Sample]| list.first().map(|sample| sample.value.as_f64().to_bits());
         assert_eq!(bits(samples), bits(&read.samples));
@@ -262,7 +262,7 @@ fn row_groups_are_bounded_and_reading_resumes_anywhere() {
     }
 }
 
-/// Reading a damaged file may return errors, and nothing worse.
+/// Reads a damaged file. The result may be errors, but never a panic.
 fn read_anyway(file: &[u8]) {
     if let Ok(parquet) = open(file, &Given::default()) {
         let (block, _) = all(parquet);
