@@ -1,4 +1,4 @@
-//! `testdata/wire/*.vec`: each case is encoded from its keys and decoded, and compared byte for byte.
+//! Tests `testdata/wire/*.vec`: each case is encoded from its keys, compared byte for byte, and decoded.
 
 mod support;
 
