@@ -1,7 +1,8 @@
 """Work (a): the load of a fleet, similar to TSBS cpu-only.
 
-Hosts report ten percentages every ten seconds. A percentage is a random walk with steps from normal(0, 1), limited to 0..100 and
-written as a whole number, so its differences carry about 2.1 bits. The generator is not TSBS's; only the shape of the load is.
+Hosts report ten percentages every ten seconds. A percentage is a random walk with steps from normal(0, 1), limited to
+0..100. It is written as a whole number, so its differences carry about 2.1 bits. The shape of the load is that of TSBS,
+but the generator is not.
 """
 
 from array import array

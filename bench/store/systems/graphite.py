@@ -1,7 +1,7 @@
 """Graphite from PyPI: carbon receives and writes, whisper is its file format, graphite-web serves queries.
 
-Whisper's files are rings of fixed slots that end now. So times are shifted by whole days to just before now, and shifted back
-in responses. Data without a constant step does not fit into slots and is not written.
+The files of whisper are rings of fixed slots that end at the current time. Therefore times are shifted by whole days to
+just before now, and shifted back in responses. Data without a constant step does not fit into slots and is not written.
 """
 
 import json
@@ -154,7 +154,7 @@ class Graphite(System):
         return True
 
     def request(self, question: Question) -> Request:
-        between = 0  # the bounds of the other queries are between slots already
+        between = 0  # the bounds of all other queries are already between slots
         match question:
             case Grouped():
                 between = self.dataset.step_ms // 2
