@@ -1,4 +1,4 @@
-//! The tables of `agent/settings.toml` and `agent/messages.toml`, checked.
+//! Reads and checks the tables of `agent/settings.toml` and `agent/messages.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ impl Kind {
 pub struct Setting {
     pub name: String,
     pub kind: Kind,
-    /// As a user writes it.
+    /// The default as a user writes it.
     pub default: String,
     /// The default in the README, in Markdown.
     pub shown: String,
@@ -57,7 +57,7 @@ pub struct Setting {
 
 pub struct Tables {
     rows: Vec<Row>,
-    /// Text by name; `{parameter}` stands for a value.
+    /// Texts by name. `{parameter}` is a placeholder for a value.
     pub messages: BTreeMap<String, String>,
 }
 
@@ -89,7 +89,7 @@ struct Row {
     python: Change,
 }
 
-/// What differs in one agent.
+/// The values of a setting that differ in one agent.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -133,7 +133,7 @@ impl Row {
 
 impl Tables {
     /// # Errors
-    /// Names the file and the row that is wrong.
+    /// If a table is invalid; the error names the file and the row.
     pub fn parse(settings: &str, messages: &str) -> Result<Self, String> {
         let fault = |path: &str, error: toml::de::Error| format!("{path}: {error}");
         let file: File = toml::from_str(settings).map_err(|error| fault(super::SETTINGS, error))?;
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_setting() {
         for (settings, expect) in [
             (format!("{ROW}{ROW}"), "buffer is there twice"),
             (ROW.replace("most = '2'\n", ""), "buffer has bounds where its type needs none, or lacks them"),
