@@ -140,7 +140,7 @@ def _targets(result: dict) -> str:
     rows = [
         _verdict(experiment["work"], verdict) for experiment in result["experiments"] for verdict in verdicts(experiment)
     ]
-    return "## Aims\n\n" + table(("aim", "ours", "at most", "best peer", "ours / best", ""), rows) if rows else ""
+    return "## Targets\n\n" + table(("target", "ours", "at most", "best peer", "ours / best", ""), rows) if rows else ""
 
 
 def _verdict(work: str, verdict: Verdict) -> tuple[str, ...]:

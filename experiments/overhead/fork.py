@@ -1,4 +1,5 @@
-"""Runs one process of one cell: waits for an idle machine, starts the receiver, measures, counts the received calls.
+"""Runs one process of one cell: waits for an idle machine, starts the receiver, measures, and counts the received
+calls.
 
 Before: `run.py` selects it. After: `figures.py` computes the figures.
 """
@@ -24,7 +25,7 @@ SPIN = "while True: pass"
 
 
 class ForkFailed(Exception):
-    """The process produced no figures; the text has the reason."""
+    """The process produced no figures. The text is the reason."""
 
 
 def measure(cell: Cell, cache: Path, work: Path, idle_seconds_max: float) -> dict:

@@ -14,7 +14,7 @@ SETUPS = tuple(
 EXAMPLES = """examples:
   make bench-probe                                          the short form, under 30 minutes on two cores
   make bench-probe ARGS=--full                              10 processes of each kind, 20 s each: hours
-  make bench-probe ARGS='--only ours,kieker-tcp'            `none` always takes part
+  make bench-probe ARGS='--only ours,kieker-tcp'            `none` is always measured too
   make bench-probe ARGS='--experiments configurations --forks 5'
   make bench-probe ARGS='--compare bench-results/probe-20261122T120000Z'
   make bench-probe ARGS='--only ours --before-agent OLD/agent/java/target/tachograph-agent.jar'   compare two builds
@@ -41,7 +41,7 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Ends the process with a message and 2 when the arguments are wrong."""
+    """The parsed options. Ends the process with a message and exit code 2 if the arguments are wrong."""
     parser = argparse.ArgumentParser(
         prog="make bench-probe ARGS=...",
         description="Overhead of agents for Java: ours and others, in new processes, in random order.",
@@ -54,7 +54,7 @@ def parse(arguments: list[str]) -> Options:
         type=_setups,
         default=SETUPS,
         metavar="NAMES",
-        help=f"frameworks or setups, with commas between: {', '.join(SETUPS)}; ours stands for all with this prefix",
+        help=f"frameworks or setups, separated by commas: {', '.join(SETUPS)}; ours selects all with this prefix",
     )
     parser.add_argument(
         "--experiments", type=_experiments, default=EXPERIMENTS, metavar="NAMES", help=f"some of {', '.join(EXPERIMENTS)}"

@@ -1,4 +1,4 @@
-"""The statistics match published tables."""
+"""Tests that the statistics match published tables."""
 
 from math import inf, isinf, isnan, nan
 from unittest import TestCase
@@ -15,7 +15,7 @@ from bench.common.statistic import (
 
 
 class Intervals(TestCase):
-    def test_student_as_in_tables(self):
+    def test_quantiles_of_student_match_tables(self):
         for confidence, freedom, expected in (
             (0.95, 1, 12.7062),
             (0.95, 2, 4.3027),
@@ -32,7 +32,7 @@ class Intervals(TestCase):
         self.assertAlmostEqual(2.0 - 4.30265 / 3**0.5, found.low, places=4)
         self.assertAlmostEqual(2.0 + 4.30265 / 3**0.5, found.high, places=4)
 
-    def test_one_value_says_nothing_of_its_error(self):
+    def test_a_single_value_has_an_infinite_interval(self):
         self.assertEqual((5.0, -inf, inf), (lambda i: (i.value, i.low, i.high))(mean_interval([5.0])))
         self.assertTrue(isinf(ratio_interval([5.0], [4.0, 4.1]).high))
         self.assertTrue(isnan(mean_interval([]).value))
@@ -74,7 +74,7 @@ class Regression(TestCase):
 
 
 class Steady(TestCase):
-    def test_where(self):
+    def test_the_index_of_the_steady_state(self):
         flat = [100.0] * 1_000
         spikes = [1_000.0 if at % 40 == 0 else 100.0 for at in range(1_000)]
         for name, values, low, high in (
@@ -88,12 +88,12 @@ class Steady(TestCase):
             self.assertIsNotNone(found, name)
             self.assertTrue(low <= found <= high, f"{name}: {found}")
 
-    def test_a_step_of_the_clock_is_no_change(self):
+    def test_a_step_of_the_clock_is_not_a_change(self):
         restless = [70.0, 80.0] * 100 + [80.0] * 300 + [70.0] * 100
         self.assertEqual(0, steady_from(restless, 10.0))
         self.assertNotEqual(0, steady_from(restless))
 
-    def test_never(self):
+    def test_a_series_that_never_becomes_steady(self):
         rising = [float(at) for at in range(1, 1_001)]
         self.assertTrue((steady_from(rising) or 1_000) > 500)
         self.assertIsNone(steady_from([nan] * 10))

@@ -11,8 +11,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.zip.CRC32C;
 
 /**
- * Tachograph's own protocol ({@code docs/format/wire.md}): acknowledges every frame at once, and
- * can send one rule that switches methods off or aggregates them.
+ * Tachograph's own protocol ({@code docs/format/wire.md}). Acknowledges every frame immediately.
+ * Can send one rule that switches methods off or aggregates them.
  */
 final class NativeFrames implements Receiver {
     private static final int BUFFER_BYTES = 1 << 18;
@@ -91,7 +91,7 @@ final class NativeFrames implements Receiver {
         }
     }
 
-    /** Counts enters and exits in a DATA frame. The body is read from the frame number on. */
+    /** Counts enters and exits in a DATA frame. The body is read from the frame number onwards. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();
