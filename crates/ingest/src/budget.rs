@@ -1,4 +1,4 @@
-//! Memory budget for the records of one body.
+//! How much memory may the records of one body take?
 //!
 //! A body of a few kilobytes can expand to records of gigabytes, because each field repeats all tags of its line, or
 //! because many ids refer to a long text of the dictionary. Therefore each decoder reserves memory before it allocates,
@@ -14,7 +14,8 @@
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;
 /// Additional budget per byte of the body.
 pub const MEMORY_PER_BYTE: usize = 48;
-/// The part of [`MEMORY_PER_BYTE`] that the densest encoding of numbers needs. It is always granted, not reserved.
+/// The part of [`MEMORY_PER_BYTE`] that the densest encoding of numbers needs. It is always granted and need not be
+/// reserved.
 pub const PLAIN_PER_BYTE: usize = 20;
 
 /// The maximum memory for decoding a body, given its decompressed size.

@@ -30,7 +30,7 @@ pub enum Error {
     Dictionary { what: String },
     #[error("snappy block is damaged: {0}")]
     Snappy(String),
-    /// `bytes` is the stated or actual size of the message.
+    /// `bytes` is the size that the message states, or its actual size.
     #[error("message of {bytes} bytes when decompressed, at most {max} are allowed")]
     MessageTooLong { bytes: usize, max: usize },
 }

@@ -1,4 +1,4 @@
-//! Files of line protocol: where does a line end, and which lines of a block are broken?
+//! Where does a line of a line protocol file end, and which lines of a block are broken?
 //!
 //! [`crate::line_protocol`] decodes the lines. This module cuts blocks, because a string may contain line feeds. It
 //! decodes the lines of a faulty block one by one, so that each broken line is reported.

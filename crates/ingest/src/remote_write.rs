@@ -1,4 +1,4 @@
-//! Prometheus remote write 1.0: which samples does a snappy-compressed `WriteRequest` hold?
+//! Which samples does a snappy-compressed `WriteRequest` of Prometheus remote write 1.0 hold?
 //!
 //! The relevant fields (`prometheus.WriteRequest`, remote write specification 1.0):
 //!

@@ -77,7 +77,7 @@ pub(crate) fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
-/// Lines of a block with the position of each, without their line feeds.
+/// Lines of a block without their line feeds, each with its position.
 pub(crate) fn lines(block: &[u8]) -> impl Iterator<Item = (Range<usize>, &[u8])> {
     let mut at = 0;
     block.split_inclusive(|byte| *byte == b'\n').map(move |line| {
@@ -99,7 +99,7 @@ pub(crate) fn not_utf8(row: &[u8], error: std::str::Utf8Error) -> String {
 /// Number of characters of a value that a message shows.
 const SHOWN_CHARS_MAX: usize = 48;
 
-/// The beginning of a value, quoted.
+/// The beginning of a value in quotes.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or(text)),

@@ -52,7 +52,7 @@ const DOORS: &[Door] = &[
             drop(decoder.decode(body, Precision::Nanoseconds, 1));
         },
         bound: memory_bytes_max,
-        // Tags, bytes of each, fields, bytes of a measurement, form of a value, lines with one head.
+        // Number of tags, bytes of a tag, fields, bytes of a measurement, form of a value, lines with one head.
         worst: &[
             [63, 4_000, 30_000, 1, 0, 1],
             [15, 4_000, 30_000, 1, 0, 1],
@@ -68,7 +68,7 @@ const DOORS: &[Door] = &[
         body: write_request,
         decode: |body| drop(remote_write::decode(body, 64 << 20)),
         bound: |bytes| memory_bytes_max(22 * bytes).min(memory_bytes_max(BODY_BYTES + (1 << 20))),
-        // Labels, bytes of a value, samples, form of a sample, empty fields, distinct series.
+        // Number of labels, bytes of a value, samples, form of a sample, empty fields, distinct series.
         worst: &[
             [1, 1, 1, 0, 0, 1],
             [1, 1, 100_000, 0, 0, 1],
@@ -82,7 +82,7 @@ const DOORS: &[Door] = &[
         body: frames,
         decode: import,
         bound: memory_bytes_max,
-        // Kind of record, records of a frame, bytes of a text, numbers of a record, ids, frames.
+        // Kind of record, records of a frame, bytes of a text, numbers of a record, number of ids, number of frames.
         worst: &[
             [0, 9_000, 1, 1, 1, 9],
             [0, 1, 1, 100_000, 1, 1],
@@ -103,7 +103,7 @@ const DOORS: &[Door] = &[
         body: json,
         decode: |body| drop(JsonLines::new(jiff::tz::TimeZone::UTC).decode(body, 0)),
         bound: rows::memory_bytes_max,
-        // Shape of a line, labels, bytes of a value, values.
+        // Shape of a line, number of labels, bytes of a value, number of values.
         worst: &[
             [0, 1, 1, 1, 0, 0],
             [1, 1, 1, 100_000, 0, 0],
@@ -117,7 +117,7 @@ const DOORS: &[Door] = &[
         body: exposition,
         decode: |body| drop(OpenMetrics::new(Exposition::Prometheus, 0).decode(body, 0)),
         bound: rows::memory_bytes_max,
-        // Form of a line, labels, bytes of a value.
+        // Form of a line, number of labels, bytes of a value.
         worst: &[[0, 0, 0, 0, 0, 0], [0, 60, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]],
     },
     Door {
@@ -125,7 +125,7 @@ const DOORS: &[Door] = &[
         body: table,
         decode: read_table,
         bound: rows::memory_bytes_max,
-        // Long or wide, columns, bytes of a name, bytes of a cell, broken cells.
+        // Long or wide, number of columns, bytes of a name, bytes of a cell, number of broken cells.
         worst: &[
             [0, 62, 250, 1, 0, 0],
             [0, 2, 1, 1, 0, 0],
@@ -386,7 +386,7 @@ fn exposition(shape: &Shape) -> Vec<u8> {
     })
 }
 
-/// A header, then rows.
+/// Writes a header and rows.
 fn table(shape: &Shape) -> Vec<u8> {
     let [long, columns, name_bytes, cell_bytes, broken, _] = *shape;
     let (is_long, columns) = (long % 2 == 0, columns.min(4_000));

@@ -19,7 +19,7 @@ const TRIES: usize = 12;
 /// Blocks read per file.
 const BLOCKS_MAX: usize = 4;
 
-/// Form, rows, bytes of a text, labels, values, different texts of a label.
+/// Form of the file, number of rows, bytes of a text, number of labels, number of values, different texts of a label.
 const WORST: &[Shape] = &[
     // Labels and values of many rows. Broken rows with long texts.
     [0, 200_000, 4_000, 16, 1, 2],
@@ -47,7 +47,7 @@ const WORST: &[Shape] = &[
     [6, 9, 1 << 30, 1, 1, 1],
     [7, 9, 1 << 40, 1, 1, 1],
     [7, 9, 1 << 30, 1, 1, 1],
-    // Columns and row groups.
+    // Many columns, and many row groups.
     [8, 9, 1, 5_000, 64, 1],
     [9, 9, 1, 1, 1, 20_000],
 ];

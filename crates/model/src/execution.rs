@@ -1,4 +1,4 @@
-//! Executions: calls, collected into segments of a trace.
+//! What is an execution? A call, which is stored as part of a segment of a trace.
 //!
 //! A *segment* holds the events of one thread for one trace, from the enter event of the outermost call to its exit
 //! event. Long segments are cut into parts; a later part lists the calls that it *carries*, i.e. the calls that are
@@ -62,7 +62,7 @@ pub const fn unmix64(n: u64) -> u64 {
     n ^ (n >> 30) ^ (n >> 60)
 }
 
-/// Kind of an operation. The discriminants are on the wire and on disk.
+/// Kind of an operation. The discriminants are sent on the wire and stored on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OperationKind {
@@ -172,9 +172,9 @@ pub struct Segment {
     pub trace: TraceId,
     /// The span id of call `k` is `mix64(base + k)`. All parts of a segment have the same base.
     pub base: u64,
-    /// 0 for the first part.
+    /// Number of the part; 0 for the first part.
     pub part: u32,
-    /// The span that caused this segment, in another thread or process.
+    /// The span that caused this segment. It belongs to another thread or process.
     pub parent: Option<SpanId>,
     pub thread: Arc<str>,
     /// Time of the first event.
@@ -209,7 +209,7 @@ pub enum SegmentError {
 }
 
 impl Segment {
-    /// Number of calls that exit in this part: the number of executions.
+    /// Number of calls that exit in this part. This is the number of executions.
     pub fn calls_completed(&self) -> usize {
         self.events.iter().filter(|e| !matches!(e.kind, EventKind::Enter(_))).count()
     }

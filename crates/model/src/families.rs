@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::labels::{SHARED_BYTES_MIN, parts_of};
 use crate::{LabelError, Labels, NAME};
 
-/// Creates labels from canonical bytes; remembers the labels already created.
+/// Creates labels from canonical bytes. Remembers the labels that it has created.
 #[derive(Debug, Default)]
 pub struct Families {
     /// Key: the hash of a set's labels without the name. Value: these labels, as soon as a second set has them.
@@ -112,7 +112,7 @@ mod tests {
         ) {
             let (mut families, mut before): (Families, Vec<Labels>) = Default::default();
             for pairs in sets {
-                // Twice with the same name, then with another one.
+                // Reads the labels twice with the same name, then with another name.
                 let mut renamed = pairs.clone();
                 renamed.insert(NAME.to_owned(), "other".to_owned());
                 for pairs in [&pairs, &pairs, &renamed] {

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::NAME;
 use crate::limits::{LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_BYTES_MAX, LABELS_MAX};
 
-/// 128-bit XXH3 of a series' canonical labels: any number of recorders derive the same id without coordination.
+/// 128-bit XXH3 of a series' canonical labels. All recorders derive the same id, without coordination.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SeriesId(pub u128);
 
@@ -59,7 +59,8 @@ pub enum LabelError {
 /// Ends a name or a value in the canonical form; UTF-8 text never contains this byte.
 const END: u8 = 0xFF;
 
-/// A set of labels: sorted by name, names unique, no empty values (an empty value means that the label is absent).
+/// A set of labels, sorted by name. Names are unique. There are no empty values, because an empty value means that the
+/// label is absent.
 #[derive(Clone)]
 pub struct Labels {
     /// An array of bytes instead of an integer: alignment to 16 bytes would add 8 bytes per series.
@@ -74,11 +75,11 @@ pub struct Labels {
     count: u8,
 }
 
-/// Canonical labels shorter than this, in bytes, are copied: sharing them saves almost nothing.
+/// Canonical labels shorter than this, in bytes, are copied, because sharing them saves almost nothing.
 pub(crate) const SHARED_BYTES_MIN: usize = 64;
 
 impl Labels {
-    /// Checks the limits, drops empty values, sorts.
+    /// Checks the limits, removes empty values, and sorts the labels.
     pub fn new<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Result<Self, LabelError>
     where
         N: AsRef<str>,
@@ -134,7 +135,7 @@ impl Labels {
         Self::of(Box::default(), 0)
     }
 
-    /// These labels plus one; a clone if `value` is empty. Cheaper than [`Labels::new`].
+    /// These labels with one label added; a clone if `value` is empty. Cheaper than [`Labels::new`].
     pub fn with(&self, name: &str, value: &str) -> Result<Self, LabelError> {
         if value.is_empty() {
             return Ok(self.clone());
@@ -219,7 +220,7 @@ impl Labels {
         Pairs { parts: Parts(first), later: [second, third] }
     }
 
-    /// The canonical form in three pieces.
+    /// The canonical form, in three pieces.
     fn slices(&self) -> [&[u8]; 3] {
         let Some(base) = &self.base else { return [&self.own, &[], &[]] };
         let (before, after) = base.own.split_at_checked(self.at as usize).unwrap_or((&base.own, &[]));
@@ -247,7 +248,7 @@ impl Labels {
         self.own.len() + self.base.as_ref().map_or(0, |base| base.own.len())
     }
 
-    /// Bytes not shared with other sets.
+    /// Number of bytes that are not shared with other sets.
     pub fn own_bytes(&self) -> usize {
         self.own.len()
     }
@@ -270,7 +271,7 @@ impl Labels {
         Self::within(pairs, usize::MAX)
     }
 
-    /// Computed when the labels are created; this call is free.
+    /// The id is computed when the labels are created, so this call is free.
     pub const fn id(&self) -> SeriesId {
         SeriesId(u128::from_be_bytes(self.id))
     }

@@ -14,11 +14,11 @@ pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
 pub const LABELS_BYTES_MAX: usize = 65_536;
 /// Bytes of one entry's body. A long stack trace fits; a whole file does not.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
-/// Bytes of one operation name (a normalised SQL statement may be long).
+/// Bytes of one operation name. A normalised SQL statement may be long.
 pub const OPERATION_BYTES_MAX: usize = 8_192;
 /// Events (enters and exits) in one segment; the agent splits longer traces into parts.
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
-/// Open calls carried from one part of a segment to the next: the deepest recursion that can be recorded.
+/// Open calls carried from one part of a segment to the next. This is the maximum recursion depth that can be recorded.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
 /// Attributes in one segment.
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;

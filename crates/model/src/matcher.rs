@@ -1,4 +1,4 @@
-//! Which series does a matcher select by their labels?
+//! Which series does a matcher select?
 
 use std::fmt;
 use std::sync::Arc;

@@ -57,7 +57,7 @@ impl PatternBudget {
     /// nothing here: compiling it reports the error.
     ///
     /// # Errors
-    /// The limit that is exceeded.
+    /// If the number or the cost of the patterns exceeds its limit; the error names the limit.
     pub fn take_rewrite(&mut self, pattern: &str) -> Result<(), String> {
         let cost = Rewrite::translated(pattern).map_or(0, |translated| translated.cost);
         let taken = self.take_one().and_then(|()| self.take_cost(cost));
@@ -109,7 +109,7 @@ impl Pattern {
         if let Some(known) = kept(value) {
             return Ok(known);
         }
-        // Parsed without the anchoring group: `a)|(b` must not close it.
+        // The pattern is parsed before the anchoring group is added, because `a)|(b` must not close this group.
         let Translated { text, cost, .. } = translate(value, true).map_err(Fault::Syntax)?;
         let mut parser = ParserBuilder::new().dot_matches_new_line(true).build();
         let tree = parser.parse(&text).map_err(|e| Fault::Syntax(last_words(&e.to_string())))?;

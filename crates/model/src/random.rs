@@ -16,7 +16,7 @@ impl Random {
         mix64(self.0)
     }
 
-    /// Uniform in `0..n` up to a bias of `n / 2^64`; 0 for `n` = 0.
+    /// Uniform in `0..n`, with a bias of at most `n / 2^64`; 0 for `n` = 0.
     pub const fn below(&mut self, n: u64) -> u64 {
         if n == 0 { 0 } else { self.next() % n }
     }

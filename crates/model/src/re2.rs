@@ -105,7 +105,7 @@ struct Item {
     repeats: u32,
 }
 
-/// An open group, or the pattern itself.
+/// An open group, or the whole pattern.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     flags: Flags,

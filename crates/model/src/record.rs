@@ -33,7 +33,7 @@ impl Kind {
     }
 }
 
-/// A number, exact in its own type: a `U64` above 2^53 is stored without rounding.
+/// A number, exact in its own type: for example, a `U64` above 2^53 is not rounded.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     F64(f64),

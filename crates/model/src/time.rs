@@ -60,7 +60,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that only moves when it is set.
+/// A clock that moves only when it is set.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 

@@ -1,4 +1,4 @@
-//! Which time windows does a query compute over, and which of them cut a chunk?
+//! For which time windows is a query computed, and which windows cut a chunk?
 
 use crate::Timestamp;
 

@@ -1,4 +1,4 @@
-//! Has the caller of a query stopped waiting?
+//! Has the caller of a query cancelled it?
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

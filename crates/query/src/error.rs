@@ -28,7 +28,7 @@ impl ErrorKind {
 pub struct Error {
     pub kind: ErrorKind,
     pub message: String,
-    /// Where the error is in the text of the query.
+    /// The position of the error in the text of the query.
     pub place: Option<Place>,
 }
 

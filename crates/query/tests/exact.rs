@@ -19,7 +19,7 @@ const SMALLEST: f64 = 1e-322;
 
 type Samples = Vec<(i64, f64)>;
 
-/// Shape of the values: a factor times a small integer, an offset, and a slope.
+/// Shape of the values: a small integer multiplied by a factor, an offset, and a slope.
 #[derive(Clone, Debug)]
 struct Shape {
     unit: f64,

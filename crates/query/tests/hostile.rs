@@ -15,7 +15,7 @@ fn series(name: &str, value: &str, samples: i64) -> SeriesData {
     SeriesData::new(Arc::new(labels), at, (0..samples).map(|i| (i % 7) as f64).collect())
 }
 
-/// Evaluates with the same three series for every selector.
+/// Evaluates a query. Every selector gets the same three series.
 fn ask(query: &str, params: &Params) -> Result<Output, Error> {
     let plan = promql::parse(query)?.plan(params)?;
     let found = || vec![series("x", "1", 60), series("x", "+Inf", 60), series("y", "2", 30)];
@@ -109,7 +109,7 @@ proptest! {
         let _ = ask(&text, &params());
     }
 
-    /// A range query with one step returns the same as an instant query.
+    /// A range query with one step must return the same result as an instant query.
     #[test]
     fn instant_and_range_agree(text in well_formed()) {
         let at = 250 * SECOND;
@@ -319,7 +319,7 @@ fn labels_created_by_a_query_are_limited() {
         ("x + 1", 100 * own),
         (&replace, 100 * text),
         (&join, 100 * text),
-        // Labels of an operand are released with it.
+        // The labels of an operand are released together with the operand.
         (&format!("-{replace}"), 100 * (text + text - name)),
         (&format!("-(-(-{replace}))"), 100 * (text + text - name)),
         ("sum by (i) (x)", 100 * own),

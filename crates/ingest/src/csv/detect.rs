@@ -85,7 +85,7 @@ pub struct Detected {
     pub numbers_certain: bool,
 }
 
-/// A row with the position of its end and its number, counted from 1.
+/// End position, row number (counted from 1), and cells of a row.
 type Row = (usize, u64, Vec<String>);
 
 /// Examines the head of a file. The first row is the header; at least one row must follow.
@@ -159,7 +159,7 @@ fn table(head: &[u8], delimiter: u8) -> Vec<Row> {
         .collect()
 }
 
-/// Whether a column has values and none of them is a number.
+/// Whether a column has values, but no numbers.
 fn is_text<'a>(cells: impl Iterator<Item = &'a str>, numbers: Numbers) -> bool {
     let mut scratch = String::new();
     let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();

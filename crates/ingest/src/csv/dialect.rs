@@ -21,7 +21,7 @@ pub struct Dialect {
     pub doubtful: Option<Numbers>,
 }
 
-/// Content of the other columns.
+/// The roles of the columns other than the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     Wide,

@@ -5,7 +5,7 @@
 /// field. Fields after the last name are ignored.
 ///
 /// # Errors
-/// When the name has fewer fields.
+/// If the name has fewer fields than `names`.
 pub fn attributes(file: &str, names: &[String]) -> Result<Vec<(String, String)>, String> {
     let stem = [".gz", ".csv", ".txt", ".parquet"]
         .iter()

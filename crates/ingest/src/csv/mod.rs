@@ -1,4 +1,4 @@
-//! CSV (RFC 4180): which samples does each row hold?
+//! Which samples does each row of a CSV file (RFC 4180) hold?
 //!
 //! ```text
 //!   wide   Date;cpu;memory                      one series per column, named by its header
@@ -155,7 +155,8 @@ impl Csv {
         self.times.read(cell.trim()).map_err(|reason| (position, reason))
     }
 
-    /// Adds the samples of a row to `slots`, and its errors to `faults`: position of a column and reason.
+    /// Adds the samples of a row to `slots`, and its errors to `faults`. An error is the position of a column and a
+    /// reason.
     fn wide(&mut self, row: &[Cow<'_, str>], slots: &mut Slots, faults: &mut Vec<(usize, String)>) {
         let at = match self.time(row) {
             Ok(at) => at,

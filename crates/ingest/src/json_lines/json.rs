@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-/// Depth of arrays and objects that are skipped.
+/// Maximum depth of arrays and objects that are skipped.
 const DEPTH_MAX: usize = 32;
 
 /// An error in a line, and the position of its byte.
@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The character after a backslash.
+    /// Reads the character after a backslash.
     fn escape(&mut self) -> Result<char, Fault> {
         let Some(char) = self.rest().chars().next() else { return self.fault("text ends after a backslash") };
         self.at += char.len_utf8();

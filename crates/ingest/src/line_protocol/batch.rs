@@ -23,11 +23,11 @@ pub(super) struct Gathering {
     slots: Vec<Slot>,
     /// Number of the body.
     body: u32,
-    /// Samples for which capacity may still be reserved in advance.
+    /// Number of samples for which capacity may still be reserved in advance.
     prealloc: usize,
 }
 
-/// Where a series' samples are collected.
+/// The place at which the samples of a series are collected.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     /// The last body with samples of the series, and the position of the series in the list of that body.
@@ -115,7 +115,7 @@ impl Gathering {
         let count = (slot.count as usize).min(self.prealloc);
         self.prealloc -= count;
         (slot.body, slot.position) = (self.body, position);
-        // At least one, because a growing list starts with capacity for four.
+        // Reserves space for at least one sample, because a growing empty list takes space for four.
         let samples = Vec::with_capacity(count.max(1));
         self.samples.push(SampleSeries { labels: labels.clone(), samples });
         self.order.push(series);

@@ -20,7 +20,7 @@ impl Fault {
     }
 }
 
-/// A slice of the body, still escaped, and its position.
+/// A slice of the body and its position. The slice is still escaped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
     pub bytes: &'a [u8],
@@ -178,14 +178,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An unquoted value, or a time.
+    /// Reads an unquoted value, or a time.
     pub(super) fn token(&mut self) -> Piece<'a> {
         let from = self.at;
         self.skip(|byte| !matches!(byte, b',' | b'\n') && !is_blank(byte));
         self.piece(from)
     }
 
-    /// A string after its opening quote. It may contain line feeds.
+    /// Reads a string after its opening quote. The string may contain line feeds.
     pub(super) fn string(&mut self) -> Result<&'a str, Fault> {
         let from = self.at;
         let (line, line_at) = (self.line, self.line_at);
@@ -211,7 +211,7 @@ impl<'a> Cursor<'a> {
         check_string(raw)
     }
 
-    /// The time at the end of a line and its position; `None` if the line has none.
+    /// Reads the time at the end of a line. Returns it and its position; `None` if the line has no time.
     pub(super) fn time(&mut self) -> Result<Option<(i64, usize)>, Fault> {
         if let Some(time) = self.short_time() {
             return Ok(Some(time));

@@ -1,4 +1,4 @@
-//! InfluxDB line protocol: which samples and entries do these lines hold?
+//! Which samples and entries do the lines of a body in InfluxDB line protocol hold?
 //!
 //! ```text
 //!   measurement,tag=value,tag=value field=1.5,other=3i 1763758800000000000
@@ -93,7 +93,7 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
 /// body exceeds the limit, all kept heads and series are discarded.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
-/// Decodes bodies and remembers the heads of previous ones.
+/// Decodes bodies. Remembers the heads of previous bodies.
 #[derive(Debug, Default)]
 pub struct Decoder {
     table: SeriesTable,

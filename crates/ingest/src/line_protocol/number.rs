@@ -77,7 +77,7 @@ pub(super) fn short_time(rest: &[u8]) -> Option<(i64, usize)> {
     }
     let (number, more) = leading_digits(rest.get(digits..)?, number);
     let digits = digits + more;
-    // 19 digits may exceed an i64, but not a u64.
+    // A number of 19 digits may exceed an i64, but it never exceeds a u64.
     let number = if digits <= INTEGER_DIGITS_MAX + 1 { i64::try_from(number).ok() } else { None };
     number.filter(|_| digits > 0).map(|number| (number, digits))
 }

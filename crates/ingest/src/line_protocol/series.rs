@@ -19,7 +19,7 @@ use crate::budget::Budget;
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_NAMES: &[char] = &[',', '=', ' '];
 
-/// The field whose name does not become part of the series' name.
+/// The field with this name does not become part of the series' name.
 const VALUE: &str = "value";
 
 /// Position in the table's list of heads.
@@ -27,7 +27,7 @@ pub(super) type HeadIndex = u32;
 /// Position in the table's list of series.
 pub(super) type SeriesIndex = u32;
 
-/// All heads and series seen so far.
+/// All heads and series that are remembered.
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     heads: Vec<Head>,

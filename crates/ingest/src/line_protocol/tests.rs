@@ -248,7 +248,7 @@ proptest! {
             escape(&value, &[',', '=', ' ']),
             escape(&text, &['"', '\\']),
         );
-        // A blank before a line is not part of it.
+        // Blanks before a line are not part of the line.
         prop_assume!(!measurement.starts_with(' '));
         let decoded = decode(line.as_bytes(), Precision::Nanoseconds, NOW);
         prop_assert!(decoded.rejects.is_empty(), "{line}: {:?}", decoded.rejects);

@@ -1,4 +1,4 @@
-//! Escapes of the line protocol.
+//! Which characters are escaped in the line protocol?
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
 /// Number of characters of input that an error shows.
 const SHOWN_CHARS_MAX: usize = 32;
 
-/// The beginning of some input, quoted.
+/// The beginning of some input in quotes.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.get(..4 * SHOWN_CHARS_MAX).unwrap_or(bytes));
     let begin: String = text.chars().take(SHOWN_CHARS_MAX).collect();

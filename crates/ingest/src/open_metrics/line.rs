@@ -1,4 +1,4 @@
-//! The parts of one line of an exposition.
+//! What are the parts of one line of an exposition?
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ impl<'a> Line<'a> {
         Ok(Self { series, value, time, exemplar })
     }
 
-    /// The series' name and labels.
+    /// Parses name and labels of the series.
     pub(super) fn labels(&self) -> Result<(&'a str, Pairs<'a>), String> {
         let (name, inside) = match self.series.split_once('{') {
             Some((name, inside)) => (name.trim_end(), inside.trim_end().strip_suffix('}').unwrap_or(inside)),

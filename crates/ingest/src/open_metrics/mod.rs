@@ -1,4 +1,4 @@
-//! OpenMetrics 1.0 and the Prometheus text format: which samples does an exposition hold?
+//! Which samples does an exposition in OpenMetrics 1.0 or in the Prometheus text format hold?
 //!
 //! ```text
 //!   # TYPE http_requests counter

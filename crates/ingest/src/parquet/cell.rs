@@ -48,12 +48,12 @@ pub enum Cell {
     Float(f64),
     Bool(bool),
     Bytes(ByteArray),
-    /// Nanoseconds since 1970, before the range of times is checked.
+    /// Nanoseconds since 1970. They may be outside the range of timestamps.
     Moment(i128),
 }
 
 impl Kind {
-    /// `None` for types that a series cannot hold: lists, maps, intervals, times of day, geometries.
+    /// `None` for types that a series cannot hold, such as lists, maps, intervals, times of day, geometries.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         if column.max_rep_level() > 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Apache Parquet (parquet.apache.org): which samples does each row hold?
+//! Which samples does each row of an Apache Parquet file (parquet.apache.org) hold?
 //!
 //! ```text
 //!   long   time, name, host, value       one record per row; other columns are labels
@@ -58,7 +58,7 @@ const BLOCK_PAGE_BYTES: usize = 64 << 20;
 /// texts.
 const STEP_ROWS: usize = 256;
 const STEP_ROWS_PREFIXED: usize = 16;
-/// Cells of the time column that are examined to detect its format.
+/// Number of cells of the time column that are examined to detect its format.
 const HEAD_ROWS: usize = 500;
 const HEAD_TEXT_BYTES: usize = 1 << 20;
 
@@ -83,7 +83,7 @@ pub struct Parquet<R: ChunkReader> {
     times: Times,
     sorter: Sorter,
     place: Place,
-    /// Rows of the groups before this one.
+    /// Number of rows in the row groups before the current one.
     before: u64,
     open: Option<Open>,
     description: String,
@@ -92,7 +92,7 @@ pub struct Parquet<R: ChunkReader> {
 
 /// The part of a row group that is being read.
 struct Open {
-    /// The columns of the readers: the time, the labels, the values.
+    /// The columns that the readers read: the time, the labels, the values.
     columns: Vec<usize>,
     readers: Vec<CellReader>,
     held: Vec<Held>,
@@ -193,7 +193,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         }
     }
 
-    /// The next rows; `None` at the end.
+    /// Returns the next rows; `None` at the end.
     pub fn next_rows(&mut self) -> Option<Rows> {
         while self.place.group < self.file.num_row_groups() {
             match unwound(|| self.read()).unwrap_or_else(|reason| Err(Fault { column: None, reason })) {

@@ -61,7 +61,7 @@ impl<R: ChunkReader> ChunkReader for Shared<R> {
     }
 }
 
-/// Memory of the pages of all columns that are read together.
+/// Counts the memory of the pages of all columns that are read together.
 #[derive(Clone, Debug, Default)]
 pub struct PageBudget(Arc<AtomicUsize>);
 
@@ -119,7 +119,7 @@ pub fn is_prefixed(column: &ColumnChunkMetaData) -> bool {
     column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY)
 }
 
-/// The pages of one column, each checked before it is read.
+/// The pages of one column. Each page is checked before it is read.
 pub struct Guard<R> {
     inner: Box<dyn PageReader>,
     input: Shared<R>,
@@ -158,7 +158,7 @@ impl<R: ChunkReader> Guard<R> {
         }
     }
 
-    /// The head of the next page; `None` at the end.
+    /// Reads the head of the next page; `None` at the end.
     fn look(&mut self) -> Result<Option<Head>> {
         if self.next.is_some() || self.left == 0 {
             return Ok(self.next);
@@ -179,7 +179,7 @@ impl<R: ChunkReader> Guard<R> {
         if head.bytes as u64 + head.packed as u64 > self.left {
             return wrong("it ends after its column");
         }
-        // A text is preceded by its length.
+        // The length of a text is before the text.
         let least = match self.physical {
             Type::INT64 | Type::DOUBLE => 8,
             Type::INT96 => 12,

@@ -9,11 +9,11 @@ pub struct Place {
     pub group: usize,
     /// Index of the group of value columns that are read together, counted from 0.
     pub part: usize,
-    /// Rows of the row group before this position.
+    /// Number of rows of the row group before this position.
     pub row: u64,
 }
 
-/// Some rows, or some columns of them.
+/// The content of some rows, or of some columns of these rows.
 pub struct Rows {
     pub block: Block,
     /// Number of examined rows of the part.

@@ -1,4 +1,4 @@
-//! Which series does each value of these rows belong to?
+//! To which series does each value of some rows belong?
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -21,7 +21,7 @@ fn open(file: &[u8], given: &Given) -> Result<Parquet<Bytes>, String> {
     Parquet::open(Bytes::copy_from_slice(file), given, TimeZone::UTC, vec![])
 }
 
-/// A whole file: its blocks merged, and the text of its broken rows.
+/// The content of a whole file: its merged blocks, and the text of its broken rows.
 fn all(mut parquet: Parquet<Bytes>) -> (Block, String) {
     let (mut sum, mut text) = (Block::default(), String::new());
     while let Some(rows) = parquet.next_rows() {

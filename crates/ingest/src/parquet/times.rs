@@ -61,7 +61,7 @@ impl Times {
         Ok(Self { kind, unit, reader: TimeReader::new(format.clone(), zone), format })
     }
 
-    /// The time format, for the user.
+    /// Describes the time format for the user.
     pub fn description(&self, zone: &str) -> String {
         match self.kind {
             Kind::Timestamp { unit, utc: true } => format!("timestamps in {unit}"),

@@ -22,7 +22,7 @@ const GROUP_ROWS_MAX: usize = 1 << 17;
 /// Cells of a row group. If a file has many labels, its row groups have fewer rows.
 const GROUP_CELLS_MAX: usize = 1 << 23;
 const GROUP_ROWS_MIN: usize = 1 << 10;
-/// Bytes of texts in memory.
+/// Limit on the bytes of texts in memory.
 const GROUP_BYTES_MAX: usize = 16 << 20;
 
 /// Writes samples or entries.

@@ -21,7 +21,7 @@ use crate::{Error, Rejects};
 
 /// Name of the series for the executions of a session.
 const EXECUTIONS: &str = "executions";
-/// Value of a missing `service` or `host`.
+/// Value of the labels `service` and `host` if the client does not send them.
 const UNKNOWN: &str = "unknown";
 
 /// One record that was refused.

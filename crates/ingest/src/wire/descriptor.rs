@@ -1,4 +1,4 @@
-//! DICT, kind 4: the definition of a declared record type.
+//! DICT, kind 4: how is a declared record type defined?
 //!
 //! Step before: `dict.rs`, which reads the definition. Step after: `declared.rs`, which decodes records with it. The
 //! server lists the record type with its units.

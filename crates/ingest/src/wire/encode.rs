@@ -15,7 +15,7 @@ use super::segment::{FAILED_EXIT, Form, flag};
 pub enum TraceForm {
     /// A new trace. Its id is derived from the segment's number.
     Own,
-    /// The trace started by the segment with this number.
+    /// The trace that the segment with this number started.
     OfSegment(u64),
     /// An id that came from another process.
     Full(TraceId),

@@ -1,4 +1,4 @@
-//! Frames: splits the byte stream into messages and checks their checksums.
+//! Where do frames begin and end in the byte stream, and are their checksums correct?
 //!
 //! ```text
 //!  0        4    5    6    8        12
@@ -62,7 +62,7 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-/// Appends a frame to `out`; `body` appends the body.
+/// Appends a frame to `out`. The function `body` appends the body of the frame.
 ///
 /// The body must not be longer than [`FRAME_BODY_BYTES_MAX`]: the receiver would refuse it.
 pub(super) fn put_frame(out: &mut Vec<u8>, frame_type: FrameType, body: impl FnOnce(&mut Vec<u8>)) {
@@ -183,7 +183,7 @@ fn frame_bytes(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     Ok(Some(HEADER_BYTES + length as usize).filter(|whole| *whole <= bytes.len()))
 }
 
-/// As [`frame_bytes`], and verifies the checksum.
+/// As [`frame_bytes`], but also verifies the checksum.
 fn measure(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     let Some(length) = frame_bytes(bytes, offset)? else { return Ok(None) };
     let parts = bytes.get(..length).and_then(<[u8]>::split_first_chunk::<HEADER_BYTES>);

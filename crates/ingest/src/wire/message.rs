@@ -12,7 +12,7 @@ use crate::reader::{Flaw, Reader};
 /// The body of every connection's first frame starts with these bytes. They detect other protocols immediately.
 const MAGIC: [u8; 5] = *b"tacho";
 
-/// First frame of a connection: identifies the client.
+/// First frame of a connection. It identifies the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     pub version_min: u8,

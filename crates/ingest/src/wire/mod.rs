@@ -1,4 +1,4 @@
-//! The native record protocol: which records does an agent's byte stream hold? (`docs/format/wire.md`)
+//! Which records does the byte stream of an agent hold? Defines the native protocol (`docs/format/wire.md`).
 //!
 //! ```text
 //!   bytes ── frame ──▶ Frame ── message ──▶ HELLO, PING, ...       (probes: PROBES, PROBED)
@@ -49,11 +49,11 @@ pub const SEQ_JUMP_MAX: u64 = 1_048_576;
 /// Largest number of a connection's first frame. A server may have lost its data, so the number may be large; the limit
 /// allows decades of frames.
 pub const SEQ_FIRST_MAX: u64 = 1_099_511_627_776;
-/// Ids of one kind on one connection.
+/// Number of ids of one kind on one connection.
 pub const DICT_IDS_MAX: u64 = 65_536;
 /// Bytes of all strings in the dictionary of a connection.
 pub const DICT_BYTES_MAX: usize = 16_777_216;
-/// Pairs in HELLO that describe a process.
+/// Number of pairs in HELLO. They describe a process.
 pub const HELLO_PAIRS_MAX: usize = 32;
 /// Bytes of all pairs in HELLO. The server keeps them as long as the connection is open.
 pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
@@ -64,7 +64,7 @@ pub const REJECTS_MAX: usize = 16;
 const _: () = assert!(REJECTS_MAX == crate::reject::REJECTS_NAMED_MAX);
 /// Rules of one PROBES frame, and maximum number of rules of a server.
 pub const PROBE_RULES_MAX: usize = 1_000;
-/// Bytes of one rule's pattern.
+/// Bytes of the pattern of one rule.
 pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
 /// Fields of one declared record type.
 pub const RECORD_FIELDS_MAX: usize = 64;

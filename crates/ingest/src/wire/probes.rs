@@ -38,7 +38,7 @@ pub struct ProbeRule {
     pub pattern: String,
 }
 
-/// The complete list of rules for one client: the last matching rule applies to a method.
+/// The complete list of rules for one client. If several rules match a method, the last one applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probes {
     pub revision: u64,

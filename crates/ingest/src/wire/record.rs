@@ -1,4 +1,4 @@
-//! One record of a DATA frame: decodes its samples or its entry, or reports why it is refused.
+//! What does one record of a DATA frame hold, or why is it refused?
 //!
 //! This file and `segment.rs` use each other. `segment.rs` defines the context in which samples and entries are read.
 //! This file defines the limits and errors of segments.

@@ -53,7 +53,7 @@ pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Sh
     println!("{name}: {:.2} of its bound, shape {:?}", best.0, best.1);
 }
 
-/// A pseudo-random generator (constants of Numerical Recipes), the same in each run.
+/// A pseudo-random generator (constants of Numerical Recipes). It yields the same numbers in each run.
 struct Numbers(u64);
 
 impl Numbers {

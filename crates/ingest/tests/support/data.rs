@@ -114,7 +114,7 @@ fn definition(text: &str) -> Definition {
     }
 }
 
-/// The definitions of the cases so far.
+/// The definitions of the cases that were read so far.
 #[derive(Default)]
 pub struct Defined {
     texts: HashMap<u64, String>,

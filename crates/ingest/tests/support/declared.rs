@@ -8,7 +8,7 @@ use tacho_model::{Body, Entry};
 use super::data::{Keys, all, get, one, trace_form};
 use super::vector::{number, unhex};
 
-/// `TYPE NAME` or `TYPE NAME UNIT`.
+/// Reads `TYPE NAME` or `TYPE NAME UNIT`.
 pub fn field(text: &str) -> RecordField {
     let (kind, rest) = text.split_once(' ').unwrap();
     let (name, unit) = rest.split_once(' ').unwrap_or((rest, ""));

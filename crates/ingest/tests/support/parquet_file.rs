@@ -49,7 +49,7 @@ impl File {
         self.columns.push(column);
     }
 
-    /// The file, and the length of its footer.
+    /// Returns the file, and the length of its footer.
     pub fn bytes(&self) -> (Bytes, usize) {
         let mut out = b"PAR1".to_vec();
         let mut chunks = Vec::new();
@@ -93,7 +93,7 @@ impl Column {
     /// Writes the same number for all rows.
     pub fn numbers(name: &str, rows: usize) -> Self {
         let dictionary = Page::dictionary(1, 1_700_000_000i64.to_le_bytes().to_vec());
-        // Bit width 0, one run.
+        // One run with bit width 0.
         let mut body = vec![0];
         varint(&mut body, rows << 1);
         Self::new(name, INT64, rows, RLE_DICTIONARY, vec![dictionary, Page::data(RLE_DICTIONARY, rows, body)])

@@ -9,7 +9,7 @@ use super::awaited;
 use super::source::SourceBlock;
 use crate::{Cancel, Error};
 
-/// A call as one row records it.
+/// A call as it is recorded in one row.
 pub(super) struct Visit<'a> {
     pub(super) call: &'a Call,
     /// Index of the call in the shape.
@@ -73,8 +73,8 @@ impl Walker {
         Ok(Self { ends: PartEnds::new(blocks, cancel)?, ..Self::default() })
     }
 
-    /// Calls `visit` for each call of `row`: first the ended calls in order of their exits, then the open ones. Returns the
-    /// time of the row's last event.
+    /// Calls `visit` for each call of `row`: first for the ended calls in order of their exits, then for the open
+    /// calls. Returns the time of the row's last event.
     pub(super) fn walk<'a>(&mut self, row: RowRef<'a>, mut visit: impl FnMut(Visit<'a>)) -> Timestamp {
         let shape = row.shape();
         let calls = shape.calls();

@@ -75,13 +75,13 @@ struct Tree<'a> {
     filter: &'a Filter,
     parents: Parents,
     operations: Table<(Arc<str>, Operation), ()>,
-    /// Per block: index of each of its operations in the table.
+    /// For each block: the index of each operation of the block in the table.
     numbers: Vec<Vec<u32>>,
     nodes: Vec<Node>,
     children: HashMap<(usize, u32), usize>,
-    /// Per block, shape and spot of the parent: the spot of each call.
+    /// For each block, shape, and spot of the parent: the spots of the calls.
     laid: HashMap<(u32, usize, Spot), Arc<[Spot]>>,
-    /// Spot of each row that has a parent.
+    /// Spot of each row whose segment has a parent.
     hung: HashMap<Place, Spot>,
 }
 
@@ -208,7 +208,8 @@ impl<'a> Tree<'a> {
             let wanted = self.filter.takes_operation(&source.operations()[operation].name);
             let number = self.numbers[block as usize][operation];
             spots.push(match caller {
-                // Outside: callers of the requested operation, and all calls of a service other than the requested one.
+                // Calls outside are callers of the requested operation, and calls of services other than the requested
+                // one.
                 TOP if !wanted => Spot::Outside,
                 Spot::Outside if below != Spot::Outside && wanted => self.child(0, number),
                 Spot::Node(parent) => self.child(parent, number),

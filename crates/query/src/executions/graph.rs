@@ -33,7 +33,7 @@ pub struct Graph {
 pub struct GraphNode {
     pub id: String,
     pub service: Arc<str>,
-    /// Empty for a service.
+    /// Name of the operation; empty for a service.
     pub operation: Arc<str>,
     /// Kind of the operation; `service` or `database` at service level.
     pub kind: &'static str,
@@ -89,7 +89,7 @@ struct Builder<'a> {
     level: Level,
     nodes: Table<Key, Figures>,
     edges: Table<(u32, u32), Figures>,
-    /// Per block: node of each of its operations.
+    /// For each block: the node of each operation of the block.
     numbers: Vec<Vec<u32>>,
     targets: HashMap<(u32, usize), Arc<[Target]>>,
 }

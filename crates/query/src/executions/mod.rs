@@ -36,7 +36,7 @@ pub use services::{ServicePoint, ServiceStats, services};
 pub use source::{Filter, Outcome, SourceBlock};
 pub use trace::{SPANS_MAX, Span, Trace, holds, trace};
 
-/// The blocks with their indexes; an error once the query is cancelled.
+/// The blocks with their indexes. Yields an error if the query is cancelled.
 fn awaited<'a>(
     blocks: &'a [SourceBlock],
     cancel: &Cancel,

@@ -7,7 +7,7 @@ use super::awaited;
 use super::source::SourceBlock;
 use crate::{Cancel, Error};
 
-/// A row: index of its block, and its index in the block.
+/// The position of a row: the index of its block, and its index in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) block: u32,
@@ -22,7 +22,7 @@ impl Place {
 
 /// Index of spans with lookup in logarithmic time.
 pub(super) struct Parents {
-    /// Sorted by span base, trace, and first call of each row.
+    /// For each row: span base, trace, and first call; sorted by these.
     rows: Vec<(u64, TraceId, u32, Place)>,
 }
 

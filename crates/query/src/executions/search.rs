@@ -44,7 +44,7 @@ pub struct SearchResult {
     pub scanned: usize,
 }
 
-/// One line of the result.
+/// A trace that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSummary {
     pub trace_id: TraceId,
@@ -69,7 +69,7 @@ struct Gathered {
     request_seen: bool,
 }
 
-/// The segment that represents a trace.
+/// The entry of a trace: the segment that represents the trace.
 #[derive(Clone, Copy)]
 struct Entry {
     /// The lower key is the better entry. A segment without a parent is better, then an earlier part, then an earlier
@@ -158,7 +158,7 @@ fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
     row.start().saturating_add_unsigned(passed)
 }
 
-/// Finds traces. Reads each row once, and the operations of each shape once.
+/// Finds traces. Reads each row once, and the operations of each shape only once.
 pub fn search(blocks: &[SourceBlock], search: &Search, cancel: &Cancel) -> Result<SearchResult, Error> {
     let gathered = gather(blocks, search, cancel)?;
     let scanned = gathered.len();
@@ -218,7 +218,7 @@ fn gather(
     Ok(traces)
 }
 
-/// Per shape of a block: whether it has a call of the requested service and operation.
+/// For each shape of a block: whether it has a call of the requested service and operation.
 fn shapes_with(source: &SourceBlock, filter: &Filter) -> Vec<bool> {
     let service = filter.takes_service(source);
     let operations: Vec<bool> =

@@ -41,7 +41,7 @@ pub struct ServicePoint {
     pub p95_ns: u64,
 }
 
-/// Requests of one sort: http-server calls, or calls without a caller.
+/// Requests of one kind: http-server calls, or calls without a caller.
 struct Requests {
     count: u64,
     errors: u64,
@@ -97,7 +97,7 @@ impl Gathered {
     }
 }
 
-/// Figures of each service with a completed call, sorted by name. Ignores the operation of the filter.
+/// Figures of each service with at least one completed call, sorted by name. The operation in the filter is ignored.
 pub fn services(
     blocks: &[SourceBlock],
     filter: &Filter,

@@ -1,4 +1,4 @@
-//! What data does an analysis read, and what does it select?
+//! Which data does an analysis read, and which calls does it select?
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -36,12 +36,12 @@ pub struct Filter {
     pub service: Option<String>,
     /// Name of an operation; `None`: all operations.
     pub operation: Option<String>,
-    /// Calls that were entered within it.
+    /// Calls whose enter event is in this range.
     pub range: TimeRange,
 }
 
 impl Filter {
-    /// Blocks of the service; an error once the query is cancelled.
+    /// Blocks of the requested service. Yields an error if the query is cancelled.
     pub(super) fn blocks<'a>(
         &self,
         blocks: &'a [SourceBlock],
@@ -64,7 +64,7 @@ impl Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Ok,
-    /// Ended with an exception.
+    /// The call ended with an exception.
     Failed,
     /// No exit of the call is known.
     Running,

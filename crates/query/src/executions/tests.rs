@@ -51,7 +51,7 @@ fn filter(service: &str, operation: &str) -> Filter {
     Filter { service: some(service), operation: some(operation), range: TimeRange::ALL }
 }
 
-/// Operations in lines of: service, operation, count/errors, p50, min to max, total, self.
+/// One line per operation: service, operation, count/errors, p50, min to max, total, self.
 fn check_operations(traces: &str, filter: &Filter, expected: &str) {
     let mut said = String::new();
     for o in operations(&blocks(traces), filter, None) {
@@ -63,7 +63,7 @@ fn check_operations(traces: &str, filter: &Filter, expected: &str) {
     assert_eq!(said.trim(), expected.trim());
 }
 
-/// Services in lines of: service, hosts, requests/errors, calls, p50 and p99.
+/// One line per service: service, hosts, requests/errors, calls, p50 and p99.
 fn check_services(traces: &str, filter: &Filter, expected: &str) {
     let mut said = String::new();
     for s in services(&blocks(traces), filter) {
@@ -79,7 +79,7 @@ fn check_services(traces: &str, filter: &Filter, expected: &str) {
     assert_eq!(said.trim(), expected.trim());
 }
 
-/// Found traces in lines of: id, service, operation, duration, calls, outcome, request id, status.
+/// One line per trace: id, service, operation, duration, calls, outcome, request id, status.
 fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) -> SearchResult {
     let mut asked = Search {
         filter: filter("", ""),
@@ -105,7 +105,7 @@ fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) 
     found
 }
 
-/// Spans of trace `id`, indented by depth: operation, thread, offset, duration, self, outcome.
+/// One line per span of trace `id`, indented by depth: operation, thread, offset, duration, self, outcome.
 fn check_trace(traces: &str, id: u128, expected: &str) -> Trace {
     let found = trace(&blocks(traces), TraceId(id)).expect("trace exists");
     let mut said = String::new();
@@ -120,7 +120,7 @@ fn check_trace(traces: &str, id: u128, expected: &str) -> Trace {
     found
 }
 
-/// The tree, indented: operation, count/errors, total, self.
+/// One line per node of the tree, indented: operation, count/errors, total, self.
 fn check_calltree(traces: &str, filter: &Filter, expected: &str) {
     fn write_node(said: &mut String, node: &CallTreeNode, depth: usize) {
         let indent = "  ".repeat(depth);

@@ -1,4 +1,4 @@
-//! Which calls does a trace consist of? Its segments, from all threads and services, as one tree of spans.
+//! Which calls does a trace consist of? The segments of all threads and services become one tree of spans.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::calls::Walker;
 use super::source::{Outcome, SourceBlock};
 use crate::{Cancel, Error};
 
-/// Limit on the spans of one answer; the first ones in tree order are returned.
+/// Limit on the spans of one answer. The answer has the first spans in tree order.
 pub const SPANS_MAX: usize = 100_000;
 
 /// One trace as a tree of spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub trace_id: TraceId,
-    /// Enter of its first call.
+    /// Enter time of the first call.
     pub start: Timestamp,
     /// From `start` to the last event of any of its segments.
     pub duration_ns: u64,
-    /// In tree order: a parent before its children, siblings by time.
+    /// Spans in tree order: a parent is before its children, siblings are sorted by time.
     pub spans: Vec<Span>,
     /// Number of spans omitted because of [`SPANS_MAX`].
     pub spans_cut: usize,
@@ -41,7 +41,7 @@ pub struct Span {
     pub thread: Arc<str>,
     pub operation: Arc<str>,
     pub kind: OperationKind,
-    /// From the start of the trace.
+    /// Time from the start of the trace.
     pub offset_ns: u64,
     /// If the call has not ended: the time until the last event of its segment.
     pub duration_ns: u64,
@@ -116,7 +116,7 @@ impl Assembly {
             };
             let at = match self.by_id.get(&id) {
                 Some(at) => {
-                    // The operation of a call may become known late, e.g. the route of a request.
+                    // The operation of a call may become known late, for example the route of a request.
                     let span = &mut self.spans[*at].span;
                     span.operation = Arc::clone(&operation.name);
                     span.kind = operation.kind;
@@ -140,7 +140,7 @@ impl Assembly {
         }
     }
 
-    /// Sets times and outcomes of the calls of a row; `positions` maps its calls to spans.
+    /// Sets times and outcomes of the calls of a row. `positions` maps the calls to spans.
     fn time(&mut self, row: RowRef<'_>, positions: &[usize], walker: &mut Walker) {
         let mut open = vec![];
         let last = walker.walk(row, |visit| {
@@ -160,7 +160,7 @@ impl Assembly {
         }
     }
 
-    /// Computes durations, self times and the order of the tree.
+    /// Computes durations and self times, and sorts the spans in tree order.
     fn finish(mut self, trace_id: TraceId) -> Option<Trace> {
         let start = self.spans.iter().map(|loose| loose.start).min()?;
         let end = self.spans.iter().map(|loose| loose.end).max()?;

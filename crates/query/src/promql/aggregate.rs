@@ -127,7 +127,7 @@ fn counts(k: &[f64]) -> Result<Vec<usize>, Error> {
     k.iter().map(count).collect()
 }
 
-/// The `k` best members of each group at each step. With a single step, rows are returned best first.
+/// The `k` best members of each group at each step. If there is a single step, the best row is first.
 fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for mut group in groups {
@@ -190,7 +190,7 @@ fn counted_values(
             let labels = chosen(&*with(&row.labels, &[(label, &plain(*value))])?, &grouping);
             let position = match positions.get(&labels) {
                 Some(position) => *position,
-                // One row per distinct value: memory is allocated only after the limit is checked.
+                // One row per distinct value. Memory is allocated after the limit is checked.
                 None => {
                     canvas.check_rows(groups.len() + 1)?;
                     let labels = canvas.labels.keep(labels)?;

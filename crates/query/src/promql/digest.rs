@@ -69,7 +69,7 @@ impl Digest for Ends {
     }
 }
 
-/// Two digests of the same samples.
+/// Two digests of the same samples, for a function that needs both.
 impl<A: Digest, B: Digest> Digest for (A, B) {
     const FROM_SUMMARIES: bool = A::FROM_SUMMARIES && B::FROM_SUMMARIES;
 

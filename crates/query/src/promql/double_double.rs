@@ -15,7 +15,7 @@ const SPLITTER: f64 = 134_217_729.0;
 /// Numbers below this limit have at most 26 bits.
 const COUNT_MAX: f64 = 67_108_864.0;
 
-/// A sum and its rounding error: `hi + lo` is exact, and `lo` is at most half a unit in the last place of `hi`.
+/// A sum and its rounding error. `hi + lo` is exact; `lo` is at most half a unit in the last place of `hi`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DoubleDouble {
     pub hi: f64,

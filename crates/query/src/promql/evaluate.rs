@@ -85,7 +85,7 @@ struct Evaluator<'p> {
 }
 
 impl<'p> Evaluator<'p> {
-    /// Each node is the operand of exactly one other node, so its value is moved.
+    /// Removes a computed value. Each node is the operand of exactly one other node, so the value can be moved.
     fn take(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
         let taken = self.values[id].take();
         let (value, label_bytes) = taken.ok_or_else(|| Error::execution("internal: operand used twice"))?;
@@ -284,7 +284,7 @@ impl<'p> Evaluator<'p> {
     }
 }
 
-/// Whether the values of a result are still those of the metric.
+/// Whether the values of a result are still values of the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     Yes,

@@ -1,4 +1,4 @@
-//! Folds over values, shared by aggregations (over series) and `*_over_time` (over samples).
+//! Which folds over values exist? Aggregations (over series) and `*_over_time` (over samples) share them.
 //!
 //! A fold takes values one by one, or takes a whole slice in lanes that the processor adds in parallel. Folds of
 //! adjacent parts can be joined, so a sliding window is not read again at each step (`slide.rs`).
@@ -89,7 +89,7 @@ pub trait Fold: Clone {
     fn add(&mut self, value: f64);
     fn end(&self) -> f64;
 
-    /// Joins the fold of later values or, in an aggregation, of other series.
+    /// Joins the fold of later values. In an aggregation, joins the fold of other series.
     fn join(&mut self, later: &Self);
 
     /// Fold of a slice with at least one value.

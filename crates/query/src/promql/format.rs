@@ -32,7 +32,7 @@ const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 /// decimal of its double.
 const DIGITS_KEPT: f64 = 1e15;
 
-/// Consecutive values without a short decimal after which the search pauses.
+/// The search for short decimals pauses after this number of consecutive values without one.
 const MISSES_MAX: u32 = 8;
 /// Number of values written without a search during a pause.
 const MISSES_PAUSE: u32 = 256;
@@ -193,7 +193,7 @@ mod tests {
                 [1.0, 1.5, 12.345_678, 1.0 / 7.0, 99.999_99].map(|value| value * 10_f64.powi(exponent)),
             );
         }
-        // A pseudo-random sequence of bits, by multiplication.
+        // Pseudo-random bits, computed by multiplication.
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -205,7 +205,7 @@ mod tests {
             let mut out = Vec::new();
             writer.write(&mut out, value);
             let (got, expect) = (String::from_utf8(out).unwrap(), format_value(value));
-            // Two shortest decimals at the same distance are equally good.
+            // If two shortest decimals have the same distance from the value, both are correct.
             let as_good = got.len() == expect.len() && got.parse::<f64>().ok() == Some(value);
             assert!(got == expect || as_good, "{value:e}: {got}, expected {expect}");
         }

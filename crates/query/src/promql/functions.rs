@@ -26,7 +26,7 @@ use super::similar::similar;
 use super::window::Sliding;
 pub use call::Call;
 
-/// A function of PromQL, as used by the evaluator and by completion on the page.
+/// A function of PromQL. The evaluator and the completion on the page use it.
 #[derive(Debug)]
 pub struct Function {
     pub name: &'static str,
@@ -227,7 +227,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         ts_of_max_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_max)),
             "Time of the largest sample in the range, the last among equals.";
 
-        // Analyses over time, beyond those of Prometheus: docs/guide/functions.md.
+        // Analyses over time that Prometheus does not have: docs/guide/functions.md.
         range_over_time(v: Range) -> Vector: Window(S::digest(over_time::range)),
             "Largest minus smallest sample in the range.";
         diff_over_time(v: Range) -> Vector: Window(S::digest(over_time::diff)),

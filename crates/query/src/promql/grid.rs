@@ -41,7 +41,7 @@ impl Grid {
 /// Maps an evaluation time `t` to the time that a selector reads: `t - offset`, or a fixed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Set by `@`; the offset is already subtracted.
+    /// The fixed time of `@`. The offset is already subtracted.
     pub fixed: Option<Timestamp>,
     pub offset: i64,
 }
@@ -51,7 +51,7 @@ impl Reference {
         self.fixed.unwrap_or_else(|| evaluated_at.saturating_sub(self.offset))
     }
 
-    /// First and last time read over a whole grid.
+    /// First and last time that are read for a whole grid.
     pub fn bounds(&self, grid: &Grid) -> (Timestamp, Timestamp) {
         (self.time(grid.start), self.time(grid.last()))
     }

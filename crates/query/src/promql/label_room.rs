@@ -16,7 +16,7 @@ use super::params::Params;
 /// Memory of a row and its label set, without the texts.
 const SET_BYTES: usize = 192;
 
-/// Counts the bytes of labels against the limit; safe to share between threads.
+/// Counts the bytes of labels and checks the limit. May be shared between threads.
 #[derive(Debug)]
 pub struct LabelRoom {
     bytes_max: usize,

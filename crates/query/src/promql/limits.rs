@@ -1,7 +1,7 @@
 //! What is the maximum cost of one query? A query above a limit fails with an error that names the value and the limit.
 //! Nothing is truncated silently.
 
-/// Limits as plain data, so that the server's configuration can set them.
+/// Limits of a query as plain data, so that the server's configuration can set them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the query text. Queries of dashboards stay below 4 KiB.
@@ -10,14 +10,14 @@ pub struct Limits {
     pub nesting_max: usize,
     /// Operators in one query. Operators nest too: `a+a+a` is a tree of depth 2.
     pub operators_max: usize,
-    /// Regular expressions in one query: compiling one may take milliseconds.
+    /// Regular expressions in one query. Compiling a regular expression may take milliseconds.
     pub patterns_max: usize,
     /// Steps of a range query; the same limit as in Prometheus. A week at one-minute steps is allowed; a mistyped step
     /// is not.
     pub steps_max: usize,
     /// Steps of one subquery over its whole range.
     pub subquery_steps_max: usize,
-    /// Series found by all selectors of a query together.
+    /// Series found by all selectors of a query in total.
     pub series_max: usize,
     /// Samples read for one query, 16 bytes each; the default of Prometheus' `--query.max-samples`.
     pub samples_max: usize,

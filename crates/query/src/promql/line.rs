@@ -503,7 +503,7 @@ impl Slope {
         Self { weight: moments.squares().value(), slope: moments.slope_scaled() }
     }
 
-    /// Contribution of the difference of two slopes to the sum of squared residuals.
+    /// The amount that the difference of two slopes adds to the sum of squared residuals.
     fn apart(&self, other: &Self, noise: f64, whole: f64) -> f64 {
         // A single sample has no slope.
         if self.weight == 0.0 || other.weight == 0.0 {

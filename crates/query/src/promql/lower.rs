@@ -70,7 +70,7 @@ impl Lowering<'_> {
         (self.nodes.len() - 1, result)
     }
 
-    /// The only recursion over a query; the parser bounds its depth.
+    /// This is the only recursion over a query. The parser limits its depth.
     fn expression(&mut self, tree: &Expr<'_>) -> Result<(NodeId, Type), Error> {
         match &tree.kind {
             ExprKind::Number(number) => Ok(self.push(Node::Number(*number), Type::Scalar)),

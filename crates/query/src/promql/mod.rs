@@ -1,4 +1,4 @@
-//! What is the answer of a PromQL query over the series that it selects?
+//! What is the answer of a PromQL query over the selected series?
 //!
 //! ```text
 //! text --parse--> Query --plan(times)--> Plan --evaluate(data)--> Output

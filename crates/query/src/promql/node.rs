@@ -1,6 +1,6 @@
-//! What are the nodes of a query?
+//! Which nodes does a query consist of?
 //!
-//! This file and `functions.rs` use each other: a call names its function, and a function states its types and gets the
+//! This file and `functions.rs` use each other. A call names its function; a function states its types and gets the
 //! nodes of its arguments.
 
 use std::fmt;
@@ -75,7 +75,7 @@ pub enum Node {
         selector: Selector,
         range: i64,
     },
-    /// `step` in ns; `None`: the plan's default.
+    /// Step in ns. `None` means the default of the plan.
     Subquery {
         inner: NodeId,
         range: i64,

@@ -1,7 +1,7 @@
 //! At which times is each node evaluated, and which series and times does it need?
 //!
-//! Step before: `lower.rs`, which provides the nodes. Step after: the caller reads what [`Plan::selectors`] returns, and
-//! `evaluate.rs` computes the answer.
+//! Step before: `lower.rs`, which provides the nodes. Step after: the caller reads the data for [`Plan::selectors`],
+//! and `evaluate.rs` computes the answer.
 //!
 //! This file and `evaluate.rs` use each other: `evaluate.rs` follows a [`Plan`], and [`Plan::evaluate`] starts the
 //! evaluation. Therefore a caller needs only the plan and the data.
@@ -34,9 +34,9 @@ pub struct Plan {
     pub(super) grids: Vec<Grid>,
     /// One entry per selector or subquery.
     pub(super) references: Vec<Option<Reference>>,
-    /// Per selector: its index in `selections`.
+    /// For each selector: its index in `selections`.
     pub(super) sources: Vec<Option<usize>>,
-    /// Per node: whether its consumer accepts summaries.
+    /// For each node: whether its consumer accepts summaries.
     from_summaries: Vec<bool>,
     selections: Vec<Selection>,
 }
@@ -62,7 +62,7 @@ impl Plan {
         self.params.limits = limits;
     }
 
-    /// Computes the answer. `data[i]` belongs to `selectors()[i]`; samples are sorted by time.
+    /// Computes the answer. `data[i]` is the data of `selectors()[i]`; samples are sorted by time.
     pub fn evaluate(&self, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
         evaluate::evaluate(self, data)
     }

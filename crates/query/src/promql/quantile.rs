@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// Orders values, NaN first.
+/// Compares values; NaN is before all numbers.
 pub fn by_value(a: &f64, b: &f64) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }

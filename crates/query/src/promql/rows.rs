@@ -38,7 +38,7 @@ impl Row {
         self.points.iter().all(|value| is_stale(*value))
     }
 
-    /// Replaces the values; steps without a value stay empty.
+    /// Replaces the values. Steps without a value stay without a value.
     pub fn map(&mut self, change: impl Fn(f64) -> f64) {
         for value in &mut self.points {
             if !is_stale(*value) {
@@ -47,7 +47,7 @@ impl Row {
         }
     }
 
-    /// As [`Row::map`], with the step as argument; `None` removes the value.
+    /// As [`Row::map`], but `change` also gets the step. `None` removes the value.
     pub fn filter_map(&mut self, change: impl Fn(usize, f64) -> Option<f64>) {
         for (step, value) in self.points.iter_mut().enumerate() {
             if !is_stale(*value) {
@@ -72,7 +72,7 @@ pub struct Columns<'d> {
 }
 
 impl Samples<'_> {
-    /// All samples in memory as one piece.
+    /// All samples, as one piece in memory.
     pub fn columns(&self) -> Columns<'_> {
         if let [Piece::Samples { at: Times::Explicit(at), values }] = &*self.pieces {
             return Columns { at: Cow::Borrowed(at), values: Cow::Borrowed(values) };

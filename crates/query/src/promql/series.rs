@@ -10,7 +10,7 @@ use tacho_model::{Labels, Timestamp};
 
 use super::is_stale;
 
-/// Number of values that are searched for staleness markers at once.
+/// Number of values in which staleness markers are searched at once.
 const BLOCK: usize = 256;
 
 /// One series of a [`super::Selection`]. Its pieces are sorted by time and do not overlap.
@@ -35,7 +35,7 @@ impl SeriesData {
         Self { labels, pieces: vec![Piece::Samples { at: Times::Explicit(at.into()), values }] }
     }
 
-    /// Number of samples in memory; those of summaries do not count.
+    /// Number of samples in memory. Samples of summaries are not counted.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(Piece::len).sum()
     }
@@ -148,7 +148,7 @@ impl<'s> Cursor<'s> {
         Self { pieces, piece: 0, index: 0 }
     }
 
-    /// Advances over everything up to and including the time `until`.
+    /// Advances to the time `until`, inclusive. Calls `visit` for each item passed.
     pub fn pass(&mut self, until: Timestamp, mut visit: impl FnMut(Passed<'s>)) -> Result<(), Cut> {
         while let Some(piece) = self.pieces.get(self.piece) {
             match piece {

@@ -1,4 +1,4 @@
-//! Which function was meant by an unknown name?
+//! Which function did the user mean by an unknown name?
 //!
 //! This file and `functions.rs` use each other. This file searches the names in the table of `functions.rs`, and
 //! `functions.rs` adds the names found to the error for an unknown function.

@@ -8,7 +8,7 @@
 //! subtracted (K. Tangwongsan, M. Hirzel, S. Schneider, "Low-Latency Sliding-Window Aggregation in Worst-Case Constant
 //! Time", DEBS 2017, section 2).
 //!
-//! Step before: `window.rs`, which provides the windows. Step after: a function reads the digest at each step.
+//! Step before: `window.rs`, which provides the windows. Step after: a function, which reads the digest at each step.
 //!
 //! This file and `window.rs` use each other. `window.rs` calls functions of digests, which slide in this file. This
 //! file uses the bounds of the windows and the counter of samples from `window.rs`.

@@ -95,7 +95,7 @@ fn beta_regularized(x: f64, a: f64, b: f64) -> f64 {
     front / a * fraction(x, a, b)
 }
 
-/// By the method of W. J. Lentz (Applied Optics 15, 1976), as modified by I. J. Thompson and A. R. Barnett (1986).
+/// Uses the method of W. J. Lentz (Applied Optics 15, 1976), as modified by I. J. Thompson and A. R. Barnett (1986).
 fn fraction(x: f64, a: f64, b: f64) -> f64 {
     let away = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));

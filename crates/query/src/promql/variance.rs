@@ -128,7 +128,7 @@ impl Fold for Variance {
         if self.exponent == later.exponent {
             return self.join_scaled(later);
         }
-        // Zeros have no exponent of their own.
+        // If all values are 0, they have no exponent of their own.
         let exponent = match (self.is_zero(), later.is_zero()) {
             (true, _) => later.exponent,
             (_, true) => self.exponent,

@@ -18,7 +18,7 @@ use super::series::{At, Cursor, Passed, Piece, Run};
 use super::slide::{cut, slide};
 use super::{Params, STALE};
 
-/// Bounds of a window: it contains samples with `start < at <= end`.
+/// Bounds of a window. It contains the samples with `start < at <= end`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub start: Timestamp,
@@ -85,7 +85,7 @@ impl Frame<'_> {
 pub type Slide =
     Box<dyn Fn(&Samples<'_>, &Frame<'_>, &mut Visits<'_>) -> Result<Vec<f64>, Error> + Send + Sync>;
 
-/// A function of windows.
+/// A function that is computed for sliding windows.
 pub struct Sliding {
     slide: Slide,
     /// Whether the function reads [`Bounds::now`].
@@ -95,7 +95,7 @@ pub struct Sliding {
 }
 
 impl Sliding {
-    /// A function of a digest of the samples.
+    /// Creates a function of a digest of the samples.
     pub fn digest<D: Digest + 'static>(read: fn(&D, &Bounds, &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             if frame.ranges.changes.is_empty() {

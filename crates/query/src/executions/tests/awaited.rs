@@ -1,4 +1,4 @@
-//! The analyses with a caller that waits, and with a caller that has cancelled.
+//! Tests the analyses with a caller that waits, and with a caller that has cancelled.
 
 use tacho_model::{OperationKind, TimeRange, TraceId};
 

@@ -123,7 +123,7 @@ struct Warped {
     cost: f64,
     /// Number of pairs on the path.
     length: usize,
-    /// Per row: the columns on the path.
+    /// For each row: the columns on the path.
     path: Vec<Range<usize>>,
 }
 

@@ -85,7 +85,7 @@ fn histograms(rows: Vec<Row>, room: &LabelRoom) -> Result<Vec<(Arc<Labels>, Memb
     Ok(groups)
 }
 
-/// Linear interpolation within the bucket that contains the rank; the lowest bucket starts at 0.
+/// Interpolates linearly within the bucket that contains the rank. The lowest bucket starts at 0.
 fn quantile_of(q: f64, buckets: &mut [Bucket]) -> f64 {
     if q.is_nan() {
         return f64::NAN;

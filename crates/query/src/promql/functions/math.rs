@@ -31,7 +31,7 @@ pub fn clamp_max(value: f64, parameters: &[f64]) -> Option<f64> {
     Some(lesser(parameters[0], value))
 }
 
-/// Halves are rounded up, also below zero.
+/// Halves are rounded up, also for negative numbers.
 pub fn round(value: f64, parameters: &[f64]) -> Option<f64> {
     // Multiplies by the inverse, because 1/0.1 is exact and 0.1 is not.
     let inverse = 1.0 / parameters.first().copied().unwrap_or(1.0);

@@ -33,7 +33,7 @@ fn extrapolated(counter: &Counter, window: &Bounds) -> Option<(f64, f64)> {
     Some((increase, span.factor()))
 }
 
-/// Durations from which the extrapolation is computed, seconds.
+/// Durations that determine the extrapolation, in seconds.
 struct Span {
     sampled: f64,
     /// Duration to extrapolate at each end.

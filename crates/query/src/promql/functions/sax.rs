@@ -51,7 +51,7 @@ pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     settle(rows, Twins::Refuse).map(Value::Vector)
 }
 
-/// Parameters that turn a window into a word.
+/// Parameters for the conversion of a window into a word.
 struct Word {
     segments: usize,
     letters: usize,
@@ -82,7 +82,7 @@ impl Word {
         let normal = |value: f64| if deviation < self.flat { 0.0 } else { (value - mean) / deviation };
         let breakpoints = breakpoints(self.letters);
         let letter = |mean: f64| {
-            // A mean equal to a breakpoint gets the letter above it.
+            // If a mean equals a breakpoint, it becomes the letter above the breakpoint.
             let above = breakpoints.partition_point(|breakpoint| *breakpoint <= mean);
             b'a' + u8::try_from(above).unwrap_or(25)
         };

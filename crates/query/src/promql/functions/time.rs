@@ -1,4 +1,4 @@
-//! What time is it? Evaluation times, sample times, and the UTC calendar.
+//! What is the time of an evaluation or of a sample, and what is its date in the UTC calendar?
 
 use crate::Error;
 use crate::promql::functions::call::Call;

@@ -1,4 +1,4 @@
-//! Which functions take a vector as a whole? Absence, conversion to a scalar, sorting.
+//! Which functions need a whole vector? Absence, conversion to a scalar, sorting.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -159,7 +159,7 @@ fn starts_with_digit(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Splits off the leading run of digits or of other characters.
+/// Splits off the leading run of digits, or the leading run of other characters.
 fn split_run(text: &str) -> (&str, &str) {
     let digits = starts_with_digit(text);
     text.split_at(text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len()))

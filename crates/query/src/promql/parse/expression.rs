@@ -121,7 +121,7 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
-    /// A primary with its modifiers, and the signs before it.
+    /// Parses the signs before a primary, the primary, and its modifiers.
     fn operand(&mut self) -> Result<Expr<'t>, Error> {
         if !self.is("-") && !self.is("+") {
             return self.primary();

@@ -5,11 +5,11 @@ use crate::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A name or keyword; may contain colons.
+    /// A name or keyword. It may contain colons.
     Word,
-    /// Starts with a digit: a number or a duration, valid or not.
+    /// A number or a duration, valid or not. It starts with a digit.
     Number,
-    /// A string with its quotes; its escapes are not checked yet.
+    /// A string with its quotes. Its escapes are not checked yet.
     Text,
     Symbol,
     End,
@@ -28,7 +28,7 @@ impl Token<'_> {
         self.at + self.text.len()
     }
 
-    /// Compares without case, as PromQL compares its keywords.
+    /// Compares without regard to case, because PromQL compares its keywords in this way.
     pub fn is_word(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
     }

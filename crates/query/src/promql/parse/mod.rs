@@ -1,4 +1,4 @@
-//! What is the syntax of this text?
+//! Which syntax tree does the text of a query have?
 //!
 //! Step before: the caller, which has the text of a query. Step after: `lower.rs`, which checks types and functions.
 //!

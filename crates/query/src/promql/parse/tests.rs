@@ -8,7 +8,7 @@ use super::*;
 const VALID: &str = include_str!("../../../tests/syntax/valid.txt");
 const INVALID: &str = include_str!("../../../tests/syntax/invalid.txt");
 
-/// Query and expectation of each block.
+/// The query and the expectation of each block.
 fn cases(file: &str) -> impl Iterator<Item = (String, &str)> {
     let lines: Vec<&str> = file.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")).collect();
     assert!(lines.len().is_multiple_of(2), "each query has one line of expectation");
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn random_sequences_of_pieces_parse_or_fail_with_a_place(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..12)) {
+    fn random_sequences_of_pieces(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..12)) {
         check(&pieces.concat())?;
     }
 
