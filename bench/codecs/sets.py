@@ -14,7 +14,7 @@ from .files import Group
 from .packages import PACKAGES, package
 
 COUNT = 30_000
-"""Values of a generated series."""
+"""Number of values of a generated series."""
 SEED = 123
 SAMPLE_SECONDS = 60
 

@@ -1,4 +1,4 @@
-"""Fetches the peers: packages of Debian, Maven and Python, downloaded by their own tools into the cache.
+"""Downloads the peers into the cache with the tools of their package systems: packages of Debian, Maven and Python.
 
 Nothing is installed into the system, and no service is started. A Debian package is unpacked, a jar is copied, and
 Python packages get an environment of their own.

@@ -53,7 +53,7 @@ def changes(experiment: dict) -> list[Change]:
 
 
 def beside(experiment: dict) -> str:
-    """Markdown; empty if the run has no earlier build."""
+    """The changes as Markdown. Empty if the run has no earlier build."""
     found = changes(experiment)
     if not found:
         return ""

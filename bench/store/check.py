@@ -1,4 +1,4 @@
-"""Compares a result with the reference; describes the first difference.
+"""Compares a result with the reference, and describes the first difference.
 
 | query | tolerance |
 |---|---|

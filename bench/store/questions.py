@@ -23,7 +23,7 @@ class Grouped:
     """max or mean"""
     fields: tuple[str, ...]
     frames: tuple[str, ...]
-    """Values of the identifying tag; empty for all."""
+    """Values of the identifying tag. Empty means all values."""
     start_ms: int
     end_ms: int
     window_ms: int
@@ -49,7 +49,8 @@ class Trend(OneSeries):
 
 
 class Outliers(OneSeries):
-    """First and third quartile and the largest value: the input of an outlier test by interquartile range."""
+    """First quartile, third quartile and largest value. These are the input of an outlier test by interquartile
+    range."""
 
 
 Question = Grouped | Range | Trend | Outliers
@@ -64,7 +65,7 @@ class QuestionClass:
 
 
 def devops_classes(dataset: Dataset, count: int, seed: int) -> list[QuestionClass]:
-    """Four of TSBS's classes, `count` random queries each."""
+    """Queries of four classes of TSBS, `count` random queries for each class."""
     random = Random(seed)
     hosts = [frame.tags["hostname"] for frame in dataset.frames]
     fields = list(dataset.frames[0].columns)
@@ -93,7 +94,7 @@ def devops_classes(dataset: Dataset, count: int, seed: int) -> list[QuestionClas
 
 
 def range_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClass]:
-    """`rounds` times Chronix's mix, one class per length."""
+    """`rounds` times the query mix of Chronix, with one class per length of the range."""
     random = Random(seed)
     return [
         QuestionClass(f"range-{days}d", [_one_series(Range, random, dataset, days) for _ in range(times * rounds)])

@@ -35,7 +35,7 @@ def _head(result: dict) -> str:
     if result["load_average_before"] > QUIET_LOAD_MAX:
         lines += [
             "",
-            "**The machine was busy with other work: wall times are disturbed, processor seconds and bytes count.**",
+            "**The machine was busy with other work: wall times are disturbed; processor seconds and bytes are valid.**",
         ]
     return "\n".join(lines)
 

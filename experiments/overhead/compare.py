@@ -87,7 +87,7 @@ def _differences(experiment: str, row: Row, earlier: Row) -> list[Difference]:
 
 
 def judge(ratio: Interval, more_is_better: bool) -> Change:
-    """A change must exceed noise and be large enough to matter."""
+    """Decides whether a change is significant: it must exceed noise and be large enough to matter."""
     if not isfinite(ratio.high) or not ratio.low > 0:
         return Change.UNKNOWN
     if ratio.holds(1.0) or abs(ratio.value - 1) < CHANGE_MIN:

@@ -20,7 +20,7 @@ LATE_SHARE_MAX = 0.01
 QUARTER_SECONDS_MIN = 5
 """With fewer seconds the memory growth is unknown, because a server first fills its buffers."""
 CLOCK_STEP_NS = 10.0
-"""Step of `System.nanoTime` on many machines: more than 5 % of a method of 80 ns."""
+"""Step of `System.nanoTime` on many machines. It is more than 5 % of a method that takes 80 ns."""
 
 
 def figures(cell: Cell, said: dict, arrived: dict) -> dict:

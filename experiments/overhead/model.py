@@ -13,7 +13,7 @@ class Stage(Enum):
     T = "T"
     """The program without an agent."""
     I = "T+I"  # noqa: E741
-    """Instrumented, but switched off."""
+    """The program is instrumented, but recording is switched off."""
     C = "T+I+C"
     """Records are created; the writer discards them."""
     W = "T+I+C+W"
@@ -51,7 +51,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Place:
-    """Paths and addresses of a setup while a process runs."""
+    """Paths and addresses for a setup while a process runs."""
 
     cache: Path
     work: Path

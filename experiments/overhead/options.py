@@ -85,7 +85,8 @@ def parse(arguments: list[str]) -> Options:
 
 
 def _setups(text: str) -> tuple[str, ...]:
-    """Selects setups. A name selects the setup of this name, and all setups whose names begin with it and a hyphen."""
+    """Selects setups. A name selects the setup with this name, and all setups whose names start with the name and a
+    hyphen."""
     wanted = text.split(",")
     for name in wanted:
         if not any(_stands_for(name, setup) for setup in SETUPS):

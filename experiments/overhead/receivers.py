@@ -1,4 +1,5 @@
-"""Receivers for the records of one process: the sink, a directory, a real server, none. All report the received calls.
+"""Receivers for the records of one process: the sink, a directory, a real server, or none. All report the number of
+received calls.
 
 Before: `fork.py` starts the receiver, and stops it when the measured process has ended.
 """
@@ -189,7 +190,7 @@ def _said(text: str, is_file: bool) -> Arrived:
         bytes=found["bytes"],
         left_out=found["left_out"],
         switched=found["switched"],
-        # Counting files is not part of the overhead.
+        # The CPU time for counting files is not part of the overhead.
         cpu_seconds=0.0 if is_file else found["cpu_ns"] / 1e9,
         fault=found["fault"],
     )

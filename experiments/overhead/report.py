@@ -231,8 +231,8 @@ def _published(result: dict) -> str:
     head = ("mean, as a multiple of uninstrumented", "here", "published, Kieker", "here / published")
     return (
         "## Comparison with the published figures\n\nKieker with Byte Buddy on a GitHub runner, November 2025: "
-        "0.463 us collecting, 1.0 us to a binary file, 0.0447 us uninstrumented. Another machine: only multiples can be compared, and these "
-        "with care.\n\n" + table(head, lines)
+        "0.463 us collecting, 1.0 us to a binary file, 0.0447 us uninstrumented. It is another machine, so only multiples can "
+        "be compared, and these with care.\n\n" + table(head, lines)
     )
 
 

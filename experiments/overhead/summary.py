@@ -92,7 +92,7 @@ def rows(experiment: dict) -> list[Row]:
 
 
 def by_name(result: dict, name: str) -> list[Row]:
-    """Rows of the experiment with this name; none if it was not run."""
+    """Rows of the experiment with this name; empty if the experiment was not run."""
     return [row for experiment in result["experiments"] if experiment["name"] == name for row in rows(experiment)]
 
 
@@ -115,7 +115,7 @@ def ratio(row: Row, to: Row, name: str) -> Interval:
 
 
 def linearity(all_rows: Sequence[Row], setup: str) -> Line:
-    """Median time of a trace over its depth, one point per process."""
+    """Median time of a trace as a function of its depth, one point per process."""
     return regression(
         [(float(row.workload["depth"]), fork["median_us"]) for row in all_rows if row.setup == setup for fork in row.forks]
     )

@@ -21,7 +21,7 @@ const TIMEOUT: u64 = 10;
 /// Command-line options.
 struct Options {
     seconds: u64,
-    /// Names of the targets; empty for all.
+    /// Names of the targets. Empty means all targets.
     targets: Vec<String>,
 }
 

@@ -63,7 +63,7 @@ const TARGETS: [Target; 12] = [
     },
 ];
 
-/// A file whose generated sections are not up to date.
+/// A file with outdated generated sections.
 pub struct Stale {
     pub path: String,
     /// The whole file with up-to-date sections.

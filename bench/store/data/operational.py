@@ -1,7 +1,7 @@
 """Works (c) and (d): a hundred days of series with the shapes of a running system. They are generated, not recorded.
 
-Each shape occurs in Chronix's published JMX series: the saw tooth of a heap, counters that restart, levels that rarely
-change, queues that are mostly empty, latencies with decimals, and a daily cycle.
+Each shape occurs in the JMX series that Chronix published: the saw tooth of a heap, counters that restart, levels that
+rarely change, queues that are mostly empty, latencies with decimals, and a daily cycle.
 """
 
 from array import array

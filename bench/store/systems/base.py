@@ -24,10 +24,10 @@ class System(ABC):
     name: str
     title: str
     wire: str = "line protocol"
-    """The write protocol, for the tables."""
+    """The write protocol, as shown in the tables."""
     writers: int = 2
     reserves: frozenset[str] = frozenset()
-    """Names of files that only reserve space."""
+    """Names of files that reserve space and hold no data."""
     notes: tuple[str, ...] = ()
     """Notes for readers of the figures."""
 
@@ -48,7 +48,7 @@ class System(ABC):
 
     @abstractmethod
     def launch(self) -> None:
-        """Starts the processes; does not wait."""
+        """Starts the processes, without waiting until they are ready."""
 
     @abstractmethod
     def is_ready(self, client: Client) -> bool:

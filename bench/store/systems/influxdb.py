@@ -34,7 +34,8 @@ bind-address = "127.0.0.1:{rpc}"
   level = "warn"
 """
 COLD_SECONDS = 15
-"""Idle time that is longer than the configured time. After it, all data is fully compacted."""
+"""Seconds without writes after which all data is fully compacted. Longer than the cold durations in the
+configuration."""
 
 
 class InfluxDB(System):

@@ -1,4 +1,4 @@
-"""Tests that the report shows missed aims, wrong results and regressions."""
+"""Tests that the report shows missed targets, wrong results and regressions."""
 
 from copy import deepcopy
 from unittest import TestCase

@@ -1,4 +1,4 @@
-"""Elastic's APM agent: the outermost call is a transaction, each nested call a span."""
+"""Elastic's APM agent. The outermost call is a transaction, each nested call is a span."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-//! The remote write decoder never panics, and never exceeds its memory limit.
+//! The decoder of remote write never panics, and never exceeds its memory limit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ const BYTES_MAX: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = decode(bytes, BYTES_MAX);
-    // Wraps the bytes into a snappy block as one literal, so that the fuzzer reaches the decoder of the message.
+    // The bytes become one literal of a snappy block, so that the fuzzer reaches the decoder of the message.
     if let Ok(decoded) = decode(&literal(bytes), BYTES_MAX) {
         assert!(decoded.batch.counts()[0] <= bytes.len());
         assert!(decoded.batch.samples.iter().all(|series| !series.labels.is_empty()));

@@ -62,7 +62,7 @@ fn dialogue(mut bytes: &[u8]) {
     }
 }
 
-/// Text 1 `t`, series 1 `s`, record type 1 `r` with a field of each type.
+/// Defines text 1 `t`, series 1 `s`, and record type 1 `r`, which has a field of each type.
 const DEFINED: &[u8] = b"\x01\x01\x01t\x03\x01\x01\x08__name__\x01s\x04\x01\x01r\x09\
     \x01\x01a\x00\x02\x01b\x00\x03\x01c\x00\x04\x01d\x00\x05\x01e\x00\x06\x01f\x00\x07\x01g\x00\x08\x01h\x00\x09\x01i\x00";
 

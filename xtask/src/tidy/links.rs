@@ -1,4 +1,4 @@
-//! Checks the links in documents: relative links to files, and `#anchors` within and across files.
+//! Checks the links in documents: relative links to files, and `#anchors` within a file and in other files.
 
 use super::Finding;
 use super::tree::{File, Tree};

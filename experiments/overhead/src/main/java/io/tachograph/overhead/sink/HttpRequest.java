@@ -13,8 +13,8 @@ import java.util.zip.InflaterInputStream;
  * One HTTP/1.1 request. Supports only the features that senders of records use.
  *
  * @param line method, path and version
- * @param body its content, decompressed
- * @param raw the undecoded body; {@link #finish} must be called before the next request
+ * @param body the decompressed content
+ * @param raw the undecoded body; call {@link #finish} before the next request
  */
 record HttpRequest(String line, InputStream body, InputStream raw) {
     private static final int LINE_BYTES_MAX = 8_192;
@@ -45,7 +45,7 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
                     }
                     break;
                 default:
-                    // Not a header of the body.
+                    // Other headers do not describe the body.
             }
         }
         return new HttpRequest(request, deflated ? new InflaterInputStream(body) : body, body);

@@ -23,7 +23,8 @@ final class KiekerStream implements Receiver {
     private static final int STRING_BYTES_MAX = 1 << 20;
     private static final int IDS_MAX = 1 << 20;
 
-    /** Size of a record's fields, and the number of half calls (enter or exit) that it reports. */
+    /** Size of the fields of a record, and the number of half calls (enter or exit) that the record
+     * reports. */
     record Kind(int bytes, int halves) {}
 
     private static final String PREFIX = "kieker.common.record.";

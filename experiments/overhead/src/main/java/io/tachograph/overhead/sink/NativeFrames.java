@@ -87,7 +87,7 @@ final class NativeFrames implements Receiver {
                 tally.switched.set(varint(body) + varint(body));
                 break;
             default:
-                // DICT and BYE have nothing to count.
+                // DICT and BYE contain nothing to count.
         }
     }
 
