@@ -49,7 +49,7 @@ def _grouped_fault(expected: GroupedAnswer, answer: GroupedAnswer, tolerance: fl
     if expected.keys() != answer.keys():
         strange = next(iter(answer.keys() ^ expected.keys()))
         return (
-            f"{len(answer)} cells instead of {len(expected)}; {strange} is {'strange' if strange in answer else 'missing'}"
+            f"{len(answer)} cells instead of {len(expected)}; {strange} is {'unexpected' if strange in answer else 'missing'}"
         )
     for cell, value in expected.items():
         if not isclose(answer[cell], value, rel_tol=tolerance):

@@ -64,7 +64,7 @@ class Graphite(System):
     title = "Graphite"
     wire = "carbon pickle"
     notes = (
-        "written by carbon's pickle protocol, which has no response: the time is until its cache is on disk",
+        "written with carbon's pickle protocol, which has no response: the time ends when the cache of carbon is on disk",
         "keeps one number per slot of the step",
         "processes: carbon-cache and one worker of graphite-web",
     )

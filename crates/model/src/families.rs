@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn labels_are_the_same_whether_they_share_or_not(
+        fn shared_and_unshared_labels_are_equal(
             sets in proptest::collection::vec(
                 proptest::collection::btree_map("[A-Z_a-c]{1,2}|__name__", "[ab]{60,70}", 0..4),
                 1..12,

@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn displays_as_prometheus_does() {
+    fn labels_are_displayed_as_in_prometheus() {
         let labels = Labels::new([(NAME, "up"), ("job", "a\"b"), ("x", "ö漢")]).unwrap();
         assert_eq!(labels.to_string(), r#"up{job="a\"b", x="ö漢"}"#);
         assert_eq!(Labels::empty().to_string(), "{}");

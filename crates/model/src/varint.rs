@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(unsigned in any::<u64>(), signed in any::<i64>(), wide in any::<u128>(), shift in 0u32..64) {
+        fn numbers_round_trip(unsigned in any::<u64>(), signed in any::<i64>(), wide in any::<u128>(), shift in 0u32..64) {
             let mut out = Vec::new();
             put_varint(&mut out, unsigned >> shift);
             prop_assert_eq!(out.len(), varint_bytes(unsigned >> shift) as usize);

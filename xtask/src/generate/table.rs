@@ -142,13 +142,13 @@ impl Tables {
         let mut names = BTreeSet::new();
         for row in &tables.rows {
             if !names.insert(&row.name) {
-                return Err(format!("{}: {} is there twice", super::SETTINGS, row.name));
+                return Err(format!("{}: {} is defined twice", super::SETTINGS, row.name));
             }
             for agent in Agent::ALL {
                 let setting = row.of(agent);
                 if setting.kind.is_bounded() != setting.bounds.is_some() {
                     return Err(format!(
-                        "{}: {} has bounds where its type needs none, or lacks them",
+                        "{}: {} has bounds although its type has none, or lacks the bounds of its type",
                         super::SETTINGS,
                         row.name
                     ));
@@ -176,7 +176,7 @@ mod tests {
     const ROW: &str = "[[setting]]\nname = 'buffer'\ntype = 'number'\ndefault = '1'\nleast = '0'\nmost = '2'\nmeaning = 'm'\n";
 
     #[test]
-    fn an_agent_may_differ() {
+    fn an_agent_may_have_other_values() {
         let tables =
             Tables::parse(&format!("{ROW}agents = ['java', 'node']\nnode.default = '2'\n"), "").unwrap();
         let defaults = Agent::ALL.map(|agent| tables.settings(agent).pop().map(|setting| setting.default));
@@ -187,9 +187,15 @@ mod tests {
     #[test]
     fn errors_name_the_setting() {
         for (settings, expect) in [
-            (format!("{ROW}{ROW}"), "buffer is there twice"),
-            (ROW.replace("most = '2'\n", ""), "buffer has bounds where its type needs none, or lacks them"),
-            (ROW.replace("'number'", "'text'"), "buffer has bounds where its type needs none, or lacks them"),
+            (format!("{ROW}{ROW}"), "buffer is defined twice"),
+            (
+                ROW.replace("most = '2'\n", ""),
+                "buffer has bounds although its type has none, or lacks the bounds of its type",
+            ),
+            (
+                ROW.replace("'number'", "'text'"),
+                "buffer has bounds although its type has none, or lacks the bounds of its type",
+            ),
             (format!("{ROW}costs = 'x'\n"), "unknown field `costs`"),
         ] {
             let said = Tables::parse(&settings, "").err().expect("it is wrong");

@@ -55,7 +55,7 @@ fn published_data_of_chronix_is_read() {
 }
 
 #[test]
-fn wide_and_long_files() {
+fn wide_and_long_files_are_read() {
     let check = |file: &str, given: Given, base: &[(&str, &str)], expect: &[&str]| {
         let (_, records, broken) = read(file, &given, base).unwrap();
         assert_eq!((records, broken), (expect.iter().map(|s| (*s).to_owned()).collect(), vec![]), "{file}");

@@ -181,12 +181,12 @@ impl<'a> Cursor<'a> {
         let code = match first {
             0xD800..=0xDBFF => {
                 if !self.rest().starts_with("\\u") {
-                    return self.fault("half of a pair of surrogates");
+                    return self.fault("unpaired surrogate");
                 }
                 self.at += 2;
                 let second = self.hex4()?;
                 if !(0xDC00..=0xDFFF).contains(&second) {
-                    return self.fault("half of a pair of surrogates");
+                    return self.fault("unpaired surrogate");
                 }
                 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
             }
@@ -194,7 +194,7 @@ impl<'a> Cursor<'a> {
         };
         match char::from_u32(code) {
             Some(char) => Ok(char),
-            None => self.fault("half of a pair of surrogates"),
+            None => self.fault("unpaired surrogate"),
         }
     }
 

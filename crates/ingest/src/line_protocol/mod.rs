@@ -10,9 +10,9 @@
 //! booleans are the u64 values 1 and 0, strings are entries. A line without a time gets the time of its arrival.
 //!
 //! Most heads are repeated, in one body and over many bodies. The series of a repeated head are found by the bytes of
-//! the head. The decoder predicts the next head: the head that followed the previous line the last time. If the bytes
-//! of head and fields are equal to the prediction, nothing is unescaped, copied or hashed again. Step before:
-//! `server/src/http/`. Step after: the store takes the batch.
+//! the head. For each head, the decoder remembers which head followed it the last time. The next line is compared with
+//! this head first; if the bytes of head and fields are equal, nothing is unescaped, copied or hashed again. Step
+//! before: `server/src/http/`. Step after: the store takes the batch.
 
 mod batch;
 mod cursor;

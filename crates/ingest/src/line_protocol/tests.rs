@@ -40,7 +40,7 @@ fn strings(list: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn values_of_every_type() {
+fn values_of_every_type_are_read() {
     check("cpu value=1.5 7", &["cpu @ 7 = 1.5"], &[]);
     check(
         "m a=-1e3,b=9007199254740993i,c=18446744073709551615u,d=t,e=False,f=\"x\",g=+.5,h=-9223372036854775808i",
@@ -76,7 +76,7 @@ fn heads_and_fields_find_their_series() {
 }
 
 #[test]
-fn escapes_comments_and_blanks() {
+fn escapes_comments_and_blanks_are_read() {
     check(
         "# a comment\n\n  \r\nweather\\,\\ today,straße=größe\\ 1\\,\\=漢 value=\"say \\\"🚀\\\" \\\\ \\n\" 1\r\n",
         &["weather, today{straße=\"größe 1,=漢\"} @ 1 = \"say \\\"🚀\\\" \\\\ \\\\n\""],
@@ -230,7 +230,7 @@ fn records(batch: &Batch) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn any_names_and_values_survive(
+    fn any_names_and_values_are_read_back(
         measurement in "[a-zö漢 ,]{1,9}x",
         tag in "[a-zö= ,]{1,9}x",
         value in "[a-zö漢= ,\"]{1,9}x",

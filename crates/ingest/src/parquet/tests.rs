@@ -87,7 +87,7 @@ fn files_of_data_frames_are_read() {
 }
 
 #[test]
-fn columns_of_every_supported_type() {
+fn columns_of_every_supported_type_are_read() {
     let wide = |time: &str| {
         let given = Given { wide: true, ..given(time, "") };
         all(open(TYPES, &given).unwrap()).0

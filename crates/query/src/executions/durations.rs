@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_many_agree() {
+    fn lists_and_histograms_give_the_same_percentiles() {
         check(0, [0, 0, 0]);
         check(1, [1_000, 1_000, 1_000]);
         check(100, [50_000, 95_000, 99_000]);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_is_kept() {
+    fn the_longest_duration_is_exact() {
         let mut durations = Durations::default();
         (0..2_000).for_each(|_| durations.record(u64::MAX));
         assert_eq!(durations.max(), u64::MAX);

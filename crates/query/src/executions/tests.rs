@@ -241,7 +241,7 @@ fn a_call_is_in_range_if_its_enter_is() {
 }
 
 #[test]
-fn operations_of_one_kind() {
+fn operations_can_be_limited_to_one_kind() {
     let databases = operations(&blocks(SHOP), &filter("", ""), Some(OperationKind::Database));
     assert_eq!(databases.iter().map(|o| &*o.operation).collect::<Vec<_>>(), ["SELECT 1"]);
 }

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values() {
+    fn values_are_written_as_in_prometheus() {
         let check = |value: f64, expect: &str| assert_eq!(format_value(value), expect);
         check(0.1, "0.1");
         check(-0.0, "-0");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds() {
+    fn times_are_written_with_at_most_three_decimals() {
         for (at, expect) in [
             (0, "0"),
             (1_500_000_000, "1.5"),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_both_ends() {
+    fn both_ends_of_a_range_are_counted() {
         assert_eq!(Grid::count_between(0, 100, 10), 11);
         assert_eq!(Grid::count_between(0, 99, 10), 10);
         assert_eq!(Grid::count_between(5, 5, 10), 1);

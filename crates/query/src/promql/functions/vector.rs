@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn natural_order() {
+    fn digits_are_compared_as_numbers() {
         let mut names = ["cpu10", "cpu2", "cpu", "cpu02x", "b"];
         names.sort_by(|a, b| natural(a, b));
         assert_eq!(names, ["b", "cpu", "cpu2", "cpu02x", "cpu10"]);

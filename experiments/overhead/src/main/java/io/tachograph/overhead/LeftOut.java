@@ -2,8 +2,8 @@ package io.tachograph.overhead;
 
 /**
  * Number of calls that the probes dropped because their buffer was full. Only the agent of
- * Tachograph reports it. The class is looked up by name, because this program also runs without an
- * agent.
+ * Tachograph reports it. The class of the agent is looked up by name, because this program also
+ * runs without an agent.
  */
 final class LeftOut {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
