@@ -61,7 +61,7 @@ def parse(arguments: list[str]) -> Options:
     )
     parser.add_argument("--forks", type=_positive(int), default=None, metavar="N", help="processes of each kind")
     parser.add_argument(
-        "--seconds", type=_positive(float), default=None, metavar="S", help="of each process; the first half warms up"
+        "--seconds", type=_positive(float), default=None, metavar="S", help="seconds of each process; the first half is warm-up"
     )
     parser.add_argument("--seed", type=int, default=123, metavar="N", help="seed of the order (123)")
     parser.add_argument(
@@ -69,7 +69,7 @@ def parse(arguments: list[str]) -> Options:
         type=_not_negative,
         default=30.0,
         metavar="S",
-        help="longest wait for an idle machine before each process; then it is measured and marked (30)",
+        help="longest wait for an idle machine before each process; after it the process is measured and marked (30)",
     )
     parser.add_argument("--compare", type=_run, default=None, metavar="DIR", help="an earlier run to compare with")
     parser.add_argument(

@@ -27,12 +27,12 @@ class Chronix(TestCase):
         (chunk,) = self.check([0, 10, 20], [7.5, 7.5, 7.5])
         self.assertEqual((2 + 9) + (2 + 2 + 2) + (2 + 2), len(chunk))
 
-    def test_irregular_times(self):
+    def test_irregular_times_are_decoded(self):
         random = Random(1)
         times = sorted(random.sample(range(10**6), 2_000))
         self.check(times, [random.random() for _ in times])
 
-    def test_chunks_are_cut(self):
+    def test_long_series_are_cut_into_chunks(self):
         times = list(range(0, 200_000, 10))
         chunks = self.check(times, [float(time) for time in times])
         self.assertEqual(2, len(chunks))

@@ -45,7 +45,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// For matchers from the operator's configuration, whose patterns are not limited by a budget.
+    /// For matchers from the configuration of the server, whose patterns are not limited by a budget.
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         Self::new_within(label, op, value, &mut PatternBudget::unlimited())
     }
@@ -100,7 +100,7 @@ impl Matcher {
         &self.value
     }
 
-    /// The values that the text or pattern can match. The operator decides whether the matcher selects these values
+    /// The values that the text or pattern can match. The comparison decides whether the matcher selects these values
     /// (`=`, `=~`) or excludes them (`!=`, `!~`).
     pub fn candidates(&self) -> Candidates {
         match &self.pattern {

@@ -48,7 +48,7 @@ impl PatternBudget {
     /// Approximate number of states of all automata. Building one state takes a microsecond.
     pub const COST_MAX: u64 = 200_000;
 
-    /// For patterns from the operator's configuration, which is trusted.
+    /// For patterns from the configuration of the server, which is trusted.
     pub const fn unlimited() -> Self {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }

@@ -1,11 +1,10 @@
 //! Checks that Rust, Java and the format documents agree on every constant of a format.
 //!
-//! A table in `docs/format/` with a row such as
+//! A table in `docs/format/` is authoritative if it has rows such as
 //! ```text
 //! | `NAME` | 4,194,304 | ...
 //! ```
-//! is authoritative. Rust must define `NAME` with this value. If Java has a constant of this name, it must have the
-//! same value.
+//! Rust must define `NAME` with this value. If Java has a constant of this name, it must have the same value.
 
 use super::Finding;
 use super::tree::{File, Tree};

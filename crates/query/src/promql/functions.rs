@@ -273,7 +273,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         simplify(v: Range, tolerance: Scalar) -> Range: ChangeNamed(change::simplify),
             "A subset of the samples: the lines between them are within the tolerance of all other samples.";
 
-        // Element by element.
+        // Functions of single elements.
         abs(v: Vector) -> Vector: Each(f64::abs), "Absolute value.";
         ceil(v: Vector) -> Vector: Each(f64::ceil), "Rounded up.";
         floor(v: Vector) -> Vector: Each(f64::floor), "Rounded down.";
