@@ -14,8 +14,8 @@ const REPEAT_MAX: u32 = 1_000;
 /// Limit on nested groups; the limit of the `regex` crate is 250.
 const NESTING_MAX: usize = 200;
 
-/// Approximate costs of character classes, in states of an automaton over bytes: an ASCII class, the complement of one
-/// or any character, a Unicode property.
+/// Approximate costs of character classes, in states of an automaton over bytes. In this order: an ASCII class; the
+/// complement of an ASCII class, or any character; a Unicode property.
 const COST_ASCII: u64 = 4;
 const COST_ANY: u64 = 12;
 const COST_PROPERTY: u64 = 800;

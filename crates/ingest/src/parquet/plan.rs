@@ -73,7 +73,7 @@ impl Plan {
             None => Shape::Wide(names.values(time)),
         };
         if shape.columns().is_empty() {
-            let hint = "give --text where texts are the values";
+            let hint = "give --text if texts are the values";
             return Err(format!("no column holds numbers, columns are {}: {hint}", names.list()));
         }
         let labels = names.labels(time, &shape);

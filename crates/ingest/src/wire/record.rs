@@ -1,7 +1,7 @@
 //! What does one record of a DATA frame hold, or why is it refused?
 //!
 //! This file and `segment.rs` use each other. `segment.rs` defines the context in which samples and entries are read.
-//! This file defines the limits and errors of segments.
+//! Segments use the limit checks and the errors of this file.
 
 use std::sync::Arc;
 
