@@ -4,12 +4,13 @@ JAR_AGENT   := agent/java/target/tachograph-agent.jar
 JAR_EXAMPLE := examples/bulletin-board/java/target/bulletin-board.jar
 MVN         := mvn -B -q -ntp
 TACHO       := target/release/tacho
-# The binary that the tests of agents and page start: that of `cargo test`, linked so that later builds do not replace it.
+# The binary with which the tests of the agents and the page start the server. It is a hard link to the result of `cargo
+# test`, so that later builds do not replace it.
 TEST_TACHO  := target/test/tacho
-# The longest first, for a short total time.
+# The longest parts are first, for a short total time.
 TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench
 TEST_JOBS   ?= 2
-# The feature parquet is off by default; these packages are also built and tested with it.
+# The feature parquet is off by default. These packages are built and tested a second time with it.
 WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
 
 .PHONY: help
@@ -119,7 +120,7 @@ bench-probe: tacho $(JAR_AGENT) ## compare the overhead of the Java agent with K
 	TACHO=$(TACHO) python3 -m experiments.overhead $(ARGS)
 
 .PHONY: bench-agents
-bench-agents: tacho ## measure the overhead of the Node.js and Python agents, in fresh processes, alternately
+bench-agents: tacho ## measure the overhead of the Node.js and Python agents, with and without agent alternately, each in a new process
 	cd agent/node && TACHO=$(abspath $(TACHO)) npm run bench
 	cd agent/python && python3 bench/overhead.py --tacho $(abspath $(TACHO)) && python3 bench/statements.py
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the servers and the browser that the tests use from Debian packages, or prints the missing packages.
+# Installs the servers and the browser that the tests use, from Debian packages. If it cannot, it prints the missing
+# packages.
 set -eu
 
 missing=""

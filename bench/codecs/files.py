@@ -1,4 +1,4 @@
-"""The files of a data set: `.csv` for a group of series, `.log` for texts, as `codec_gain` reads them."""
+"""The files of a data set, as `codec_gain` reads them: `.csv` for a group of series, `.log` for texts."""
 
 import shutil
 from array import array
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TYPES = {"b": "i64", "q": "i64", "Q": "u64", "d": "f64"}
-"""Name of the type in the file, by type code of an array."""
+"""Name of the type in the file, by type code of the array."""
 
 
 @dataclass(frozen=True)
@@ -15,12 +15,12 @@ class Group:
     """Series with the same times."""
 
     times_ns: array
-    """Strictly ascending."""
+    """Times in strictly ascending order."""
     columns: list[array]
 
 
 def write(folder: Path, data: Iterable[Group | str]) -> int:
-    """Replaces the folder by these groups and texts. Returns the number of files."""
+    """Replaces the content of the folder by these groups and texts. Returns the number of files."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     number = -1

@@ -1,4 +1,4 @@
-"""Series with the shapes of items that the other sets lack. Generated from a seed, not recorded."""
+"""Series with shapes that the other sets lack. They are generated from a seed, not recorded."""
 
 from array import array
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ SECOND_NS = 1_000_000_000
 
 
 def counters(count: int) -> Iterator[Group]:
-    """What an application and its kernel count, every 15 seconds: whole, large, in decimals, and as a histogram."""
+    """Counters of an application and its kernel, every 15 seconds: small, large, with decimals, and as a histogram."""
     random = Random(1)
     yield _regular(
         15,
@@ -31,7 +31,7 @@ def counters(count: int) -> Iterator[Group]:
 
 
 def floats(count: int) -> Iterator[Group]:
-    """Gauges with all digits of a double or of a single, and with few decimals, each minute."""
+    """Gauges every minute: with all digits of a double, with all digits of a single, and with few decimals."""
     random = Random(2)
     single = array("f", (20 + 5 * sin(n / 700) + random.gauss(0, 0.1) for n in range(count)))
     bytes_used = [random.randrange(1 << 20, 1 << 22) * 4_096 for _ in range(count)]
@@ -52,7 +52,8 @@ def floats(count: int) -> Iterator[Group]:
 
 
 def zabbix(count: int) -> Iterator[Group]:
-    """Items of hosts, each with times of its own: seconds of a delay, and nanoseconds of the moment of the check."""
+    """Items of hosts, each with its own times. The values are the seconds of a delay, and the nanoseconds of a check's
+    time."""
     random = Random(3)
     kinds: list[Callable[[], array]] = [
         lambda: _walk(random, count, 40_000_000_000, 3e8, 4_096),
@@ -72,7 +73,7 @@ def zabbix(count: int) -> Iterator[Group]:
 
 
 def traffic(count: int) -> Iterator[Group]:
-    """Times of events: at random moments in ns, us and ms, in bursts, and at a rate with drift, with a state each."""
+    """Times of events, each with a state: at random moments in ns, us and ms, in bursts, and at a rate with drift."""
     random = Random(4)
     gaps: list[Callable[[], int]] = [
         lambda: 1 + floor(random.expovariate(1 / 5e7)),
@@ -93,7 +94,7 @@ def _regular(seconds: int, columns: list[array]) -> Group:
 
 
 def _counter(random: Random, count: int, kind: str, step: Callable[[], float]) -> array:
-    """Sums; starts again at zero about every 20,000 values."""
+    """Running sums. A sum starts again at zero about every 20,000 values."""
     total, values = 0, array(kind)
     for _ in range(count):
         total = 0 if random.random() < 1 / 20_000 else total + step()
@@ -106,7 +107,7 @@ def _decimal(column: array, places: int) -> array:
 
 
 def _histogram(random: Random, count: int) -> list[array]:
-    """Cumulative buckets, their sum and count, as an exporter of histograms publishes them."""
+    """Cumulative buckets with their sum and count, as an exporter publishes histograms."""
     bounds = [0.005 * 2**n for n in range(11)]
     totals, buckets = [0] * 12, [array("q") for _ in range(12)]
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Data sets that packages of Python ship: their wheels are downloaded, never installed."""
+"""Data sets that Python packages contain. Their wheels are downloaded, but never installed."""
 
 import csv
 import gzip
@@ -18,13 +18,13 @@ PACKAGES = {
     "river": ("river==0.26.1", "river/"),
     "vega": ("vega-datasets==0.9.0", "vega_datasets/_data/"),
 }
-"""By name of the set: the requirement, and where its data is."""
+"""By name of the set: the requirement, and the place of the data in the package."""
 ROWS_MIN = 100
 COLUMNS_MAX = 64
 
 
 def package(cache: Path, name: str) -> Iterator[Group]:
-    """A group for each table of numbers of at least `ROWS_MIN` rows."""
+    """One group for each table of numbers with at least `ROWS_MIN` rows."""
     requirement, place = PACKAGES[name]
     folder = cache / name
     if not list(folder.glob("*.whl")):
@@ -38,7 +38,7 @@ def package(cache: Path, name: str) -> Iterator[Group]:
 
 
 def table(text: str) -> Iterator[Group]:
-    """The columns of numbers of a CSV file; an empty cell is NaN. Rows are a minute apart."""
+    """The columns of numbers of a CSV file. An empty cell becomes NaN. The times of the rows are a minute apart."""
     delimiter = "," if "," in text[:1_000] else " "
     rows = list(csv.reader(text.splitlines(), delimiter=delimiter))[1:]
     width = max((len(row) for row in rows), default=0)
@@ -47,8 +47,8 @@ def table(text: str) -> Iterator[Group]:
 
 
 def series(text: str) -> Iterator[Group]:
-    """A file of the UEA and UCR archives: after `@data` a case a line, its dimensions between colons. All cases follow
-    one another, one column a dimension."""
+    """A file of the UEA and UCR archives. After `@data`, each line is a case, and colons separate its dimensions. The
+    result has one column per dimension, with all cases one after the other."""
     cases = text.partition("@data")[2].split("\n")
     dimensions = [case.split(":")[:-1] for case in cases if ":" in case]
     joined = [",".join(parts).split(",") for parts in zip(*dimensions)]
@@ -56,7 +56,8 @@ def series(text: str) -> Iterator[Group]:
 
 
 def _numbers(cells: list[str]) -> array | None:
-    """Whole numbers if all cells are, else floats; None if a cell is neither, or all are empty."""
+    """Whole numbers if all cells are whole numbers, otherwise floats. None if a cell is not a number, or if all cells
+    are empty."""
     if not any(cells):
         return None
     try:

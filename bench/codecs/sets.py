@@ -1,4 +1,4 @@
-"""Which sets are measured, besides those that the tests of the crate generate."""
+"""Which sets are measured? The tests of the crate generate further sets."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -14,13 +14,13 @@ from .files import Group
 from .packages import PACKAGES, package
 
 COUNT = 30_000
-"""Values of a generated series."""
+"""Number of values of a generated series."""
 SEED = 123
 SAMPLE_SECONDS = 60
 
 
 def sets(cache: Path, p4_folder: Path | None, logs: list[Path], scale: float) -> dict[str, Callable[[], Iterable[Group | str]]]:
-    """By name, what makes the parts of the set."""
+    """By name of the set: the function that creates its parts."""
     count = max(100, int(COUNT * scale))
     hosts, days = max(1, round(20 * scale)), max(1, round(50 * scale))
     found: dict[str, Callable[[], Iterable[Group | str]]] = {
@@ -41,7 +41,7 @@ def sets(cache: Path, p4_folder: Path | None, logs: list[Path], scale: float) ->
 
 
 def groups(dataset: Dataset) -> Iterator[Group]:
-    """Frames with the same times share a group, as the store would group what is written together."""
+    """Frames with the same times share a group, because the store groups series that are written together."""
     shared: dict[bytes, Group] = {}
     for frame in dataset.frames:
         same = shared.setdefault(frame.times_ms.tobytes(), Group(array("q", (ms * 1_000_000 for ms in frame.times_ms)), []))

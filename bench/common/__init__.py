@@ -1,1 +1,1 @@
-"""Shared by the project's benchmarks: processes and their cost, the machine, tables, packages, HTTP."""
+"""Code that all benchmarks share: processes and their cost, the machine, tables, packages, HTTP."""

@@ -1,6 +1,7 @@
-"""HTTP over one kept connection, with as little client time as Python allows: the measured time should be the server's.
+"""HTTP over one kept connection. The client takes as little time as Python allows, because the time of the server is
+measured.
 
-Supports only the responses of the systems here: a status, `Content-Length` or chunks.
+Supports only the responses of the measured systems: a status, and `Content-Length` or chunks.
 """
 
 import socket
@@ -29,7 +30,7 @@ class Request:
 
 
 class Client:
-    """One connection to 127.0.0.1; opened at first use, and reopened after an error."""
+    """One connection to 127.0.0.1. It is opened at first use, and reopened after an error."""
 
     def __init__(self, port: int):
         self._port = port
@@ -47,7 +48,7 @@ class Client:
             self._socket = None
 
     def send(self, request: Request) -> bytes:
-        """The response's body. Raises HttpError with the beginning of the response, or OSError."""
+        """The body of the response. Raises HttpError with the beginning of the response, or OSError."""
         try:
             status, body = self._exchange(request)
         except BaseException:
@@ -88,7 +89,7 @@ class Client:
         return status, body
 
     def _chunks(self, data: bytearray) -> bytes:
-        """Joins chunks; `data` are the bytes received so far."""
+        """Joins chunks. `data` has the bytes received so far."""
         body, at = bytearray(), 0
         while True:
             while (end := data.find(b"\r\n", at)) < 0:
@@ -103,7 +104,7 @@ class Client:
             at += size + 2
 
     def _rest(self, data: bytearray) -> bytes:
-        """All bytes until the server closes the connection."""
+        """Reads all bytes until the server closes the connection."""
         while piece := self._socket.recv(RECEIVE_BYTES):
             data += piece
         self.close()

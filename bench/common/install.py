@@ -1,7 +1,7 @@
-"""Fetches the peers: packages of Debian, Maven and Python, downloaded by their own tools into the cache.
+"""Downloads the peers into the cache with the tools of their package systems: packages of Debian, Maven and Python.
 
-Nothing is installed into the system and no service is started: a Debian package is unpacked, a jar is copied,
-Python packages get their own environment.
+Nothing is installed into the system, and no service is started. A Debian package is unpacked, a jar is copied, and
+Python packages get an environment of their own.
 """
 
 import os
@@ -13,7 +13,7 @@ COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
 def run(command: list[str], directory: Path | None = None, environment: dict[str, str] | None = None) -> str:
-    """The output of the command. Raises RuntimeError with the end of the output if it fails."""
+    """The output of the command. Raises RuntimeError with the end of the output if the command fails."""
     done = subprocess.run(
         command, cwd=directory, env=os.environ | (environment or {}), capture_output=True, text=True, check=False
     )
@@ -23,7 +23,8 @@ def run(command: list[str], directory: Path | None = None, environment: dict[str
 
 
 def debian(cache: Path, package: str) -> str:
-    """Unpacks a package of this machine's Debian or Ubuntu below `cache`/<package>. Returns its version."""
+    """Unpacks a package from the repositories of this machine (Debian or Ubuntu) to `cache`/<package>. Returns its
+    version."""
     target = cache / package
     if not target.exists():
         cache.mkdir(parents=True, exist_ok=True)

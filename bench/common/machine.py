@@ -1,11 +1,11 @@
-"""The machine and its load during a run. Figures without this are meaningless."""
+"""The machine and its load during a run. Figures are meaningless without them."""
 
 import os
 import platform
 from pathlib import Path
 
 QUIET_LOAD_MAX = 1.0
-"""One-minute load average before a run; above it, wall times are marked as disturbed."""
+"""One-minute load average before a run. Above it, wall times are marked as disturbed."""
 
 
 def machine() -> dict[str, str | int]:

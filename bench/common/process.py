@@ -1,6 +1,6 @@
-"""The resources of a server: processor time, memory and files, read from /proc.
+"""The resources of a server, read from /proc: processor time, memory and files.
 
-A `Server` is one or more processes (Graphite has several); all figures include their child processes.
+A `Server` is one or more processes (Graphite has several). All figures include their child processes.
 """
 
 import os
@@ -14,7 +14,8 @@ from pathlib import Path
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CPU_CLOCK = 2
-"""The CPU-time clock of a process, numbered as by clock_getcpuclockid(3); ticks are 10 ms."""
+"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). It is used because ticks are
+10 ms."""
 STOP_SECONDS = 60
 
 
@@ -52,7 +53,7 @@ class Server:
             )
 
     def stop(self) -> None:
-        """Terminates each process; kills those that still run after a minute."""
+        """Terminates each process. Kills processes that still run after a minute."""
         before = _awaited_cpu_seconds()
         for process in reversed(self._processes):
             process.send_signal(signal.SIGTERM)
@@ -79,7 +80,7 @@ class Server:
         return Memory(*(sum(entry.get(name, 0) for entry in status) for name in ("VmRSS", "VmHWM", "RssAnon")))
 
     def wait_until(self, condition: Callable[[], bool], seconds_max: float) -> None:
-        """Waits until the condition holds. Raises TimeoutError, or if a process exits."""
+        """Waits until the condition is true. Raises TimeoutError, or an error if a process exits."""
         deadline = time.monotonic() + seconds_max
         while not condition():
             self.check()
@@ -88,7 +89,8 @@ class Server:
             time.sleep(0.05)
 
     def wait_idle(self, quiet_seconds: float = 2.0, seconds_max: float = 120.0) -> None:
-        """Waits until the processes use less than a tenth of a core for `quiet_seconds`, at most for `seconds_max`."""
+        """Waits until the processes use less than a tenth of a core for `quiet_seconds`. Waits at most
+        `seconds_max`."""
         deadline = time.monotonic() + seconds_max
         while time.monotonic() < deadline:
             before = self.cpu_seconds()
@@ -107,9 +109,9 @@ class Server:
 
 
 def disk_bytes(*directories: Path, reserves: frozenset[str] = frozenset()) -> int:
-    """The bytes of all files except those named in `reserves`, which contain no data.
+    """The bytes of all files, except the files named in `reserves`, which contain no data.
 
-    If length and allocated space differ, the smaller one counts.
+    If the length and the allocated space of a file differ, the smaller one is counted.
     """
     total = 0
     for directory in directories:
@@ -129,7 +131,7 @@ def _awaited_cpu_seconds() -> float:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """CPU time of a process by its own clock, in nanoseconds, and of its reaped children, in ticks."""
+    """CPU time of a process in nanoseconds, by its own clock, and CPU time of its reaped children in ticks."""
     ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
     return time.clock_gettime((~pid << 3) | CPU_CLOCK) + sum(map(int, ended)) / TICKS_A_SECOND
 

@@ -1,4 +1,4 @@
-"""Statistics: means with confidence intervals, regression, steady state. Independent of probes."""
+"""Statistics that do not depend on probes: means with confidence intervals, regression, steady state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ STEADY_SHARE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and its confidence interval; infinite bounds where it is unknown."""
+    """A value and its confidence interval. The bounds are infinite if the interval is unknown."""
 
     value: float
     low: float
@@ -25,7 +25,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Line:
-    """y = intercept + slope * x, and the part of the variance of y that it explains."""
+    """y = intercept + slope * x, and the share of the variance of y that the line explains."""
 
     intercept: float
     slope: float
@@ -33,7 +33,7 @@ class Line:
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """The mean by Student's t. The values must be independent: one per process, not one per call."""
+    """The mean, with an interval by Student's t. The values must be independent: one per process, not one per call."""
     if not values:
         return Interval(nan, -inf, inf)
     mean = fmean(values)
@@ -44,7 +44,7 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
 
 
 def ratio_interval(values: Sequence[float], to: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Ratio of the geometric means, by Welch's t on logarithms: the variances may differ."""
+    """Ratio of the geometric means, with an interval by Welch's t on logarithms. The variances may differ."""
     if not values or not to or min(*values, *to) <= 0:
         return Interval(nan, -inf, inf)
     first, second = [log(value) for value in values], [log(value) for value in to]
@@ -61,9 +61,10 @@ def ratio_interval(values: Sequence[float], to: Sequence[float], confidence: flo
 
 
 def paired_ratio_interval(values: Sequence[float], to: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Geometric mean of the ratios of pairs, by Student's t on their logarithms: disturbances of both values of a pair cancel.
+    """Geometric mean of the ratios of pairs, with an interval by Student's t on the logarithms of the ratios. A
+    disturbance that affects both values of a pair cancels.
 
-    Ignores pairs in which a figure is missing or zero (a clock that did not tick).
+    Ignores pairs in which a figure is missing, or is zero because the clock did not tick.
     """
     logs = [log(value / other) for value, other in zip(values, to) if value > 0 and other > 0]
     if not logs:
@@ -73,7 +74,7 @@ def paired_ratio_interval(values: Sequence[float], to: Sequence[float], confiden
 
 
 def t_quantile(confidence: float, freedom: float) -> float:
-    """Half-width, in standard errors, of the interval with probability `confidence` of Student's t."""
+    """Half-width of the interval that has the probability `confidence` under Student's t, in standard errors."""
     tail = 1 - confidence
     high = 1.0
     while _t_tails(high, freedom) > tail:
@@ -82,7 +83,7 @@ def t_quantile(confidence: float, freedom: float) -> float:
 
 
 def _t_tails(value: float, freedom: float) -> float:
-    """Two-sided probability beyond `value`."""
+    """Two-sided probability of a value further from 0 than `value`."""
     return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + value * value))
 
 
@@ -94,7 +95,7 @@ def _bisect(falling: Callable[[float], float], low: float, high: float) -> float
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction (Lentz)."""
+    """The regularised incomplete beta function, computed with its continued fraction (Lentz)."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
@@ -114,7 +115,8 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def quantile(histogram: Sequence[tuple[float, int]], share: float) -> float:
-    """Of (value, count) pairs in rising order: the smallest value not exceeded by `share` of all."""
+    """Given (value, count) pairs in rising order: the smallest value such that at least `share` of all values do not
+    exceed it."""
     wanted = share * sum(count for _, count in histogram)
     for value, count in histogram:
         wanted -= count
@@ -124,7 +126,7 @@ def quantile(histogram: Sequence[tuple[float, int]], share: float) -> float:
 
 
 def merge(histograms: Sequence[Sequence[tuple[float, int]]]) -> list[tuple[float, int]]:
-    """All pairs merged."""
+    """All (value, count) pairs merged."""
     counts: dict[float, int] = {}
     for histogram in histograms:
         for value, count in histogram:
@@ -148,11 +150,12 @@ def regression(points: Sequence[tuple[float, float]]) -> Line:
 
 
 def steady_from(values: Sequence[float], step: float = 0.0) -> int | None:
-    """Index from which a series is steady, None if it never becomes steady.
+    """Index from which a series is steady, None if the series never becomes steady.
 
-    The level is the median of the second half. Each value is smoothed by the median of the 25 around it, so that single
-    disturbances do not count. The series is steady from the first index that is within 5 % of the level, or one `step` of
-    the clock, and after which 95 % are. Empty bins (nan) are ignored.
+    The level is the median of the second half. Each value is smoothed by the median of the 25 values around it, so that
+    single disturbances do not count. A value is near the level if it is within 5 % of the level, or within one `step`
+    of the clock. The series is steady from the first near index after which 95 % of the values are near. Empty bins
+    (nan) are ignored.
     """
     places = [at for at, value in enumerate(values) if not isnan(value)]
     known = [values[at] for at in places]

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 CELL_MIN = 2
-"""Minimum width: the line below the head needs a hyphen and a colon."""
+"""Minimum width. The line below the head needs a hyphen and a colon."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns are as wide as their widest cell; the first is left-aligned, the others right-aligned."""
+    """Columns are as wide as their widest cell. The first column is left-aligned, the others are right-aligned."""
     widths = [max(CELL_MIN, *(len(row[column]) for row in (head, *rows))) for column in range(len(head))]
     lines = [
         _line(head, widths),

@@ -1,7 +1,7 @@
 """Compares this build with an earlier one in the same run, pair by pair.
 
-A load is paired with the earlier build's load of the same turn, a query with the same query to it. Other activity of
-the machine affects both values of a pair.
+A load is paired with the load of the earlier build in the same turn. A query is paired with the same query to the
+earlier build. Other activity of the machine affects both values of a pair.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,8 @@ from ..common.table import table
 from .targets import BEFORE, OURS
 
 CHANGE_MIN = 0.02
-"""A smaller change is not significant, however certain it is: memory layout alone causes as much."""
+"""A smaller change is not significant, even if its interval excludes 1, because memory layout alone causes changes of
+this size."""
 LOADS = (
     ("CPU us/value, written", "cpu_seconds", 1e6, True),
     ("CPU us/value, settling", "settle_cpu_seconds", 1e6, True),
@@ -23,7 +24,7 @@ LOADS = (
     ("MB peak", "resident_peak", 1e-6, False),
     ("MB settled", "resident_settled", 1e-6, False),
 )
-"""Name, figure, its unit, and whether it is per value."""
+"""Name of a figure, its key, its unit, and whether the figure is per value."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """Lower is better for every figure."""
+        """Whether the change is significant, and in which direction. Lower is better for every figure."""
         if self.ratio.holds(1.0) or abs(self.ratio.value - 1) < CHANGE_MIN:
             return "-"
         return "WORSE" if self.ratio.value > 1 else "better"
@@ -52,7 +53,7 @@ def changes(experiment: dict) -> list[Change]:
 
 
 def beside(experiment: dict) -> str:
-    """Markdown; empty if the run has no earlier build."""
+    """The changes as Markdown. Empty if the run has no earlier build."""
     found = changes(experiment)
     if not found:
         return ""

@@ -1,11 +1,12 @@
-"""Bodies of requests, generated once and kept in the cache, so that generation does not affect measurements."""
+"""Bodies of requests. They are generated once and kept in the cache, so that generation does not affect
+measurements."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 
 def kept(cache: Path, name: str, bodies: Iterator[bytes]) -> list[Path]:
-    """One file per body, in order. `bodies` is read only if the cache is incomplete."""
+    """One file per body, in order. `bodies` is used only if the cache is incomplete."""
     folder = cache / "bodies" / name
     complete = folder / "complete"
     if not complete.exists():

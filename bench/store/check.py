@@ -1,4 +1,4 @@
-"""Compares a result with the reference; describes the first difference.
+"""Compares a result with the reference, and describes the first difference.
 
 | query | tolerance |
 |---|---|
@@ -6,10 +6,11 @@
 | mean | 1e-9 relative |
 | values of a range | times none; values 1e-12 relative |
 | slope | 1e-6 relative, or 1e-9 of the values' spread over the range |
-| quartiles | 1e-9 relative; of systems with nearest ranks: any value between the neighbours in rank, with 0.5 % tolerance |
+| quartiles | 1e-9 relative; for systems with nearest ranks: any value between the neighbours in rank, with 0.5 % tolerance |
 | largest value | 1e-12 relative |
 
-Values need not be equal bit by bit, since VictoriaMetrics keeps about 12 digits; `value_error_max` is the largest error.
+Values need not be equal bit by bit, because VictoriaMetrics keeps about 12 digits. `value_error_max` is the largest
+error.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ RANK_TOLERANCE = 0.005
 
 
 def fault(reference: Reference, question: Question, answer: Answer, by_rank: bool) -> str | None:
-    """None if the result is right. `by_rank`: the system's quantiles are nearest ranks or approximate."""
+    """None if the result is correct. `by_rank`: the system returns nearest ranks or approximate quantiles."""
     expected = reference.answer(question)
     match question:
         case Grouped():
@@ -40,7 +41,7 @@ def fault(reference: Reference, question: Question, answer: Answer, by_rank: boo
 
 
 def value_error_max(expected: RangeAnswer, answer: RangeAnswer) -> float:
-    """The largest relative difference between the values of a right result and the reference."""
+    """The largest relative difference between the values of a correct result and the reference."""
     return max((abs(got - value) / abs(value) for value, got in zip(expected[1], answer[1]) if got != value), default=0.0)
 
 
@@ -48,7 +49,7 @@ def _grouped_fault(expected: GroupedAnswer, answer: GroupedAnswer, tolerance: fl
     if expected.keys() != answer.keys():
         strange = next(iter(answer.keys() ^ expected.keys()))
         return (
-            f"{len(answer)} cells instead of {len(expected)}; {strange} is {'strange' if strange in answer else 'missing'}"
+            f"{len(answer)} cells instead of {len(expected)}; {strange} is {'unexpected' if strange in answer else 'missing'}"
         )
     for cell, value in expected.items():
         if not isclose(answer[cell], value, rel_tol=tolerance):

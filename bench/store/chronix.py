@@ -1,13 +1,15 @@
-"""Size with Chronix's published method: date-delta compaction, protobuf, gzip, chunks of 128 KiB; a codec, no server.
+"""Size with the published method of Chronix: date-delta compaction, protobuf and gzip in chunks of 128 KiB. A codec
+without a server.
 
 ```
 Points { repeated Point p = 1; uint32 ddc = 2 }
 Point { uint64 tlong = 1; uint32 tint = 2; uint64 tlongBP = 3; uint32 tintBP = 4; double v = 5; uint32 vIndex = 6 }
 ```
-A point contains the difference to the previous point, unless it equals the last one stored (`ddc` 0, which its converter
-calls lossless), and its value, or the index of an earlier point of the chunk with the same value. Data that Chronix stores
-in addition to a chunk (id, attributes, bounds, the index) are not counted, which favours it. The processor time of gzip is
-that of zlib in C; the rest runs in Python and says nothing about Java.
+A point contains the difference from the previous point, unless the difference equals the last stored one (`ddc` 0,
+which the converter of Chronix calls lossless). A point also contains its value, or the index of an earlier point of the
+chunk with the same value. Chronix stores further data for each chunk (id, attributes, bounds, the index). These data
+are not counted, which favours Chronix. The processor time of gzip is that of zlib in C. The other parts run in Python,
+so their time says nothing about Java.
 """
 
 import struct
@@ -39,7 +41,8 @@ class ChronixCost:
 
 
 def chronix_cost(dataset: Dataset) -> ChronixCost:
-    """Encodes every series; decodes the first chunk of each and raises ValueError if it differs from the input."""
+    """Encodes every series. Decodes the first chunk of each series and raises ValueError if the chunk differs from the
+    input."""
     cost = ChronixCost()
     for frame in dataset.frames:
         for column in frame.columns.values():
@@ -61,7 +64,7 @@ def chronix_cost(dataset: Dataset) -> ChronixCost:
 
 
 def encode(times: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, bytes]]:
-    """(points, protobuf) of each chunk; a chunk's first point is at the start, which Chronix stores separately."""
+    """(points, protobuf) of each chunk. The first point of a chunk is at its start, which Chronix stores separately."""
     chunk, seen, count, stored, omitted = bytearray(), {}, 0, 0, False
     previous = times[0]
     for moment, value in zip(times, values):
@@ -116,7 +119,7 @@ def _gzip(chunk: bytes) -> bytes:
 
 
 def _varint_at(data: bytes, at: int) -> tuple[int, int]:
-    """The number and the position of the next one."""
+    """The number, and the position after the number."""
     number = shift = 0
     while True:
         byte = data[at]

@@ -1,6 +1,7 @@
-"""The data model: written data, and the parts that can be queried.
+"""The data model: the written data, and the parts of the data that can be queried.
 
-A `Frame` has the fields of one source, which share one column of times. A `Dataset` has the frames of one measurement.
+A `Frame` has the fields of one source; all fields share one column of times. A `Dataset` has the frames of one
+measurement.
 """
 
 from array import array
@@ -14,14 +15,14 @@ ROWS_A_BODY = 10_000
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns of one source. `tags` in the order of writing; `key` names the tags that identify the frame."""
+    """Columns of one source. `tags` are in the order of writing. `key` names the tags that identify the frame."""
 
     tags: dict[str, str]
     key: tuple[str, ...]
     times_ms: array
     """Ascending Unix milliseconds, array('q'), without duplicates."""
     columns: dict[str, array]
-    """By field: array('b'), array('q') for whole numbers or array('d'); each as long as the times."""
+    """By field: array('b') or array('q') for whole numbers, or array('d'). Each array is as long as the times."""
 
     @property
     def identity(self) -> dict[str, str]:
@@ -30,7 +31,8 @@ class Frame:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Frames of one measurement. `name` contains all parameters of its content: it is the cache key of the bodies."""
+    """Frames of one measurement. `name` contains all parameters of its content, because it is the cache key of the
+    bodies."""
 
     name: str
     title: str
@@ -56,13 +58,13 @@ class Dataset:
         return max(frame.times_ms[-1] for frame in self.frames)
 
     def rows(self) -> Iterator[tuple[int, int, int]]:
-        """(time in ms, frame, row in the frame), in the order of arrival at a monitoring system."""
+        """(time in ms, frame, row in the frame), in the order in which a monitoring system receives the rows."""
         return merge(
             *(zip(frame.times_ms, repeat(number), range(len(frame.times_ms))) for number, frame in enumerate(self.frames))
         )
 
     def bodies(self) -> Iterator[list[tuple[int, int, int]]]:
-        """The rows in pieces of `ROWS_A_BODY`: the content of one request in every protocol."""
+        """The rows in pieces of `ROWS_A_BODY`. A piece is the content of one request in every protocol."""
         rows = self.rows()
         while piece := list(islice(rows, ROWS_A_BODY)):
             yield piece

@@ -1,7 +1,7 @@
 """Measures writing, settling and querying. Returns plain figures.
 
-A system keeps running between its load and its queries; the systems are queried alternately, a few queries each, so that
-other activity of the machine affects all of them equally.
+A system runs from its load until the end of its queries. The systems are queried alternately, a few queries each, so
+that other activity of the machine affects all of them equally.
 """
 
 import shutil
@@ -21,7 +21,7 @@ from .systems.base import NotOffered, System
 
 QUERIES_A_TURN = 10
 CLASS_SECONDS_MAX = 20
-"""Time limit of a system for a class: afterwards it gets no more queries of it."""
+"""Time limit of a system for a class. After this time the system gets no more queries of the class."""
 FAULTS_KEPT = 3
 SERVICE_UNAVAILABLE = 503
 REFUSALS_MAX = 600
@@ -30,7 +30,7 @@ PAUSE_SECONDS = 0.1
 
 @dataclass
 class LoadCost:
-    """Cost of writing one dataset once. Sizes in bytes; seconds are wall time unless named CPU."""
+    """Cost of writing one dataset once. Sizes are in bytes. Seconds are wall time unless the name says CPU."""
 
     values: int
     ready_seconds: float
@@ -51,7 +51,7 @@ class LoadCost:
 
 @dataclass
 class QueryCost:
-    """Cost of one class of queries: latencies in order, and wrong results."""
+    """Cost of one class of queries: latencies in order, and the number of wrong results."""
 
     latencies_ms: list[float] = field(default_factory=list)
     cpu_seconds: float = 0.0
@@ -59,14 +59,15 @@ class QueryCost:
     """CPU seconds of each turn of queries."""
     answer_bytes: int = 0
     value_error_max: float = 0.0
-    """Largest relative error of raw values that count as right."""
+    """Largest relative error of raw values in results that count as correct."""
     wrong: int = 0
     faults: list[str] = field(default_factory=list)
     not_offered: str | None = None
 
 
 def load(system: System) -> LoadCost:
-    """Starts the system on an empty directory, writes everything, settles. Leaves it running."""
+    """Starts the system on an empty directory, writes all data, and waits until the system has settled. Leaves it
+    running."""
     files = kept(system.cache, system.bodies_name, system.bodies())
     shutil.rmtree(system.run, ignore_errors=True)
     system.run.mkdir(parents=True)
@@ -100,7 +101,8 @@ def load(system: System) -> LoadCost:
 
 
 def ask(systems: list[System], reference: Reference, classes: list[QuestionClass]) -> dict[str, dict[str, QueryCost]]:
-    """Costs by class and system. Each system runs the first queries of a class once without timing."""
+    """Costs by class and system. Before the measurement, each system runs the first queries of a class once without
+    timing."""
     costs: dict[str, dict[str, QueryCost]] = {}
     for group in classes:
         costs[group.name] = {system.name: QueryCost() for system in systems}
@@ -115,7 +117,8 @@ def ask(systems: list[System], reference: Reference, classes: list[QuestionClass
 
 
 def _write_all(system: System, files: list[Path]) -> int:
-    """Distributes files over `system.writers` connections, each to the next free one. Returns the number of refusals.
+    """Distributes files over `system.writers` connections, each file to the next free connection. Returns the number of
+    refusals.
 
     Raises the first failure.
     """
@@ -146,7 +149,7 @@ def _write_all(system: System, files: list[Path]) -> int:
 
 
 def _write(system: System, client: Client, body: bytes) -> int:
-    """Repeats the write until it is accepted. Returns how often the system refused it for lack of capacity."""
+    """Repeats the write until it is accepted. Returns how often the system refused the write for lack of capacity."""
     for refused in range(REFUSALS_MAX):
         try:
             system.write(client, body)
@@ -159,7 +162,7 @@ def _write(system: System, client: Client, body: bytes) -> int:
 
 
 def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
-    """Whether the system's language can express the query. If so, warms it up."""
+    """Whether the language of the system can express the query. If so, also warms up the query."""
     try:
         requests = [system.request(question) for question in group.questions[:QUERIES_A_TURN]]
     except NotOffered as reason:
@@ -213,6 +216,6 @@ def _note(cost: QueryCost, text: str) -> None:
 
 
 def rotated(systems: list[System], turn: int) -> list[System]:
-    """Rotates the order, so that no system always follows the same one."""
+    """Rotates the order, so that a system does not always follow the same other system."""
     at = turn % len(systems) if systems else 0
     return systems[at:] + systems[:at]

@@ -1,4 +1,5 @@
-"""Bar charts of the main figures, as SVG without a library: logarithmic if figures differ widely, Tachograph highlighted."""
+"""Bar charts of the main figures, as SVG without a library. A chart is logarithmic if figures differ widely. Tachograph
+is highlighted."""
 
 from html import escape
 from math import log10
@@ -54,7 +55,7 @@ def bars(title: str, entries: Bars) -> str:
 
 
 def _share(number: float, smallest: float, largest: float, logarithmic: bool) -> float:
-    """Bar length as a share of the full width. The smallest bar of a logarithmic chart still has a length."""
+    """Bar length as a share of the full width. In a logarithmic chart, the smallest bar still has a visible length."""
     if number <= 0:
         return 0.0
     if not logarithmic:

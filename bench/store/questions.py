@@ -1,7 +1,7 @@
-"""The queries as plain data, and seeded random sets of them.
+"""The queries as plain data, and random sets of queries from a seed.
 
-Windows of `Grouped` are [start, start + window), ... on whole minutes. The bounds of the other queries are between two times
-of the data, so that it does not matter which end of a range a system includes.
+Windows of `Grouped` are [start, start + window), ... on whole minutes. The bounds of all other queries are between two
+times of the data. Therefore it does not matter which end of a range a system includes.
 """
 
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from .dataset import Dataset, Frame
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 RANGE_MIX = ((1, 30), (7, 30), (14, 10), (91, 2))
-"""Days and number of Chronix's range queries: 72 per round."""
+"""Days and number of the range queries of Chronix: 72 per round."""
 
 
 @dataclass(frozen=True)
 class Grouped:
-    """An aggregate of fields by window; over all selected frames, or for each of them."""
+    """An aggregate of fields by window, over all selected frames together or for each of them."""
 
     aggregate: str
     """max or mean"""
     fields: tuple[str, ...]
     frames: tuple[str, ...]
-    """Values of the identifying tag; empty for all."""
+    """Values of the identifying tag. Empty means all values."""
     start_ms: int
     end_ms: int
     window_ms: int
@@ -49,7 +49,8 @@ class Trend(OneSeries):
 
 
 class Outliers(OneSeries):
-    """First and third quartile and the largest value: the input of an outlier test by interquartile range."""
+    """First quartile, third quartile and largest value. These are the input of an outlier test by interquartile
+    range."""
 
 
 Question = Grouped | Range | Trend | Outliers
@@ -57,14 +58,14 @@ Question = Grouped | Range | Trend | Outliers
 
 @dataclass(frozen=True)
 class QuestionClass:
-    """Queries of one kind; medians are computed per class."""
+    """Queries of one kind. Medians are computed per class."""
 
     name: str
     questions: list[Question]
 
 
 def devops_classes(dataset: Dataset, count: int, seed: int) -> list[QuestionClass]:
-    """Four of TSBS's classes, `count` random queries each."""
+    """Queries of four classes of TSBS, `count` random queries for each class."""
     random = Random(seed)
     hosts = [frame.tags["hostname"] for frame in dataset.frames]
     fields = list(dataset.frames[0].columns)
@@ -93,7 +94,7 @@ def devops_classes(dataset: Dataset, count: int, seed: int) -> list[QuestionClas
 
 
 def range_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClass]:
-    """`rounds` times Chronix's mix, one class per length."""
+    """`rounds` times the query mix of Chronix, with one class per length of the range."""
     random = Random(seed)
     return [
         QuestionClass(f"range-{days}d", [_one_series(Range, random, dataset, days) for _ in range(times * rounds)])
@@ -102,7 +103,7 @@ def range_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClas
 
 
 def analysis_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionClass]:
-    """Trends and outliers over ranges like those of `range_classes`."""
+    """Trends and outliers over ranges like the ranges of `range_classes`."""
     random = Random(seed)
     return [
         QuestionClass(
@@ -114,7 +115,7 @@ def analysis_classes(dataset: Dataset, rounds: int, seed: int) -> list[QuestionC
 
 
 def whole_series(dataset: Dataset, count: int, seed: int) -> QuestionClass:
-    """`count` random series as a whole: must return the written values."""
+    """Queries of `count` random series as a whole. The result must be the written values."""
     random = Random(seed)
     pairs = [(frame, name) for frame in dataset.frames for name in frame.columns]
     chosen = random.sample(pairs, min(count, len(pairs)))

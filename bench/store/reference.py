@@ -1,6 +1,7 @@
-"""Reference results, computed from the generated values, without any of the systems.
+"""Reference results. They are computed from the generated values, without any of the systems.
 
-Results have the same form for every system: a number by (field, frame, start of the window), two columns, or a tuple of numbers.
+Results have the same form for every system: numbers by (field, frame, start of the window), two columns, or a tuple of
+numbers.
 """
 
 from bisect import bisect_left
@@ -36,7 +37,7 @@ class Reference:
                 return quantile(ordered, 0.25), quantile(ordered, 0.75), float(ordered[-1])
 
     def sorted_values(self, question: OneSeries) -> list[float]:
-        """Sorted values, for comparison with quantiles of other definitions."""
+        """Sorted values, for the comparison with quantiles that a system defines in another way."""
         return sorted(self._cut(question)[1])
 
     def _cut(self, question: OneSeries) -> RangeAnswer:
@@ -70,7 +71,7 @@ def _rows(frame: Frame, start_ms: int, end_ms: int) -> slice:
 
 
 def _slope(times_ms: Sequence[int], values: Sequence[float]) -> float:
-    """Least squares; times and values are relative to the first ones, which avoids cancellation."""
+    """Least squares. Times and values are relative to the first ones, which avoids cancellation."""
     seconds = [(time - times_ms[0]) / 1_000 for time in times_ms]
     mean_s, mean_v = fsum(seconds) / len(seconds), fsum(values) / len(values)
     above = fsum((second - mean_s) * (value - mean_v) for second, value in zip(seconds, values))
@@ -78,7 +79,8 @@ def _slope(times_ms: Sequence[int], values: Sequence[float]) -> float:
 
 
 def quantile(ordered: Sequence[float], fraction: float) -> float:
-    """Linear interpolation between neighbours, at (n - 1) x fraction: as PromQL, type 7 of Hyndman and Fan 1996."""
+    """Linear interpolation between neighbours, at (n - 1) x fraction. PromQL does the same; it is type 7 of Hyndman and
+    Fan 1996."""
     place = (len(ordered) - 1) * fraction
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

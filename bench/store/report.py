@@ -1,4 +1,4 @@
-"""Formats the raw result as tables: measurements, and aims reached or missed."""
+"""Formats the raw result as tables: measurements, and targets reached or missed."""
 
 from math import isnan
 from statistics import median
@@ -13,7 +13,7 @@ TITLES = {system.name: system.title for system in SYSTEMS}
 
 
 def report(result: dict) -> str:
-    """Markdown."""
+    """The whole report in Markdown."""
     parts = (
         [_head(result)]
         + [_experiment(experiment) for experiment in result["experiments"]]
@@ -35,7 +35,7 @@ def _head(result: dict) -> str:
     if result["load_average_before"] > QUIET_LOAD_MAX:
         lines += [
             "",
-            "**The machine was busy with other work: wall times are disturbed, processor seconds and bytes count.**",
+            "**The machine was busy with other work: wall times are disturbed; processor seconds and bytes are valid.**",
         ]
     return "\n".join(lines)
 
@@ -63,7 +63,7 @@ def _experiment(experiment: dict) -> str:
 
 
 def _rounded(experiment: dict) -> list[str]:
-    """Systems that do not return the written values bit by bit."""
+    """Systems that do not return the written values bit by bit, with the largest error."""
     errors = {
         name: max(row[name]["value_error_max"] for row in experiment["queries"].values()) for name in experiment["loads"]
     }
@@ -116,7 +116,7 @@ def _chronix(experiment: dict) -> str:
 
 
 def _queries(experiment: dict) -> str:
-    """median / p95 ms, and processor ms of the server per query."""
+    """For each query: median / p95 in ms, and processor ms of the server."""
     names = list(experiment["loads"])
     rows = [
         (group, str(max(len(cost["latencies_ms"]) for cost in row.values())), *(_query(row[name]) for name in names))
@@ -140,7 +140,7 @@ def _targets(result: dict) -> str:
     rows = [
         _verdict(experiment["work"], verdict) for experiment in result["experiments"] for verdict in verdicts(experiment)
     ]
-    return "## Aims\n\n" + table(("aim", "ours", "at most", "best peer", "ours / best", ""), rows) if rows else ""
+    return "## Targets\n\n" + table(("target", "ours", "at most", "best peer", "ours / best", ""), rows) if rows else ""
 
 
 def _verdict(work: str, verdict: Verdict) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""The order of a run: all systems load one dataset in turn, then all are queried alternately, then all stop."""
+"""The order of a run: all systems load one dataset, one after the other. Next, all systems are queried alternately. At
+the end all stop."""
 
 import json
 import os
@@ -22,11 +23,13 @@ from .systems.base import NotOffered, System
 
 CODEC_WORKS = ("a", "b")
 CODEC_VALUES_MAX = 20_000_000
-"""Limit on values for Chronix's method, which runs in Python: above it, it would take longer than everything else."""
+"""Limit on values for the method of Chronix, which runs in Python. Above the limit it would take longer than all other
+steps together."""
 
 
 def run(options: Options) -> int:
-    """The exit code: 1 if a system failed or returned wrong results, 0 otherwise. Missed aims are results, not failures."""
+    """The exit code: 1 if a system failed or returned wrong results, otherwise 0. Missed targets are results, not
+    failures."""
     TachoBefore.binary = options.before
     begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     result = {
@@ -58,7 +61,7 @@ def run(options: Options) -> int:
 
 
 def _install(options: Options) -> dict[str, str]:
-    """The versions of the chosen systems; one that cannot be installed is reported and skipped."""
+    """The versions of the chosen systems. A system that cannot be installed is reported and skipped."""
     versions = {}
     for system in SYSTEMS:
         if system.name not in options.only:
@@ -115,7 +118,7 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
 
 
 def _load(system: System, outcome: dict) -> bool:
-    """Whether the system can be queried afterwards; a failure is part of the result."""
+    """Whether the system can be queried afterwards. A failure is recorded as part of the result."""
     try:
         cost = load(system)
     except (OSError, HttpError, RuntimeError) as failure:

@@ -1,4 +1,5 @@
-"""The aims, and whether they are reached: Tachograph compared with a figure, or with the best peer of the same run."""
+"""The targets, and whether they are reached. Tachograph is compared with a figure, or with the best peer of the same
+run."""
 
 from dataclasses import dataclass, replace
 from math import isnan, nan
@@ -6,7 +7,7 @@ from statistics import median
 
 OURS = "tacho"
 BEFORE = "tacho-before"
-"""An earlier build of Tachograph: not a peer."""
+"""An earlier build of Tachograph. It is not a peer."""
 CPU_US_A_VALUE_MAX = 0.15
 BYTES_A_VALUE_MAX = {"a": 0.285, "b": 0.20}
 QUERY_RATIO_MAX = 0.5
@@ -15,7 +16,7 @@ MEMORY_RATIO_MAX = 1.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """One aim. `best` is the best peer's figure, nan without a peer."""
+    """The result for one target. `best` is the figure of the best peer, nan without a peer."""
 
     aim: str
     ours: float
@@ -23,7 +24,7 @@ class Verdict:
     best: float
     peer: str
     wrong: bool = False
-    """Whether Tachograph returned wrong results: then no aim is reached."""
+    """Whether Tachograph returned wrong results. If so, no target is reached."""
 
     @property
     def reached(self) -> bool:
@@ -36,7 +37,7 @@ class Verdict:
 
 
 def verdicts(experiment: dict) -> list[Verdict]:
-    """All aims that this experiment measures; none without Tachograph."""
+    """The results for all targets that this experiment measures. Empty without Tachograph."""
     if OURS not in experiment["loads"]:
         return []
     peers = experiment | {"loads": _without_before(experiment["loads"])}
@@ -77,7 +78,7 @@ def _query_verdict(name: str, row: dict) -> Verdict | None:
 
 
 def _verdict(aim: str, figures: dict[str, float], limit: float = nan, ratio_max: float = nan) -> Verdict:
-    """Compares with a figure, or with a share of the best peer's."""
+    """Compares a figure of Tachograph with a limit, or with a share of the best peer's figure."""
     best, peer = min(((figure, name) for name, figure in figures.items() if name != OURS), default=(nan, "none"))
     return Verdict(aim, figures[OURS], best * ratio_max if isnan(limit) else limit, best, peer)
 

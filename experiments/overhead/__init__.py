@@ -1,4 +1,4 @@
-"""Measures the overhead of agents: the same recursion under each framework, in new processes, in random order.
+"""Measures the overhead of agents: runs the same recursion under each framework, in new processes, in random order.
 
     make bench-probe
     python3 -m experiments.overhead --help

@@ -1,4 +1,4 @@
-"""Compares a run with an earlier one: changes beyond noise."""
+"""Compares a run with an earlier run. Which changes are larger than noise?"""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,9 +11,10 @@ from bench.common.statistic import Interval, ratio_interval
 from .summary import Row, rows
 
 CONFIDENCE = 0.99
-"""Dozens of ratios are compared: with 95 % some would appear to change in every run."""
+"""Confidence of the intervals. Dozens of ratios are compared: with 95 %, some would appear to change in every run."""
 CHANGE_MIN = 0.02
-"""A smaller change is not significant, however certain it is: memory layout alone causes as much."""
+"""A smaller change is not significant, even if its interval excludes 1, because memory layout alone causes changes of
+this size."""
 MEASURES = (
     ("mean us", "mean_us", False),
     ("median us", "median_us", False),
@@ -21,7 +22,7 @@ MEASURES = (
     ("CPU us", "cpu_us", False),
     ("B sent", "sink_bytes", False),
 )
-"""Name, figure, and whether more is better."""
+"""Name of a figure, its key, and whether more is better."""
 
 
 class Change(Enum):
@@ -33,7 +34,7 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of one cell: ratio of the new to the old value."""
+    """One figure of one cell, with the ratio of the new value to the old value."""
 
     what: str
     measure: str
@@ -44,8 +45,8 @@ class Difference:
 
 
 def halves(result: dict) -> tuple[dict, dict] | None:
-    """Splits a run into this agent's results and those of the earlier build, relabelled as this agent's; None without the
-    latter."""
+    """Splits a run into the results of this agent and the results of the earlier build, relabelled as results of this
+    agent. Returns None if the run has no earlier build."""
     experiments = result["experiments"]
     earlier = [each | {"cells": [_as_ours(cell) for cell in each["cells"] if _is_before(cell)]} for each in experiments]
     if not any(each["cells"] for each in earlier):
@@ -63,7 +64,7 @@ def _as_ours(cell: dict) -> dict:
 
 
 def differences(result: dict, before: dict) -> list[Difference]:
-    """For every cell in both runs."""
+    """The differences for every cell that is in both runs."""
     old = {(experiment["name"], row.key): row for experiment in before["experiments"] for row in rows(experiment)}
     found = []
     for experiment in result["experiments"]:
@@ -86,7 +87,7 @@ def _differences(experiment: str, row: Row, earlier: Row) -> list[Difference]:
 
 
 def judge(ratio: Interval, more_is_better: bool) -> Change:
-    """A change must exceed noise and be large enough to matter."""
+    """Decides whether a change is significant: it must exceed noise and be large enough to matter."""
     if not isfinite(ratio.high) or not ratio.low > 0:
         return Change.UNKNOWN
     if ratio.holds(1.0) or abs(ratio.value - 1) < CHANGE_MIN:
@@ -95,7 +96,7 @@ def judge(ratio: Interval, more_is_better: bool) -> Change:
 
 
 def compare(result: dict, before: dict) -> str:
-    """Markdown."""
+    """The comparison in Markdown."""
     found = differences(result, before)
     if not found:
         return f"## Compared with the run of {before['begun']}\n\nThe two runs have nothing in common.\n"
@@ -111,7 +112,7 @@ def compare(result: dict, before: dict) -> str:
         )
         for each in found
     ]
-    head = ("now and then", "", "then", "now", "ratio", f"{CONFIDENCE:.0%}", "change")
+    head = ("configuration", "", "then", "now", "ratio", f"{CONFIDENCE:.0%}", "change")
     changes = [sum(each.change is change for each in found) for change in (Change.WORSE, Change.BETTER)]
     return "\n\n".join(
         (
@@ -125,7 +126,7 @@ def compare(result: dict, before: dict) -> str:
 
 
 def _warnings(result: dict, before: dict) -> list[str]:
-    """Other differences. If `none` has changed, the machine or the JVM has."""
+    """Differences between the machines and versions. If `none` has changed, the machine or the JVM has changed."""
     found = []
     for name, new, old in (
         ("the processor", result["machine"]["processor"], before["machine"]["processor"]),

@@ -1,4 +1,4 @@
-"""Computes figures and faults of one process from its output and the receiver's counts. Before: `fork.py`. After:
+"""Computes the figures and faults of one process from its output and the receiver's counts. Before: `fork.py`. After:
 `summary.py`."""
 
 import os
@@ -9,22 +9,23 @@ from .model import Cell, Stage, Takes
 from bench.common.statistic import quantile, steady_from
 
 CALLS_BESIDE_MAX = 16
-"""Constructors and similar calls, which some frameworks record too."""
+"""Allowed number of additional calls per thread: constructors and similar calls, which some frameworks record too."""
 LOSS_MAX = 1e-6
 STALL_FACTOR = 10
 """A call longer than this multiple of the median counts as a stall."""
 SATURATED_SHARE = 0.2
-"""Share of the measured time in stalls above which the writer, not the probe, determines the speed."""
+"""Above this share of the measured time in stalls, the writer determines the speed, not the probe."""
 SWITCHED_CALLS_SHARE_MAX = 0.01
 LATE_SHARE_MAX = 0.01
 QUARTER_SECONDS_MIN = 5
-"""Fewer seconds show nothing about memory growth: a server fills its buffers first."""
+"""With fewer seconds the memory growth is unknown, because a server first fills its buffers."""
 CLOCK_STEP_NS = 10.0
-"""Step of `System.nanoTime` on many machines: more than 5 % of a method of 80 ns."""
+"""Step of `System.nanoTime` on many machines. It is more than 5 % of a method that takes 80 ns."""
 
 
 def figures(cell: Cell, said: dict, arrived: dict) -> dict:
-    """Times in us. The raw bins and the histogram are kept, for drawings and pooling."""
+    """The figures of one process, times in us. The raw bins and the histogram are kept for drawings and for quantiles
+    over all processes."""
     first = said["first_bin"]
     counts, sums = said["bin_counts"], said["bin_sums"]
     traces = sum(counts[first:])
@@ -59,7 +60,8 @@ _QUANTILES = {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75, "p95_us": 0.95, "p
 
 
 def _costs(said: dict, traces: int, seconds: float) -> dict:
-    """Resources per trace. The process is sampled at times slightly different from the bins: rates, not sums."""
+    """Resources per trace. They are computed as rates, because the process is sampled at times slightly different from
+    the bins."""
     share = seconds * 1e9 / max(1, said["wall_ns"])
     cpu = said["cpu_ns"] * share / traces / 1e3
     app_cpu = said["app_cpu_ns"] / traces / 1e3
@@ -75,7 +77,7 @@ def _costs(said: dict, traces: int, seconds: float) -> dict:
 
 
 def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
-    """Counts of calls: `made` covers the whole process, including warm-up."""
+    """Counts of calls. `made` includes the calls of the warm-up."""
     made = said["traces"] * cell.workload.depth
     calls = arrived["calls"]
     counts = calls is not None and not cell.setup.switches
@@ -94,13 +96,13 @@ def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
 
 
 def _growth(resident: Sequence[int]) -> float | None:
-    """Peak memory of the last quarter of the time relative to the second quarter: 1 if it is flat."""
+    """Peak memory of the last quarter of the time relative to the second quarter. It is 1 if memory does not grow."""
     quarter = len(resident) // 4
     return max(resident[-quarter:]) / max(resident[quarter : 2 * quarter]) if quarter >= QUARTER_SECONDS_MIN else None
 
 
 def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
-    """Reasons why the figures may be misleading. Short, for the tables."""
+    """Reasons why the figures may be misleading. The texts are short, because the tables contain them."""
     texts = []
     if arrived["fault"]:
         texts.append(f"the sink could not continue reading: {arrived['fault']}")
@@ -124,7 +126,8 @@ def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
 
 
 def _waits_for_nothing_else(cell: Cell) -> bool:
-    """True if the setup has a writer and no thread waits for a core; otherwise stalls are caused by the machine."""
+    """Whether the setup has a writer and no thread waits for a core. Only in this case are stalls caused by the
+    writer."""
     load = cell.workload
     return cell.setup.stage is Stage.W and load.load == 0 and load.threads <= (os.cpu_count() or 1)
 
@@ -147,7 +150,8 @@ def _per_second(counts: list[int], millis: int, first: int) -> list[float]:
 
 
 def _steady_seconds(said: dict) -> float | None:
-    """Based on the medians of the bins: single long calls are not warm-up."""
+    """Time until the process is steady. Uses the medians of the bins, so that single long calls do not count as
+    warm-up."""
     medians = [float(value) if count else nan for value, count in zip(said["bin_medians"], said["bin_counts"])]
     found = steady_from(medians, CLOCK_STEP_NS)
     return None if found is None else found * said["millis"] / 1e3 / len(medians)

@@ -1,6 +1,7 @@
-"""Runs one process of one cell: waits for an idle machine, starts the receiver, measures, counts the received calls.
+"""Runs one process of one cell: waits for an idle machine, starts the receiver, measures, and counts the received
+calls.
 
-Before: `run.py` selects it. After: `figures.py` computes the figures.
+Before: `run.py` selects the cell. After: `figures.py` computes the figures.
 """
 
 import json
@@ -24,7 +25,7 @@ SPIN = "while True: pass"
 
 
 class ForkFailed(Exception):
-    """The process produced no figures; the text has the reason."""
+    """The process produced no figures. The text is the reason."""
 
 
 def measure(cell: Cell, cache: Path, work: Path, idle_seconds_max: float) -> dict:
@@ -66,7 +67,7 @@ def command(cell: Cell, place: Place) -> list[str]:
 
 
 def _observe(cell: Cell, place: Place) -> dict:
-    # Settings in the caller's environment must not reach the measured process.
+    # Settings in the environment of the caller must not reach the measured process.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("TACHO_", "KIEKER_", "OTEL_"))}
     process = subprocess.Popen(
         command(cell, place),
@@ -94,7 +95,7 @@ def _observe(cell: Cell, place: Place) -> dict:
 
 @contextmanager
 def load(processes: int):
-    """Starts other processes that each keep a core busy."""
+    """Starts processes that keep one core busy each."""
     with ExitStack() as stack:
         for _ in range(processes):
             process = subprocess.Popen([sys.executable, "-c", SPIN])

@@ -1,4 +1,4 @@
-"""Detects an idle machine: processor time of all processes, from /proc/stat."""
+"""Is the machine idle? Reads the processor time of all processes from /proc/stat."""
 
 import os
 import resource
@@ -7,11 +7,11 @@ from pathlib import Path
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 IDLE_CORES_MAX = 0.1
-"""Allowed use by other processes, as a part of one core."""
+"""Allowed processor time of other processes, as a share of one core."""
 
 
 def busy_seconds() -> float:
-    """Processor time of the whole machine so far, including time stolen by other machines."""
+    """Processor time of the whole machine so far, including time that the hypervisor gives to other machines."""
     fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
     user, nice, system, _idle, _io_wait, irq, soft_irq, steal = map(int, fields)
     return (user + nice + system + irq + soft_irq + steal) / TICKS_A_SECOND
@@ -24,19 +24,21 @@ def own_seconds() -> float:
 
 
 class Others:
-    """Use by others between construction and `cores()`. All processes started in between must have ended by then."""
+    """Processor time of other processes between construction and `cores()`. All processes of this run that were started
+    in between must have ended before `cores()`."""
 
     def __init__(self) -> None:
         self._begun, self._busy, self._own = time.monotonic(), busy_seconds(), own_seconds()
 
     def cores(self) -> float:
-        """Average number of cores, 0 for an idle machine."""
+        """Average number of cores that other processes use; 0 for an idle machine."""
         seconds = time.monotonic() - self._begun
         return max(0.0, (busy_seconds() - self._busy - (own_seconds() - self._own)) / seconds)
 
 
 def wait_idle(seconds_max: float, look_seconds: float = 0.5) -> tuple[float, float]:
-    """Waits until others use less than a tenth of a core, at most this long. Returns the last load and the seconds waited."""
+    """Waits until other processes use less than a tenth of a core, at most for the given time. Returns the last load
+    and the seconds waited."""
     begun = time.monotonic()
     while True:
         others = Others()

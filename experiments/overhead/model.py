@@ -1,4 +1,5 @@
-"""The terms: a workload, a setup (one configuration of a framework), a cell (a setup under a workload), an experiment."""
+"""The terms: a workload, a setup (one configuration of a framework), a cell (a setup under a workload), and an
+experiment."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
@@ -10,9 +11,9 @@ class Stage(Enum):
     """Parts of a trace's time. Each stage includes the previous one."""
 
     T = "T"
-    """The program alone."""
+    """The program without an agent."""
     I = "T+I"  # noqa: E741
-    """Instrumented, but switched off."""
+    """The program is instrumented, but recording is switched off."""
     C = "T+I+C"
     """Records are created; the writer discards them."""
     W = "T+I+C+W"
@@ -26,7 +27,7 @@ class Takes(Enum):
     SINK = "sink"
     """The sink process, which counts and discards calls."""
     FILES = "files"
-    """A directory. The calls in its files are counted after the run, then it is deleted."""
+    """A directory. After the run, the calls in its files are counted, and the directory is deleted."""
     SERVER = "server"
     """A real `tacho serve` with an empty data directory."""
 
@@ -42,21 +43,21 @@ class Setup:
     sink: tuple[str, ...] = ()
     """Arguments of the sink: the protocol and its parameters."""
     is_lossy: bool = False
-    """A setting of the framework lets it drop calls. They are reported, but they are not a fault."""
+    """Whether a setting of the framework allows it to drop calls. Dropped calls are reported, but are not a fault."""
     switches: bool = False
-    """The sink sends the agent a rule that switches the method; the agent must confirm the rule."""
+    """Whether the sink sends the agent a rule that switches the method. The agent must confirm the rule."""
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Paths and addresses of a setup while a process runs."""
+    """Paths and addresses for a setup while a process runs."""
 
     cache: Path
     work: Path
     """An empty directory for this process."""
     address: str
-    """host:port of the receiver; empty without a receiver."""
+    """host:port of the receiver; empty if there is no receiver."""
 
     @property
     def port(self) -> str:
@@ -64,7 +65,7 @@ class Place:
 
 
 class Framework(ABC):
-    """One framework. A new one is one file in `frameworks/` and one line in its `__init__.py`."""
+    """One framework. To add a framework, add one file in `frameworks/` and one line in its `__init__.py`."""
 
     name: str
     title: str
@@ -74,7 +75,8 @@ class Framework(ABC):
 
     @abstractmethod
     def install(self, cache: Path) -> str:
-        """Installs it. Returns the version. Raises RuntimeError or OSError if it is not available."""
+        """Installs the framework. Returns the version. Raises RuntimeError or OSError if the framework is not
+        available."""
 
     def jvm(self, setup: Setup, place: Place) -> list[str]:
         """Options of the measured JVM."""
@@ -95,7 +97,7 @@ class Workload:
     depth: int = 10
     method_us: float = 0.0
     pace: int = 0
-    """Traces per second; 0 is unlimited."""
+    """Traces per second; 0 means unlimited."""
     load: int = 0
     """Number of other processes that each keep a core busy."""
 
@@ -133,7 +135,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Cells that are compared with each other: their processes alternate."""
+    """Cells that are compared with each other. Their processes alternate."""
 
     name: str
     title: str

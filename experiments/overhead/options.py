@@ -14,7 +14,7 @@ SETUPS = tuple(
 EXAMPLES = """examples:
   make bench-probe                                          the short form, under 30 minutes on two cores
   make bench-probe ARGS=--full                              10 processes of each kind, 20 s each: hours
-  make bench-probe ARGS='--only ours,kieker-tcp'            `none` always takes part
+  make bench-probe ARGS='--only ours,kieker-tcp'            `none` is always measured too
   make bench-probe ARGS='--experiments configurations --forks 5'
   make bench-probe ARGS='--compare bench-results/probe-20261122T120000Z'
   make bench-probe ARGS='--only ours --before-agent OLD/agent/java/target/tachograph-agent.jar'   compare two builds
@@ -41,7 +41,7 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Ends the process with a message and 2 when the arguments are wrong."""
+    """The parsed options. Ends the process with a message and exit code 2 if the arguments are wrong."""
     parser = argparse.ArgumentParser(
         prog="make bench-probe ARGS=...",
         description="Overhead of agents for Java: ours and others, in new processes, in random order.",
@@ -54,14 +54,14 @@ def parse(arguments: list[str]) -> Options:
         type=_setups,
         default=SETUPS,
         metavar="NAMES",
-        help=f"frameworks or setups, with commas between: {', '.join(SETUPS)}; ours stands for all with this prefix",
+        help=f"frameworks or setups, separated by commas: {', '.join(SETUPS)}; ours selects all with this prefix",
     )
     parser.add_argument(
         "--experiments", type=_experiments, default=EXPERIMENTS, metavar="NAMES", help=f"some of {', '.join(EXPERIMENTS)}"
     )
     parser.add_argument("--forks", type=_positive(int), default=None, metavar="N", help="processes of each kind")
     parser.add_argument(
-        "--seconds", type=_positive(float), default=None, metavar="S", help="of each process; the first half warms up"
+        "--seconds", type=_positive(float), default=None, metavar="S", help="seconds of each process; the first half is warm-up"
     )
     parser.add_argument("--seed", type=int, default=123, metavar="N", help="seed of the order (123)")
     parser.add_argument(
@@ -69,7 +69,7 @@ def parse(arguments: list[str]) -> Options:
         type=_not_negative,
         default=30.0,
         metavar="S",
-        help="longest wait for an idle machine before each process; then it is measured and marked (30)",
+        help="longest wait for an idle machine before each process; after it the process is measured and marked (30)",
     )
     parser.add_argument("--compare", type=_run, default=None, metavar="DIR", help="an earlier run to compare with")
     parser.add_argument(
@@ -85,7 +85,8 @@ def parse(arguments: list[str]) -> Options:
 
 
 def _setups(text: str) -> tuple[str, ...]:
-    """Selects setups. A name selects the setup of this name, and all setups whose names begin with it and a hyphen."""
+    """Selects setups. A name selects the setup with this name, and all setups whose names start with the name and a
+    hyphen."""
     wanted = text.split(",")
     for name in wanted:
         if not any(_stands_for(name, setup) for setup in SETUPS):

@@ -1,4 +1,4 @@
-"""The plan of a run: experiments, their cells, repetitions, and the order."""
+"""The plan of a run: experiments, their cells, the repetitions, and the order."""
 
 import os
 import random
@@ -13,7 +13,7 @@ CORES = os.cpu_count() or 1
 PACE = 100_000
 SUSTAINED_PACE, SUSTAINED_SECONDS = 400_000, 60.0
 START_AND_END_SECONDS = 3.5
-"""Seconds of a process in addition to the measured ones: for the estimate of the duration."""
+"""Seconds of a process in addition to the measured seconds. They are used to estimate the duration of a run."""
 
 BESIDE = ("none", "ours-sink", "kieker-tcp")
 """Setups that are measured when a workload is varied."""
@@ -38,7 +38,7 @@ FULL = Size(10, 10, 20.0, (1, 2, 5, 10, 20, 50, 100), (0.0, 1.0, 2.0, 5.0, 10.0,
 def plan(
     full: bool, names: Iterable[str], only: Iterable[str], forks: int | None, seconds: float | None
 ) -> list[Experiment]:
-    """Drops experiments without cells."""
+    """Removes experiments without cells."""
     size = FULL if full else SHORT
     if seconds:
         size = replace(size, seconds=seconds)
@@ -54,7 +54,8 @@ def plan(
 
 
 def order(experiment: Experiment, seed: int) -> Iterator[tuple[int, Cell]]:
-    """Each cell once, in random order; then again in another order, until all forks are done. Determined by the seed."""
+    """Each cell once in random order, then each cell once in another order, until all forks are done. The seed
+    determines the order."""
     for fork in range(experiment.forks):
         cells = list(experiment.cells)
         random.Random(f"{seed}/{experiment.name}/{fork}").shuffle(cells)

@@ -1,4 +1,5 @@
-"""The paper's figures as SVG, without a library: stacked response times, warm-up, throughput, curves over depth."""
+"""The figures of the paper as SVG, without a library: stacked response times, warm-up, throughput, and curves over
+depth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +15,12 @@ STAGE_COLOURS = {"T": "#334e68", "I": "#9aa5b1", "C": "#0a7d5a", "W": "#e0a100"}
 COLOURS = ("#334e68", "#0a7d5a", "#e0a100", "#c0392b", "#6c5ce7", "#00838f", "#8d6e63", "#ad1457", "#558b2f", "#5d6d7e")
 DASHES = ("", "6 3", "2 2")
 POINTS_MAX = 250
-"""Points of a curve: a thousand bins are drawn as means of four."""
+"""Maximum number of points of a curve. A thousand bins are drawn as means of four bins."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of a drawing; `mark` is a position on its x axis."""
+    """A curve of a drawing. `mark` is a position on the x axis."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -27,7 +28,7 @@ class Curve:
 
 
 def plots(result: dict) -> dict[str, str]:
-    """By file name without extension."""
+    """Drawings by file name without extension."""
     drawings = {}
     configurations = by_name(result, "configurations")
     for name, title in (("mean_us", "mean"), ("median_us", "median")):
@@ -69,7 +70,7 @@ def stacked(title: str, bars: Sequence[tuple[str, dict[str, float]]]) -> str:
 
 
 def curves(title: str, found: Sequence[Curve], logarithmic: bool = True) -> str:
-    """Curves over a linear x axis; y is logarithmic or starts at 0."""
+    """Curves over a linear x axis. The y axis is logarithmic or starts at 0."""
     drawn = [curve for curve in found if curve.points]
     xs = [x for curve in drawn for x, _ in curve.points] or [0.0, 1.0]
     ys = [y for curve in drawn for _, y in curve.points if y > 0 or not logarithmic] or [1.0]
@@ -151,7 +152,7 @@ def warm_up(found: Sequence[Row]) -> list[Curve]:
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Neighbouring points are drawn as their mean."""
+    """Draws the mean of neighbouring points, so that a curve has fewer points."""
     step = ceil(len(points) / POINTS_MAX) if points else 1
     groups = (points[at : at + step] for at in range(0, len(points), step))
     return [(group[0][0], sum(y for _, y in group) / len(group)) for group in groups]

@@ -1,6 +1,7 @@
-"""Receivers for the records of one process: the sink, a directory, a real server, none. All report the received calls.
+"""Receivers for the records of one process: the sink, a directory, a real server, or none. All report the number of
+received calls.
 
-Before: `fork.py` starts it, and stops it when the measured process has ended.
+Before: `fork.py` starts the receiver, and stops it when the measured process has ended.
 """
 
 import json
@@ -38,7 +39,7 @@ class Arrived:
     resident_peak: int = 0
     resident_settled: int = 0
     resident: tuple[int, ...] = ()
-    """Resident bytes for each second; only of a server."""
+    """Resident bytes for each second. Only a server has this figure."""
     disk_bytes: int = 0
     fault: str = ""
 
@@ -47,17 +48,17 @@ class Arrived:
 
 
 class Receiver(ABC):
-    """Started before the measured process, stopped after it."""
+    """Receives records. It is started before the measured process and stopped after it."""
 
     address = ""
 
     @abstractmethod
     def stop(self) -> Arrived:
-        """Returns once everything that was sent has been counted."""
+        """Returns after all records that were sent have been counted."""
 
     @abstractmethod
     def kill(self) -> None:
-        """Stops at once, after a failure."""
+        """Stops immediately after a failure."""
 
 
 class Nobody(Receiver):
@@ -189,7 +190,7 @@ def _said(text: str, is_file: bool) -> Arrived:
         bytes=found["bytes"],
         left_out=found["left_out"],
         switched=found["switched"],
-        # Counting files is not part of the overhead.
+        # The CPU time for counting files is not part of the overhead.
         cpu_seconds=0.0 if is_file else found["cpu_ns"] / 1e9,
         fault=found["fault"],
     )

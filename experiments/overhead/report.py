@@ -1,4 +1,4 @@
-"""Renders the raw result as tables. Markdown that can also be read in a terminal."""
+"""Formats the raw result as Markdown tables that can also be read in a terminal."""
 
 from math import inf, isfinite, isnan, nan
 
@@ -34,7 +34,7 @@ def _head(result: dict) -> str:
 
 
 def _disturbed(result: dict) -> list[str]:
-    """How many processes were disturbed by others."""
+    """Text about the number of processes that were disturbed by other processes."""
     forks = [fork for experiment in result["experiments"] for row in rows(experiment) for fork in row.forks]
     busy = sum(fork["others_cores"] > IDLE_CORES_MAX for fork in forks)
     if not busy:
@@ -103,7 +103,7 @@ def _time(name: str, row: Row, found: list[Row]) -> tuple[str, ...]:
 
 
 def marks(row: Row) -> str:
-    """Marks for figures that may be misleading."""
+    """Short marks for figures that may be misleading."""
     texts = " ".join(row.faults())
     known = (
         ("FAILED", "FAILED"),
@@ -129,7 +129,7 @@ def _costs(name: str, found: list[Row]) -> str:
         "CPU us",
         "of program",
         "of agent",
-        "of taker",
+        "of receiver",
         "B garbage",
         "all threads",
         "GCs",
@@ -191,7 +191,7 @@ def _server(experiment: dict) -> str:
     found = [row for row in rows(experiment) if not isnan(row.middle("receiver_resident_peak"))]
     if not found:
         return ""
-    head = ("the server", "CPU us a trace", "B on disk a trace", "MB at the end", "at most", "growth", "calls made", "stored")
+    head = ("the server", "CPU us a trace", "B on disk a trace", "MB at the end", "peak MB", "growth", "calls made", "stored")
     lines = [
         (
             row.title,
@@ -230,9 +230,9 @@ def _published(result: dict) -> str:
         return ""
     head = ("mean, as a multiple of uninstrumented", "here", "published, Kieker", "here / published")
     return (
-        "## Beside the published figures\n\nKieker with Byte Buddy on a GitHub runner, November 2025: 0.463 us collecting, "
-        "1.0 us to a binary file, 0.0447 us uninstrumented. Another machine: only multiples can be compared, and these "
-        "with care.\n\n" + table(head, lines)
+        "## Comparison with the published figures\n\nKieker with Byte Buddy on a GitHub runner, November 2025: "
+        "0.463 us collecting, 1.0 us to a binary file, 0.0447 us uninstrumented. It is another machine, so only multiples can "
+        "be compared, and these with care.\n\n" + table(head, lines)
     )
 
 
@@ -246,7 +246,7 @@ def _targets(result: dict) -> str:
         )
         for verdict in verdicts(result)
     ]
-    return "## Aims\n\n" + table(("aim", "found", "limit", ""), lines) if lines else ""
+    return "## Targets\n\n" + table(("target", "found", "limit", ""), lines) if lines else ""
 
 
 def _notes(result: dict) -> str:
@@ -257,7 +257,7 @@ def _notes(result: dict) -> str:
             "",
             *notes,
             "",
-            "n: processes. CPU is of the whole measured process; program: its own threads; taker: sink or server. B garbage: "
+            "n: processes. CPU is of the whole measured process; program: its own threads; receiver: sink or server. B garbage: "
             "allocated on the program's threads. others: most cores used by other processes. saturated: over "
             "20 % of the time in calls of more than ten times the median. steady: see docs/guide/overhead.md. lost: calls made "
             "that did not arrive, the warm-up included.",
@@ -266,7 +266,7 @@ def _notes(result: dict) -> str:
 
 
 def figure(number: float) -> str:
-    """Four significant digits; `-` for a missing figure."""
+    """Four significant digits; `-` if there is no figure."""
     if not isfinite(number):
         return "-"
     if abs(number) >= 1000:

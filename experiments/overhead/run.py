@@ -1,4 +1,4 @@
-"""Controls a run: builds and fetches everything, measures one process after the other, reports."""
+"""Controls a run: builds and fetches everything, measures the processes one after the other, and writes the report."""
 
 import json
 import os
@@ -27,7 +27,8 @@ RAW = "raw.json"
 
 
 def run(options: Options) -> int:
-    """Returns the exit code: 1 if a process failed or our agent lost records that it must keep. A missed aim is no failure."""
+    """Returns the exit code: 1 if a process failed, or if our agent lost records that it must keep. A missed target is
+    not a failure."""
     if options.report:
         return _publish(options.report, json.loads((options.report / RAW).read_text()), options.compare)
     TachographBefore.agent = options.before_agent
@@ -73,7 +74,7 @@ def _head(options: Options, found: dict[str, str], left_out: dict[str, str]) -> 
 
 
 def _measure_all(options: Options, experiments: list[Experiment], result: dict, folder: Path) -> None:
-    """Saves the results after each experiment, and when interrupted."""
+    """Saves the results after each experiment and after an interruption."""
     progress = Progress(experiments)
     work = options.results / f".probe-{os.getpid()}"
     try:
@@ -108,7 +109,8 @@ def _measure_experiment(options: Options, experiment: Experiment, outcome: dict,
 
 
 class Progress:
-    """Prints one line per finished process on standard error; on a terminal also a line for the running process."""
+    """Prints one line on standard error for each finished process. On a terminal it also shows a line for the running
+    process."""
 
     def __init__(self, experiments: Iterable[Experiment]) -> None:
         experiments = list(experiments)
@@ -153,7 +155,7 @@ def _publish(folder: Path, result: dict, before: Path | None) -> int:
 
 
 def has_faults(result: dict) -> bool:
-    """True if a process failed, or if our agent lost records that it must not lose."""
+    """Whether a process failed, or our agent lost records that it must keep."""
     cells = [cell for experiment in result["experiments"] for cell in experiment["cells"]]
     return any(cell["failures"] for cell in cells) or any(
         text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text

@@ -15,7 +15,7 @@ VARIED = ("threads", "depth", "method_us")
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a result, and the figures of its processes. Times in us per trace."""
+    """One cell of a result, and the figures of its processes. Times are in us per trace."""
 
     cell: dict
 
@@ -29,7 +29,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        """Framework and setup; `detail` has the varied part of the workload."""
+        """Framework and setup. `detail` has the part of the workload that is varied."""
         return self.cell["title"] if self.setup == "none" else f"{self.cell['framework']}, {self.cell['title']}"
 
     @property
@@ -38,7 +38,8 @@ class Row:
 
     @property
     def key(self) -> tuple:
-        """Equal for comparable cells of two runs. Does not contain the duration of the processes, which may differ."""
+        """Two rows of different runs are comparable if their keys are equal. The key does not contain the duration of
+        the processes, which may differ."""
         load = self.workload
         return (self.setup, *(load[name] for name in VARIED), load["pace"], load["load"])
 
@@ -52,20 +53,20 @@ class Row:
         return details.get(experiment, "")
 
     def values(self, name: str) -> list[float]:
-        """The figure of each process that has it."""
+        """The figure of each process, if the process has it."""
         return [fork[name] for fork in self.forks if fork.get(name) is not None]
 
     def mean(self, name: str) -> Interval:
-        """Mean over processes, with 95 % confidence."""
+        """Mean over the processes, with an interval of 95 % confidence."""
         return mean_interval(self.values(name))
 
     def middle(self, name: str) -> float:
-        """Median of the processes; nan if none has the figure."""
+        """Median of the processes; nan if no process has the figure."""
         values = self.values(name)
         return median(values) if values else nan
 
     def quantile_us(self, share: float) -> float:
-        """Quantile of the calls of all processes together, us."""
+        """Quantile in us of the calls of all processes together."""
         return quantile(merge([fork["histogram"] for fork in self.forks]), share) / 1e3
 
     def per_second(self) -> list[float]:
@@ -73,7 +74,7 @@ class Row:
         return [count for fork in self.forks for count in fork["per_second"]]
 
     def faults(self) -> list[str]:
-        """One text of each kind of fault, with the number of affected processes if some are not affected."""
+        """One text for each kind of fault. If only some processes have the fault, the text includes their number."""
         texts: dict[str, list[str]] = {}
         for fork in self.forks:
             for text in fork["faults"]:
@@ -91,7 +92,7 @@ def rows(experiment: dict) -> list[Row]:
 
 
 def by_name(result: dict, name: str) -> list[Row]:
-    """Rows of the experiment with this name; none if it was not run."""
+    """Rows of the experiment with this name; empty if the experiment was not run."""
     return [row for experiment in result["experiments"] if experiment["name"] == name for row in rows(experiment)]
 
 
@@ -104,7 +105,7 @@ def find(all_rows: Iterable[Row], setup: str, **workload: float) -> Row | None:
 
 
 def unwatched(row: Row, all_rows: Sequence[Row]) -> Row | None:
-    """The row of the program without a framework, under the same workload."""
+    """The row of the program without an agent, under the same workload."""
     same = {name: row.workload[name] for name in (*VARIED, "pace", "load")}
     return find(all_rows, "none", **same)
 
@@ -114,16 +115,17 @@ def ratio(row: Row, to: Row, name: str) -> Interval:
 
 
 def linearity(all_rows: Sequence[Row], setup: str) -> Line:
-    """Median time of a trace over its depth, one point per process."""
+    """Median time of a trace as a function of its depth, one point per process."""
     return regression(
         [(float(row.workload["depth"]), fork["median_us"]) for row in all_rows if row.setup == setup for fork in row.forks]
     )
 
 
 def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, dict[str, float]]]:
-    """For each setup: the time of a trace without a framework (T), and what the stages I, C and W of `model.py` add to it.
+    """For each setup: the time of a trace without a framework (T), and the time that each of the stages I, C and W of
+    `model.py` adds.
 
-    What a stage adds is never below 0: noise is not drawn as a gain.
+    The added time of a stage is never below 0, because noise must not be drawn as a gain.
     """
     none = find(all_rows, "none")
     found = []
@@ -141,5 +143,5 @@ def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, di
 
 
 def _kind(text: str) -> str:
-    """The text of a fault without its numbers."""
+    """The text of a fault without its numbers. Faults of the same kind have the same text."""
     return "".join(letter for letter in text if not letter.isdigit() and letter not in ".+-e%")

@@ -1,4 +1,5 @@
-"""The aims, and whether they were reached. All are for depth 10 on two cores, like the published figures."""
+"""The targets, and whether they were reached. All targets are for depth 10 on two cores, as the published figures
+are."""
 
 from dataclasses import dataclass
 from math import isnan, nan
@@ -12,19 +13,20 @@ PUBLISHED = (
     ("collecting, no writer", "ours-collect", "kieker-collect", 0.463, 0.0447),
     ("writing", "ours-sink", "kieker-file", 1.0, 0.0447),
 )
-"""Kieker's own page of November 2025 (Byte Buddy, a GitHub runner), us per trace: instrumented, and uninstrumented."""
+"""Figures from Kieker's own page of November 2025 (Byte Buddy, a GitHub runner), us per trace: instrumented, and
+uninstrumented."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One aim. `limit` is the maximum, or with `at_least` the minimum."""
+    """The result for one target. `limit` is the maximum or, if `at_least` is true, the minimum."""
 
     aim: str
     found: float
     limit: float
     at_least: bool = False
     spoilt: str = ""
-    """Reason to ignore the figure, whatever its value."""
+    """Reason to ignore the figure, independent of its value."""
 
     @property
     def outcome(self) -> str:
@@ -37,7 +39,7 @@ class Verdict:
 
 
 def verdicts(result: dict) -> list[Verdict]:
-    """Every aim that this run can evaluate."""
+    """The results for all targets that this run can evaluate."""
     configurations, paced = by_name(result, "configurations"), by_name(result, "paced")
     none, off, collect, sink = (find(configurations, name) for name in ("none", "ours-off", "ours-collect", "ours-sink"))
     found = []
@@ -78,7 +80,7 @@ def _sustained(result: dict) -> list[Verdict]:
 
 
 def _threads(result: dict) -> list[Verdict]:
-    """Processor time: with more threads than cores the wall clock includes waiting."""
+    """Compares processor time, because with more threads than cores the wall clock includes waiting."""
     rows = by_name(result, "threads")
     cores = result["machine"]["cores"]
     eight, few = find(rows, "ours-sink", threads=8), find(rows, "ours-sink", threads=cores)
@@ -95,7 +97,8 @@ def _verdict(row: Row, aim: str, found: float, limit: float, at_least: bool = Fa
 
 
 def published(result: dict) -> list[tuple[str, str, float, float, float]]:
-    """Stage, setup, its ratio to uninstrumented here (by the mean), Kieker's published ratio, and the quotient of the two."""
+    """For each stage: the setup, its ratio to uninstrumented in this run (by the mean), the ratio that Kieker
+    published, and the quotient of both."""
     rows = by_name(result, "configurations")
     none = find(rows, "none")
     found = []

@@ -1,14 +1,14 @@
 //! `cargo xtask fuzz [--seconds N] [TARGET ...]`: runs the fuzz targets of all decoders.
 //!
-//! Builds the targets in `fuzz/src/bin/` and runs each for N seconds (default 10), starting from `testdata/` and the
-//! corpus of earlier runs. Works with a stable toolchain: the coverage flags are those of LLVM's SanitizerCoverage; the
-//! address sanitizer is not used, since the code is safe Rust. Needs a C++ compiler for libFuzzer.
+//! Builds the targets in `fuzz/src/bin/` and runs each target for N seconds (default 10). A run starts from `testdata/`
+//! and the corpus of earlier runs. It works with a stable toolchain, because the coverage flags are those of LLVM's
+//! SanitizerCoverage. The address sanitizer is not used, because the code is safe Rust. libFuzzer needs a C++ compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The flags that `cargo fuzz` passes, without those of nightly compilers.
+/// The flags that `cargo fuzz` passes, without the flags for nightly compilers.
 const RUSTFLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -21,7 +21,7 @@ const TIMEOUT: u64 = 10;
 /// Command-line options.
 struct Options {
     seconds: u64,
-    /// Names of the targets; empty for all.
+    /// Names of the targets. Empty means all targets.
     targets: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ fn targets(root: &Path, options: &Options) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// The host's target triple. Passed as `--target`, so that build scripts and macros are not instrumented.
+/// The host's target triple. It is passed as `--target`, so that build scripts and macros are not instrumented.
 fn host() -> Result<String, String> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let output = Command::new(&rustc).arg("-vV").output().map_err(|error| format!("{rustc}: {error}"))?;
@@ -121,7 +121,7 @@ fn fuzz(root: &Path, host: &str, target: &str, seconds: u64) -> Result<(), Strin
     report(target, &output)
 }
 
-/// Prints one line on success; on failure returns the end of libFuzzer's output, which names the input file.
+/// Prints one line on success. On failure returns the end of libFuzzer's output, which names the input file.
 fn report(target: &str, output: &Output) -> Result<(), String> {
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {

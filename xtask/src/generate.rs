@@ -1,7 +1,7 @@
 //! `cargo xtask generate`: writes the tables of the agents into their code and their README.md files.
 //!
-//! `agent/settings.toml` and `agent/messages.toml` are the only definitions. One target = one row of [`TARGETS`]: a file, a
-//! section of it between two marker lines, and the function that returns the lines of that section.
+//! `agent/settings.toml` and `agent/messages.toml` are the only definitions. Each target is one row of [`TARGETS`]: a
+//! file, a section between two marker lines in this file, and the function that returns the lines of the section.
 
 mod messages;
 mod settings;
@@ -12,9 +12,9 @@ use table::{Agent, Tables};
 
 pub const SETTINGS: &str = "agent/settings.toml";
 pub const MESSAGES: &str = "agent/messages.toml";
-/// Part of the line before a section; the section's name follows.
+/// First part of the line before a section. The name of the section follows.
 const BEGIN: &str = "generated: ";
-/// Part of the line after it.
+/// Part of the line after a section.
 const END: &str = "generated: end";
 
 struct Target {
@@ -63,10 +63,10 @@ const TARGETS: [Target; 12] = [
     },
 ];
 
-/// A file whose generated sections are not up to date.
+/// A file with outdated generated sections.
 pub struct Stale {
     pub path: String,
-    /// The whole file as it should be.
+    /// The whole file with up-to-date sections.
     pub text: String,
 }
 
@@ -107,7 +107,7 @@ fn find<'a>(tree: &'a Tree, path: &str) -> Result<&'a File, String> {
     tree.files.iter().find(|file| file.path == path).ok_or_else(|| format!("{path} is missing"))
 }
 
-/// The text with other lines in a section; `None` without both markers.
+/// The text with new lines in a section; `None` if a marker is missing.
 fn replace(text: &str, section: &str, lines: &[String]) -> Option<String> {
     let begin = format!("{BEGIN}{section} ");
     let all: Vec<&str> = text.lines().collect();
@@ -118,7 +118,7 @@ fn replace(text: &str, section: &str, lines: &[String]) -> Option<String> {
     Some(kept.map(|line| format!("{line}\n")).collect())
 }
 
-/// `["a", "b"]` in one line if it has room there, otherwise an element a line with a comma after each.
+/// Writes `["a", "b"]` in one line if the line is short enough, otherwise one element per line with a comma after each.
 fn list(indent: usize, before: &str, elements: &[String], after: &str, columns_max: usize) -> Vec<String> {
     let space = " ".repeat(indent);
     let line = format!("{space}{before}{}{after}", elements.join(", "));
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_have_an_element_a_line() {
+    fn long_lists_have_one_element_per_line() {
         let elements = ["'a'".to_owned(), "'b'".to_owned()];
         assert_eq!(list(2, "x([", &elements, "]);", 16), ["  x(['a', 'b']);"]);
         assert_eq!(list(2, "x([", &elements, "]);", 15), ["  x([", "      'a',", "      'b',", "  ]);"]);
     }
 
     #[test]
-    fn a_file_with_old_lines_is_stale() {
+    fn a_file_with_outdated_lines_is_stale() {
         let mut tree = Tree::read().expect("the repository is readable");
         assert!(stale(&tree).expect("the tables are valid").is_empty());
         let messages = tree.files.iter_mut().find(|file| file.path == MESSAGES).expect("it is tracked");

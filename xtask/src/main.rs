@@ -1,5 +1,5 @@
-//! Checks that `make test` runs: `cargo xtask tidy`, `cargo xtask fuzz [--seconds N]`. `cargo xtask generate` writes the tables
-//! of the agents.
+//! The checks that `make test` runs: `cargo xtask tidy` and `cargo xtask fuzz [--seconds N]`. `cargo xtask generate`
+//! writes the tables of the agents.
 
 mod fuzz;
 mod generate;

@@ -1,6 +1,6 @@
 //! Checks the rules of STYLE.md that a machine can check.
 //!
-//! One rule = one file here with a `check(&Tree) -> Vec<Finding>` and one line in [`RULES`].
+//! Each rule is one file in `tidy/` with a function `check(&Tree) -> Vec<Finding>`, and one line in [`RULES`].
 
 mod banned;
 mod constants;
@@ -16,7 +16,7 @@ use tree::Tree;
 /// A violation of a rule, and its position.
 pub struct Finding {
     pub path: String,
-    /// From 1; 0 means the whole file.
+    /// Line, counted from 1; 0 means the whole file.
     pub line: usize,
     pub message: String,
 }
@@ -33,7 +33,7 @@ const RULES: [(&str, Rule); 7] = [
     ("generated", generated::check),
 ];
 
-/// Prints all findings; fails if there is one.
+/// Prints all findings. Fails if there is any.
 pub fn run() -> Result<(), String> {
     let tree = Tree::read()?;
     let mut count = 0;

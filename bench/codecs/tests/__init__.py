@@ -1,1 +1,1 @@
-"""Tests of the data that codecs are measured on."""
+"""Tests of the data on which codecs are measured."""

@@ -1,4 +1,4 @@
-"""Tests that data sets become files as the example reads them."""
+"""Tests that data sets are written as files in the form that the example reads."""
 
 from array import array
 from pathlib import Path
@@ -11,7 +11,7 @@ from ..sets import sets
 
 
 class Files(TestCase):
-    def test_a_group_is_a_csv_file_and_a_text_a_log(self):
+    def test_a_group_is_a_csv_file_and_texts_are_a_log_file(self):
         group = Group(array("q", [1, 2]), [array("d", [0.1, float("nan")]), array("Q", [2**64 - 1, 0])])
         with TemporaryDirectory() as folder:
             self.assertEqual(2, write(Path(folder) / "set", [group, "up\ndown\n"]))
@@ -24,9 +24,9 @@ class Files(TestCase):
         (group,) = table("day,whole,quarter,gaps\n" + rows)
         self.assertEqual(["q", "d", "d"], [column.typecode for column in group.columns])
         self.assertEqual([0, 1, 2], list(group.columns[0][:3]))
-        self.assertEqual([], list(table("a,b\n1,2\n")), "a short table is left out")
+        self.assertEqual([], list(table("a,b\n1,2\n")), "a short table is ignored")
 
-    def test_cases_of_an_archive_follow_one_another(self):
+    def test_cases_of_an_archive_are_joined_in_order(self):
         (group,) = series("@classLabel true\n@data\n" + "1.5,2.5:7,8:left\n" * 60)
         self.assertEqual([1.5, 2.5, 1.5], list(group.columns[0][:3]))
         self.assertEqual([7, 8, 7], list(group.columns[1][:3]))

@@ -1,7 +1,8 @@
 """Work (a): the load of a fleet, similar to TSBS cpu-only.
 
-Hosts report ten percentages every ten seconds. A percentage is a random walk with steps from normal(0, 1), limited to 0..100 and
-written as a whole number, so its differences carry about 2.1 bits. The generator is not TSBS's; only the shape of the load is.
+Hosts report ten percentages every ten seconds. A percentage is a random walk with steps from normal(0, 1), limited to
+0..100. It is written as a whole number, so its differences carry about 2.1 bits. The shape of the load is that of TSBS,
+but the generator is not.
 """
 
 from array import array
@@ -32,7 +33,7 @@ ENVIRONMENTS = ("production", "staging", "test")
 
 
 def devops(hosts: int, hours: float, seed: int) -> Dataset:
-    """`hosts` frames of ten fields over `hours`."""
+    """Frames of ten fields, one per host, over `hours`."""
     random = Random(seed)
     count = int(hours * 3_600_000) // STEP_MS
     times = array("q", range(START_MS, START_MS + count * STEP_MS, STEP_MS))

@@ -1,7 +1,7 @@
-"""Works (c) and (d): a hundred days of series shaped like those of a running system. Generated, not recorded.
+"""Works (c) and (d): a hundred days of series with the shapes of a running system. They are generated, not recorded.
 
-Each shape occurs in Chronix's published JMX series: the saw tooth of a heap, counters that restart, levels that rarely
-change, queues that are mostly empty, latencies with decimals, and a daily cycle.
+Each shape occurs in the JMX series that Chronix published: the saw tooth of a heap, counters that restart, levels that
+rarely change, queues that are mostly empty, latencies with decimals, and a daily cycle.
 """
 
 from array import array
@@ -41,12 +41,12 @@ def operational(days: int, seed: int) -> Dataset:
 
 
 def _day(index: int) -> float:
-    """0 at night, 1 in the afternoon."""
+    """The share of the daily cycle: 0 at night, 1 in the afternoon."""
     return 0.5 - 0.5 * sin(2 * pi * (index % MINUTES_A_DAY) / MINUTES_A_DAY)
 
 
 def _heap_bytes(random: Random, count: int) -> array:
-    """Rises with the load, falls at each collection."""
+    """A level that rises with the load and falls at each collection."""
     used, floor, values = 2e8, 2e8, array("q")
     for index in range(count):
         used += random.expovariate(1 / (5e6 + 4e7 * _day(index)))
@@ -79,7 +79,7 @@ def _threads(random: Random, count: int) -> array:
 
 
 def _queue(random: Random, count: int) -> array:
-    """Empty except for bursts."""
+    """Zero except for bursts."""
     length, values = 0, array("q")
     for _ in range(count):
         if random.random() < 0.003:
@@ -90,12 +90,12 @@ def _queue(random: Random, count: int) -> array:
 
 
 def _latency_ms(random: Random, count: int) -> array:
-    """Three decimals, log-normal around a level that follows the load."""
+    """A latency with three decimals, log-normal around a level that follows the load."""
     return array("d", (round(random.lognormvariate(2.2 + 0.6 * _day(index), 0.25), 3) for index in range(count)))
 
 
 def _load(random: Random, count: int) -> array:
-    """Two decimals, as a kernel prints its load average."""
+    """A load average with two decimals, as a kernel prints it."""
     level, values = 1.0, array("d")
     for index in range(count):
         level += 0.2 * (4 * _day(index) - level) + random.gauss(0, 0.15)
@@ -105,7 +105,8 @@ def _load(random: Random, count: int) -> array:
 
 
 def _disk_percent(random: Random, count: int) -> array:
-    """Fills slowly, is emptied once a week; a quotient of doubles with all digits, as from many exporters."""
+    """A level that rises slowly and falls to zero once a week. It is a quotient of doubles with all digits, as many
+    exporters write."""
     used, capacity, values = 4.1e11, 9.6e11, array("d")
     for index in range(count):
         used = 4.1e11 if index % (7 * MINUTES_A_DAY) == 0 else used + random.expovariate(1 / 2e7)

@@ -1,9 +1,9 @@
-"""Work (b): Chronix's published data set P4, from the files in a folder of the user.
+"""Work (b): the published data set P4 of Chronix, from the files in a folder of the user.
 
-Files are `<source>_<group>_<kind>_<source>_<date>_<time>--<metric>.csv.gz`; the first column is a German date in UTC with
-milliseconds, the second a number with thousands separators: `12.08.2015 17:25:41.389;2,555,904`. A series with a point in any
-value is of floats, others are of whole numbers; they are written as fields of different names, since most systems allow one
-type per field.
+Files are `<source>_<group>_<kind>_<source>_<date>_<time>--<metric>.csv.gz`. The first column is a German date in UTC
+with milliseconds, the second column a number with thousands separators: `12.08.2015 17:25:41.389;2,555,904`. A series
+is written as floats if any value has a decimal point, otherwise as whole numbers. Both are fields of different names,
+because most systems allow one type per field.
 """
 
 import gzip
@@ -18,7 +18,7 @@ MIDNIGHTS: dict[str, int] = {}
 
 
 def p4(folder: Path) -> Dataset:
-    """One frame per file. Raises ValueError, which names file and row, for a row of another form."""
+    """One frame per file. Raises ValueError with the file and the row if a row has another form."""
     files = sorted(folder.glob("*.csv.gz"))
     if not files:
         raise ValueError(f"no *.csv.gz in {folder}")
@@ -30,7 +30,7 @@ def p4(folder: Path) -> Dataset:
 
 
 def _frame(file: Path) -> Frame:
-    """A series. Refuses rows that are not later than the previous row: the published files have none."""
+    """A series. Refuses a row that is not later than the previous row; the published files have no such rows."""
     run, _, metric = file.name.removesuffix(".csv.gz").partition("--")
     times, texts = array("q"), []
     with gzip.open(file, "rt", encoding="utf-8") as rows:
@@ -50,7 +50,7 @@ def _frame(file: Path) -> Frame:
 
 
 def _milliseconds(date: str) -> int:
-    """`12.08.2015 17:25:41.389` as Unix milliseconds."""
+    """Converts `12.08.2015 17:25:41.389` to Unix milliseconds."""
     day, clock = date[:10], date[11:]
     if day not in MIDNIGHTS:
         midnight = datetime.strptime(day, "%d.%m.%Y").replace(tzinfo=UTC)

@@ -1,6 +1,6 @@
 """Work (b): series of this machine, read from /proc ten times a second during preparation.
 
-They are real, but short, and from a machine that is busy with a benchmark; tables call them *sampled here*.
+The series are real but short, and the machine is busy with a benchmark. Tables call them *sampled here*.
 """
 
 import json
@@ -16,7 +16,7 @@ Reading = dict[tuple[str, str], float]
 
 
 def sampled(cache: Path, seconds: int) -> Dataset:
-    """The recording in `cache`; records for `seconds` if there is none of this length."""
+    """The recording in `cache`. If there is no recording of this length, records for `seconds`."""
     file = cache / f"sampled-{seconds}s.json"
     if not file.exists():
         print(f"sampling /proc for {seconds} s", flush=True)
@@ -54,7 +54,7 @@ def _record(seconds: int) -> dict:
 
 
 def _read() -> Iterator[tuple[tuple[str, str], float]]:
-    """((source, field), number) of all values read; names are those of /proc."""
+    """((source, field), number) for each value that was read. Names are those of /proc."""
     for line in _lines("meminfo"):
         name, number, *_ = line.replace("(", "_").replace(")", "").replace(":", "").split()
         yield ("meminfo", name), int(number)

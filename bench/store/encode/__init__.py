@@ -1,1 +1,1 @@
-"""Encodes a dataset for the protocols. One module per protocol; each yields the bodies of requests."""
+"""Encodes a dataset for the protocols. There is one module per protocol; each yields the bodies of requests."""

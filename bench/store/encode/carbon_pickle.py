@@ -1,7 +1,7 @@
-"""Graphite's pickle protocol: messages of `[(path, (seconds, value)), ...]`, each preceded by its length.
+"""Graphite's pickle protocol: messages of `[(path, (seconds, value)), ...]`. The length of a message precedes it.
 
-A path is `<measurement>.<identity>.<field>`. Whisper keeps a ring of fixed slots that ends now, so times are moved by
-`shift_s`.
+A path is `<measurement>.<identity>.<field>`. Whisper keeps a ring of fixed slots that ends at the current time.
+Therefore times are moved by `shift_s`.
 """
 
 import pickle
@@ -14,7 +14,7 @@ POINTS_A_MESSAGE = 10_000  # carbon takes messages of at most 1 MiB
 
 
 def carbon_pickle(dataset: Dataset, shift_s: int) -> Iterator[bytes]:
-    """Bodies of as many rows as those of `lines`, each of several messages."""
+    """Bodies with as many rows as the bodies of `lines`. Each body consists of several messages."""
     paths = [[path(dataset, frame, name) for name in frame.columns] for frame in dataset.frames]
     columns = [list(frame.columns.values()) for frame in dataset.frames]
     for piece in dataset.bodies():

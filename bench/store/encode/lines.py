@@ -1,4 +1,5 @@
-"""InfluxDB's line protocol: one line per row of a frame, times in nanoseconds, whole numbers as `58i`."""
+"""InfluxDB's line protocol: one line per row of a frame. Times are in nanoseconds; whole numbers are written as
+`58i`."""
 
 from collections.abc import Iterator
 

@@ -7,8 +7,8 @@ Label { string name = 1; string value = 2 }
 Sample { double value = 1; int64 timestamp = 2 (ms) }
 ```
 The snappy block is one literal, so that a server needs almost no time for decompression. A body has the same rows as a
-body of lines, by series: about a hundred samples per mention of the labels, which is more favourable than the requests of
-Prometheus itself.
+body of lines, sorted by series. Each label set is followed by about a hundred samples, which is more favourable than
+the requests of Prometheus itself.
 """
 
 import struct
@@ -22,7 +22,7 @@ SAMPLE = struct.Struct("<3sd")
 
 
 def remote_write(dataset: Dataset) -> Iterator[bytes]:
-    """Bodies of as many rows as those of `lines`."""
+    """Bodies with as many rows as the bodies of `lines`."""
     labels = [[_labels(dataset.measurement, frame, name) for name in frame.columns] for frame in dataset.frames]
     columns = [list(frame.columns.values()) for frame in dataset.frames]
     for piece in dataset.bodies():
@@ -60,7 +60,7 @@ def _message(number: int, payload: bytes) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Base 128, least significant first; `number` is not negative."""
+    """Writes a number in base 128, least significant digits first. `number` must not be negative."""
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)

@@ -1,4 +1,5 @@
-"""The measured systems. One module per system: how to start, load, settle and query it, and how to parse its responses.
+"""The measured systems. Each module defines how to start, load, settle and query one system, and how to parse its
+responses.
 
 To add a system, add a module and one line here.
 """

@@ -1,4 +1,4 @@
-"""The interface of all systems, implemented by the adapters."""
+"""The interface of all systems. The adapters implement it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -15,31 +15,31 @@ READY_SECONDS_MAX = 120
 
 
 class NotOffered(Exception):
-    """The system's language cannot express the query; the text names the missing feature."""
+    """The language of the system cannot express the query. The text names the missing feature."""
 
 
 class System(ABC):
-    """One server with its own data directory. May be started and stopped repeatedly; the data stays."""
+    """One server with its own data directory. It may be started and stopped repeatedly; the data stays."""
 
     name: str
     title: str
     wire: str = "line protocol"
-    """The write protocol, for the tables."""
+    """The write protocol, as shown in the tables."""
     writers: int = 2
     reserves: frozenset[str] = frozenset()
-    """Names of files that only reserve space."""
+    """Names of files that reserve space and hold no data."""
     notes: tuple[str, ...] = ()
     """Notes for readers of the figures."""
 
     def __init__(self, cache: Path, run: Path, dataset: Dataset):
-        """`cache` holds installed packages; `run` is an empty directory for this system and this dataset."""
+        """`cache` holds installed packages. `run` is an empty directory for this system and this dataset."""
         self.cache = cache
         self.run = run
         self.dataset = dataset
         self.port = free_port()
         self.server = Server(run / "log")
 
-    # # Implemented by adapters.
+    # Implemented by adapters.
 
     @classmethod
     @abstractmethod
@@ -48,29 +48,29 @@ class System(ABC):
 
     @abstractmethod
     def launch(self) -> None:
-        """Starts the processes; does not wait."""
+        """Starts the processes, without waiting until they are ready."""
 
     @abstractmethod
     def is_ready(self, client: Client) -> bool:
-        """Whether it accepts writes; may raise OSError or HttpError if not."""
+        """Whether the system accepts writes. May raise OSError or HttpError if it does not."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Writes all data to disk in its final form: journals flushed, parts merged."""
+        """Writes all data to disk in its final form: journals are flushed, parts are merged."""
 
     @abstractmethod
     def data(self) -> list[Path]:
-        """The directories whose bytes count; without caches that may be lost."""
+        """The directories whose bytes are counted. Caches that may be lost are not included."""
 
     @abstractmethod
     def request(self, question: Question) -> Request:
-        """The query in the system's own language. Raises NotOffered."""
+        """The query in the language of the system. Raises NotOffered."""
 
     @abstractmethod
     def answer(self, question: Question, body: bytes) -> Answer:
-        """The response, in the form of `Reference.answer`."""
+        """Parses the response into the form of `Reference.answer`."""
 
-    # # Shared by adapters.
+    # Shared by adapters.
 
     def bodies(self) -> Iterator[bytes]:
         """The data to write, request by request."""
@@ -78,7 +78,7 @@ class System(ABC):
 
     @property
     def bodies_name(self) -> str:
-        """Bodies of the same name are the same bytes, and are cached."""
+        """Bodies of the same name have the same bytes and are cached."""
         return f"{self.dataset.name}/lines"
 
     def write(self, client: Client, body: bytes) -> None:
@@ -89,17 +89,17 @@ class System(ABC):
         return Request("POST", "/write", body)
 
     def prepare(self) -> None:
-        """Setup before the first write that the configuration cannot express."""
+        """Steps before the first write that cannot be part of the configuration."""
 
     def finish_writes(self) -> None:
-        """Returns when the written data can be read; most systems respond to writes only then."""
+        """Returns when the written data can be read. Most systems respond to a write only then."""
 
     def quantiles_are_ranks(self) -> bool:
-        """Whether quantiles are existing values (nearest rank) instead of interpolated ones."""
+        """Whether quantiles are existing values (nearest rank) instead of interpolated values."""
         return False
 
     def start(self) -> None:
-        """Returns when it is ready."""
+        """Returns when the system is ready."""
         self.launch()
         self.server.wait_until(self._answers, READY_SECONDS_MAX)
 
@@ -119,7 +119,7 @@ class System(ABC):
             return client.send(request)
 
     def disk_bytes_live(self) -> int:
-        """Current bytes in its directories."""
+        """Current bytes in the directories of the system."""
         return disk_bytes(*self.data(), reserves=self.reserves)
 
     def disk_bytes(self) -> int:

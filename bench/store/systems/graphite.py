@@ -1,7 +1,7 @@
-"""Graphite from PyPI: carbon receives and writes, whisper is its file format, graphite-web serves queries.
+"""Graphite from PyPI. carbon receives and writes data, whisper is the file format, graphite-web serves queries.
 
-Whisper's files are rings of fixed slots that end now. So times are shifted by whole days to just before now, and shifted back
-in responses. Data without a constant step does not fit into slots and is not written.
+The files of whisper are rings of fixed slots that end at the current time. Therefore times are shifted by whole days to
+just before now, and shifted back in responses. Data without a constant step does not fit into slots and is not written.
 """
 
 import json
@@ -64,7 +64,7 @@ class Graphite(System):
     title = "Graphite"
     wire = "carbon pickle"
     notes = (
-        "written by carbon's pickle protocol, which has no response: the time is until its cache is on disk",
+        "written with carbon's pickle protocol, which has no response: the time ends when the cache of carbon is on disk",
         "keeps one number per slot of the step",
         "processes: carbon-cache and one worker of graphite-web",
     )
@@ -154,7 +154,7 @@ class Graphite(System):
         return True
 
     def request(self, question: Question) -> Request:
-        between = 0  # the bounds of the other queries are between slots already
+        between = 0  # the bounds of all other queries are already between slots
         match question:
             case Grouped():
                 between = self.dataset.step_ms // 2

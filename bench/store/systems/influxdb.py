@@ -1,4 +1,4 @@
-"""InfluxDB 1.x from Debian, with the index it recommends for many series (tsi1)."""
+"""InfluxDB 1.x from Debian, with the index that it recommends for many series (tsi1)."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,8 @@ bind-address = "127.0.0.1:{rpc}"
   level = "warn"
 """
 COLD_SECONDS = 15
-"""Idle time longer than the configured one: then all data are fully compacted."""
+"""Seconds without writes after which all data is fully compacted. Longer than the cold durations in the
+configuration."""
 
 
 class InfluxDB(System):

@@ -1,4 +1,4 @@
-"""Prometheus from Debian, written by remote write, which an option enables."""
+"""Prometheus from Debian. Data is written by remote write, which an option of Prometheus enables."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ class Prometheus(PromQL):
     wire = "remote write"
     writers = 1
     notes = (
-        "written by remote write, bodies of as many rows, one writer: it accepts only ordered samples of a series",
+        "written by remote write in bodies of as many rows, by one writer, because samples of a series must arrive in order",
         "its write-ahead log is not synced for each write",
         "bytes are those of a snapshot; the data directory also has a log and an open head",
     )

@@ -1,7 +1,7 @@
-"""PromQL and its JSON responses: shared by VictoriaMetrics, Prometheus and Tachograph.
+"""PromQL and its JSON responses. VictoriaMetrics, Prometheus and Tachograph share this code.
 
-A window [start, start + w) is queried as [w] at half a step before its end, so that it has the same samples whether a system
-includes a range's left end or not.
+A window [start, start + w) is queried as [w] at half a step before its end. With this shift the window has the same
+samples, whether or not a system includes the left end of a range.
 """
 
 import json
@@ -18,13 +18,13 @@ QUARTILES_AND_MAXIMUM = ("0.25", "0.75", "1")
 
 
 class PromQL(System):
-    """A system whose `/api/v1/query` and `/api/v1/query_range` are Prometheus's."""
+    """A system with the endpoints `/api/v1/query` and `/api/v1/query_range` of Prometheus."""
 
     extra_parameters: dict[str, str] = {}
     raw_by_export = False
-    """Whether raw ranges are queried at `/api/v1/export`, which returns columns."""
+    """Whether raw ranges are queried with `/api/v1/export`, which returns columns."""
     keeps_names = False
-    """Whether maxima over time keep the metric's name, so that one selector can match several metrics."""
+    """Whether maxima over time keep the name of the metric. If they do, one selector can match several metrics."""
 
     def request(self, question: Question) -> Request:
         match question:
@@ -64,7 +64,7 @@ class PromQL(System):
                 return tuple(float(row["value"][1]) for row in sorted(result, key=lambda row: float(row["metric"][PLACE])))
 
     def grouped(self, question: Grouped) -> str:
-        """One expression for all fields. If functions over time drop the name, a label names each field."""
+        """One expression for all fields. If functions over time drop the name, a label has the name of each field."""
         if len(question.fields) > 1 and self.keeps_names:
             names = "|".join(self._metric(field) for field in question.fields)
             return self._aggregated(question, f'{{__name__=~"{names}",{self._frames(question)}}}', ("__name__",))
@@ -133,7 +133,7 @@ _INNER = {"max": "max_over_time", "mean": "avg_over_time"}
 
 
 def _exported(body: bytes) -> RangeAnswer:
-    """JSON lines, each with columns of times and values."""
+    """Reads JSON lines. Each line has a column of times and a column of values."""
     times, values = [], []
     for block in map(json.loads, body.splitlines()):
         times += block["timestamps"]

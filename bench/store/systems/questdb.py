@@ -116,7 +116,7 @@ class QuestDB(System):
         return True
 
     def _is_applied(self) -> bool:
-        """Whether the table has all rows of its log."""
+        """Whether the table has all rows of the write-ahead log."""
         rows = json.loads(self.send(_execute("SELECT writerTxn,sequencerTxn FROM wal_tables()")))["dataset"]
         return all(written == logged for written, logged in rows)
 

@@ -1,4 +1,4 @@
-"""Tachograph, as built by `make build`: the journal is on, every write is acknowledged when it is on disk."""
+"""Tachograph, as built by `make build`. The journal is on; a write is acknowledged when it is on disk."""
 
 import os
 from pathlib import Path
@@ -57,9 +57,9 @@ class Tacho(PromQL):
 
 
 class TachoBefore(Tacho):
-    """An earlier build in the same run: `before.py` reports the changes pair by pair."""
+    """An earlier build in the same run. `before.py` reports the changes pair by pair."""
 
     name = "tacho-before"
     title = "Tachograph before"
     binary = None
-    """Given by `--before`; without it this system does not run."""
+    """The path given by `--before`. Without the option, this system does not run."""

@@ -1,1 +1,1 @@
-"""Tests of the benchmark itself: encoders, reference and checks, each against known values."""
+"""Tests of the benchmark itself: encoders, reference and checks are compared with known values."""

@@ -1,4 +1,4 @@
-"""Tests that Chronix's method decodes to its input, and omits repeated differences."""
+"""Tests that the method of Chronix decodes to its input and omits repeated differences."""
 
 from array import array
 from random import Random
@@ -19,20 +19,20 @@ class Chronix(TestCase):
         self.assertEqual(len(times), at)
         return chunks
 
-    def test_regular_times_are_said_once(self):
+    def test_regular_times_are_stored_once(self):
         (chunk,) = self.check([0, 10, 20, 30, 40], [1.0, 2.0, 3.0, 4.0, 5.0])
         self.assertEqual(5 * 11 + 2, len(chunk))
 
-    def test_repeated_values_are_said_by_index(self):
+    def test_repeated_values_are_stored_as_an_index(self):
         (chunk,) = self.check([0, 10, 20], [7.5, 7.5, 7.5])
         self.assertEqual((2 + 9) + (2 + 2 + 2) + (2 + 2), len(chunk))
 
-    def test_irregular_times(self):
+    def test_irregular_times_are_decoded(self):
         random = Random(1)
         times = sorted(random.sample(range(10**6), 2_000))
         self.check(times, [random.random() for _ in times])
 
-    def test_chunks_are_cut(self):
+    def test_long_series_are_cut_into_chunks(self):
         times = list(range(0, 200_000, 10))
         chunks = self.check(times, [float(time) for time in times])
         self.assertEqual(2, len(chunks))

@@ -1,4 +1,4 @@
-"""Tests that responses are received completely, in pieces of any size."""
+"""Tests that responses are received completely if they arrive in pieces of any size."""
 
 import socket
 import threading
@@ -15,7 +15,7 @@ EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 class Answers(TestCase):
     def receive(self, answer: bytes, piece: int) -> bytes:
-        """The client's result for a response that arrives in pieces of this size."""
+        """The result of the client for a response that arrives in pieces of this size."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             server = threading.Thread(target=_serve, args=(listener, answer, piece))
             server.start()
@@ -25,18 +25,18 @@ class Answers(TestCase):
             finally:
                 server.join()
 
-    def test_forms(self):
+    def test_all_forms_of_a_response(self):
         for answer, expected in ((WHOLE, b"hello"), (CHUNKED, b"hello"), (CLOSED, b"hello"), (EMPTY, b"")):
             for piece in (1, 7, 1_000):
                 self.assertEqual(expected, self.receive(answer, piece), (answer, piece))
 
-    def test_refusal(self):
+    def test_an_error_status_is_raised(self):
         with self.assertRaises(HttpError) as caught:
             self.receive(REFUSED, 1_000)
         self.assertEqual(503, caught.exception.status)
         self.assertIn("full", str(caught.exception))
 
-    def test_half_an_answer(self):
+    def test_an_incomplete_response_is_an_error(self):
         with self.assertRaises(ConnectionError):
             self.receive(WHOLE[:-2], 1_000)
 

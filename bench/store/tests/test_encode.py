@@ -46,14 +46,14 @@ class Encode(TestCase):
 
 
 def _literal(body: bytes) -> bytes:
-    """The content of a snappy block of one literal."""
+    """The content of a snappy block that consists of one literal."""
     length, at = _varint(body, 0)
     assert body[at] == 0xFC and struct.unpack_from("<I", body, at + 1)[0] == length - 1 == len(body) - at - 6
     return body[at + 5 :]
 
 
 def _fields(message: bytes):
-    """(number, value) of a protobuf message: bytes, doubles and varints."""
+    """(number, value) for each field of a protobuf message. Values are bytes, doubles and varints."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)

@@ -1,4 +1,4 @@
-"""Tests that the reference is right, and that the check accepts right and refuses wrong results."""
+"""Tests that the reference is correct, and that the check accepts correct results and refuses wrong ones."""
 
 from unittest import TestCase
 
@@ -14,7 +14,7 @@ ALL = (START_MS - 5_000, START_MS + 65_000)
 
 class Judgement(TestCase):
     def check(self, question, expected, wrong):
-        """The reference returns `expected`; the check accepts it, and refuses `wrong`."""
+        """Checks that the reference returns `expected`, and that the check accepts it and refuses `wrong`."""
         reference = Reference(small())
         self.assertEqual(expected, reference.answer(question))
         self.assertIsNone(fault(reference, question, expected, by_rank=False))

@@ -1,4 +1,4 @@
-"""Tests that the report shows missed aims, wrong results and regressions."""
+"""Tests that the report shows missed targets, wrong results and regressions."""
 
 from copy import deepcopy
 from unittest import TestCase
@@ -60,7 +60,7 @@ def result(ours_ms: float, peer_wrong: int, ours_wrong: int = 0) -> dict:
 
 
 def with_before(factor: float) -> dict:
-    """The earlier build took `factor` times as long, with the same bytes; the machine slowed down during the run."""
+    """The earlier build took `factor` times as long, with the same bytes. The machine slowed down during the run."""
     found = result(0.4, 0)
     experiment = found["experiments"][0]
     ours = experiment["loads"]["tacho"]
@@ -80,7 +80,7 @@ def with_before(factor: float) -> dict:
 
 
 class Before(TestCase):
-    def test_what_has_changed_is_told_pair_by_pair(self):
+    def test_changes_are_reported_pair_by_pair(self):
         for factor, written, asked in ((0.8, "WORSE", "WORSE"), (1.0, "-", "-"), (1.25, "better", "better"), (0.99, "-", "-")):
             found = {change.what: change for change in changes(with_before(factor)["experiments"][0])}
             self.assertEqual(written, found["CPU us/value, written"].verdict, factor)
@@ -89,14 +89,14 @@ class Before(TestCase):
             self.assertAlmostEqual(1 / factor, found["one, ms"].ratio.value)
             self.assertEqual("-", found["one, CPU ms per turn"].verdict, "one pair is not significant")
 
-    def test_it_stands_in_the_report_and_is_no_peer(self):
+    def test_the_earlier_build_is_in_the_report_and_is_not_a_peer(self):
         text = report(with_before(0.8))
         self.assertIn("| CPU us/value, written", text)
         self.assertIn("WORSE", text)
         self.assertEqual({"victoriametrics"}, {each.peer for each in verdicts(with_before(0.8)["experiments"][0])})
         self.assertNotIn("compared with the earlier build", report(result(0.4, 0)))
 
-    def test_it_takes_part_when_it_is_given(self):
+    def test_the_earlier_build_runs_only_if_the_option_is_given(self):
         self.assertNotIn("tacho-before", parse([]).only)
         chosen = parse(["--only", "tacho", "--before", __file__])
         self.assertEqual((("tacho", "tacho-before"), 3), (chosen.only, chosen.loads))
@@ -104,7 +104,7 @@ class Before(TestCase):
 
 
 class Report(TestCase):
-    def test_aims(self):
+    def test_targets_are_reached_or_missed(self):
         for ours_ms, reached in ((0.4, True), (0.6, False)):
             found = {verdict.aim: verdict.reached for verdict in verdicts(result(ours_ms, 0)["experiments"][0])}
             self.assertEqual(
@@ -119,7 +119,7 @@ class Report(TestCase):
                 found,
             )
 
-    def test_a_wrong_peer_is_no_measure_and_stays(self):
+    def test_a_peer_with_wrong_results_is_shown_but_not_compared(self):
         wrong = result(0.4, 2)
         self.assertNotIn("one, median ms", [verdict.aim for verdict in verdicts(wrong["experiments"][0])])
         text = report(wrong)
@@ -128,7 +128,7 @@ class Report(TestCase):
         self.assertIn("Graphite: failed: gone", text)
         self.assertIn("MISSED", text)
 
-    def test_nothing_is_reached_by_wrong_answers(self):
+    def test_wrong_results_reach_no_target(self):
         wrong = result(0.01, 0, ours_wrong=1)
         self.assertFalse(verdicts(wrong["experiments"][0])[-1].reached)
         self.assertIn("1 of 3; off by two", report(wrong))

@@ -1,4 +1,5 @@
-"""Tests that queries are translated to each system's language and responses are parsed. Responses are in the systems' form."""
+"""Tests that queries are translated to the language of each system, and that responses are parsed. The responses have
+the form of each system."""
 
 import json
 from pathlib import Path
@@ -23,7 +24,8 @@ OUTLIERS = Outliers(H0, "user", START_MS - 5_000, START_MS + 65_000)
 
 class Systems(TestCase):
     def check(self, kind: type[System], question: Question, parameter: str, asked: str, body: object) -> None:
-        """The query is `asked` in a parameter of the request, and `body` is the right response to it."""
+        """Checks that a parameter of the request has the query `asked`, and that `body` is parsed to the correct
+        result."""
         system = kind(Path("cache"), Path("run"), small())
         parameters = parse_qs(urlsplit(system.request(question).path).query)
         self.assertEqual(asked, parameters[parameter][0])
@@ -61,7 +63,7 @@ class Systems(TestCase):
         asked = 'quantiles_over_time("bench_place",0.25,0.75,1,cpu_user{hostname="h0"}[70000ms])'
         self.check(VictoriaMetrics, OUTLIERS, "query", asked, _prometheus(*rows))
 
-    def test_reserved_room_does_not_count(self):
+    def test_reserved_space_is_not_counted(self):
         with TemporaryDirectory() as folder:
             data = Path(folder) / "data/store"
             data.mkdir(parents=True)
@@ -101,5 +103,5 @@ def _influxdb(*series: dict) -> dict:
 
 
 def _plain(answer: Answer) -> object:
-    """Columns of any kind compare as lists."""
+    """Columns of any type are compared as lists."""
     return answer if isinstance(answer, dict) else [list(part) if hasattr(part, "__len__") else part for part in answer]

@@ -19,7 +19,7 @@ fn main() {
     lines();
 }
 
-/// The best of several rounds, in ns per item of `count`.
+/// The best of several rounds, in ns per item. A round has `count` items.
 fn measure(what: &str, count: usize, bytes: usize, mut run: impl FnMut() -> usize) {
     let mut best = f64::INFINITY;
     for _ in 0..50 {
@@ -39,7 +39,7 @@ fn session(dictionary: &[u8]) -> Session {
     session
 }
 
-/// Frames to batches: checksum, records, checks.
+/// Decodes frames to batches: checksum, records, checks.
 fn frames(what: &str, dictionary: &[u8], frame: &DataFrame, count: usize) {
     let bytes = frame.finish();
     let mut session = session(dictionary);
@@ -86,7 +86,7 @@ fn samples() {
     frames("native, f64 values", &dictionary.finish(), &frame, 6_000);
 }
 
-/// The devops load as TSBS writes it: ten tags of some 200 bytes, ten fields, hosts in turn.
+/// The devops data set as TSBS writes it: ten tags of about 200 bytes, ten fields, one line per host in rotation.
 fn body(hosts: usize, lines: usize, value: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for line in 0..lines {

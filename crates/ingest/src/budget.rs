@@ -1,36 +1,36 @@
-//! Memory budget for the records of one body.
+//! How much memory may the records of one body take?
 //!
-//! A body of a few kilobytes can expand to records of gigabytes, because each field repeats all tags of its line, or many
-//! ids refer to a long text of the dictionary. So each decoder reserves memory before it allocates, and refuses records
-//! that exceed the budget:
+//! A body of a few kilobytes can expand to records of gigabytes, because each field repeats all tags of its line, or
+//! because many ids refer to a long text of the dictionary. Therefore each decoder reserves memory before it allocates,
+//! and refuses records that exceed the budget:
 //!
 //! ```text
 //!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the decompressed body
-//! ```
-//! The body itself comes on top. An allocation that grows counts twice while it is moved. `tests/peak.rs` searches for
-//! bodies that exceed the budget. Step after: `server/src/decoding.rs` limits the sum over all bodies that are decoded
-//! concurrently.
+//! The memory of the body itself is not included. A growing allocation counts twice while it is moved. `tests/peak.rs`
+//! searches for bodies that exceed the budget. Step after: `server/src/decoding.rs` limits the sum over all bodies that
+//! are decoded concurrently.
 
-/// Budget of every body, bytes: enough for 30,000 new series.
+/// Budget of every body, bytes. It is enough for 30,000 new series.
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;
 /// Additional budget per byte of the body.
 pub const MEMORY_PER_BYTE: usize = 48;
-/// The part of [`MEMORY_PER_BYTE`] that the densest encoding of numbers needs. It is always granted, not reserved.
+/// The part of [`MEMORY_PER_BYTE`] that the densest encoding of numbers needs. It is always granted and need not be
+/// reserved.
 pub const PLAIN_PER_BYTE: usize = 20;
 
-/// The most memory that decoding a body takes, by its decompressed size.
+/// The maximum memory for decoding a body, given its decompressed size.
 pub const fn memory_bytes_max(body_bytes: usize) -> usize {
     MEMORY_BYTES_MIN.saturating_add(body_bytes.saturating_mul(MEMORY_PER_BYTE))
 }
 
-/// Remaining budget of a body beyond [`PLAIN_PER_BYTE`].
+/// Remaining budget of a body, not counting [`PLAIN_PER_BYTE`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget {
     max: usize,
     left: usize,
 }
 
-/// The records of a body exceed its budget.
+/// The records of a body exceed the budget of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("records exceed the memory budget of {max} bytes for one body: send them in parts")]
 pub struct Full {
@@ -38,7 +38,7 @@ pub struct Full {
 }
 
 impl Budget {
-    /// The budget of a body, by its decompressed size.
+    /// The budget of a body, given its decompressed size.
     pub const fn of_body(bytes: usize) -> Self {
         let max = MEMORY_BYTES_MIN.saturating_add(bytes.saturating_mul(MEMORY_PER_BYTE - PLAIN_PER_BYTE));
         Self { max, left: max }
@@ -54,7 +54,7 @@ impl Budget {
         }
     }
 
-    /// Takes the part of `bytes` that exceeds [`PLAIN_PER_BYTE`] for each of `body_bytes`.
+    /// Takes only the part of `bytes` that exceeds `body_bytes` * [`PLAIN_PER_BYTE`].
     pub const fn take_beyond(&mut self, bytes: usize, body_bytes: usize) -> Result<(), Full> {
         self.take(bytes.saturating_sub(body_bytes.saturating_mul(PLAIN_PER_BYTE)))
     }

@@ -1,21 +1,20 @@
-//! Errors of a whole message; an error of a single record is a reject instead.
+//! Errors of a whole message. If only a single record is invalid, the result is a reject instead.
 //!
-//! This file and `wire/` use each other: the native protocol fails with an [`Error`], and an [`Error`] names the limit of
-//! that protocol and the code that a client gets in its ERROR frame ([`Error::code`]).
+//! This file and `wire/` use each other: the native protocol fails with an [`Error`]. An [`Error`] names the limit of
+//! that protocol and has the code that a client gets in its ERROR frame ([`Error::code`]).
 
 use crate::reader::Flaw;
 use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX};
 
-/// Why bytes of a protocol could not be decoded further. Each message names the value, and the position where there is
-/// one.
+/// Why bytes of a protocol could not be decoded further. Each message names the value and, if known, the position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Offsets count bytes of the connection.
+    /// Offsets count the bytes of the connection.
     #[error("frame checksum mismatch: expected {expected:#010x}, got {got:#010x} (frame at byte {offset})")]
     Checksum { expected: u32, got: u32, offset: u64 },
     #[error("frame of {length} bytes, at most {FRAME_BODY_BYTES_MAX} are allowed (frame at byte {offset})")]
     FrameTooLong { length: u32, offset: u64 },
-    /// The position counts bytes of the message's body.
+    /// The position counts the bytes of the message's body.
     #[error("malformed {message}: {flaw}")]
     Malformed { message: &'static str, flaw: Flaw },
     /// The sequence number of a DATA frame.
@@ -31,7 +30,7 @@ pub enum Error {
     Dictionary { what: String },
     #[error("snappy block is damaged: {0}")]
     Snappy(String),
-    /// `bytes` is the stated or actual size of the message.
+    /// `bytes` is the size that the message states, or its actual size.
     #[error("message of {bytes} bytes when decompressed, at most {max} are allowed")]
     MessageTooLong { bytes: usize, max: usize },
 }
@@ -48,7 +47,7 @@ impl Error {
         }
     }
 
-    /// True where sending the same bytes again may succeed: they were damaged in transit.
+    /// True if sending the same bytes again may succeed, because they were damaged in transit.
     pub const fn retry_may_help(&self) -> bool {
         matches!(self, Self::Checksum { .. })
     }

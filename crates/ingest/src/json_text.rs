@@ -1,4 +1,4 @@
-//! A text as a JSON string: in the lines of an export, and in the body of a declared record.
+//! How is a text written as a JSON string? Used for the lines of an export and the body of a declared record.
 
 use std::fmt::Write;
 

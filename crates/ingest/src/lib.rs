@@ -1,8 +1,8 @@
-//! Bytes of a protocol in, a [`tacho_model::Batch`] out. No sockets, no clock, no async.
+//! Decodes the bytes of a protocol into a [`tacho_model::Batch`]. No sockets, no clock, no async.
 //!
-//! One module per protocol; each answers "which records are in these bytes, and which of them are refused?".
-//! A refused record never affects a good one.
-//! Path of one record: `server/src/listen/` and `server/src/http/` hand bytes in; `store` takes the batch.
+//! There is one module per protocol. Each answers "which records are in these bytes, and which of them are refused?". A
+//! refused record never affects a valid one. Path of one record: `server/src/listen/` and `server/src/http/` pass the
+//! bytes; `store` takes the batch.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]

@@ -1,6 +1,6 @@
-//! Files of line protocol: where does a line end, and which lines of a block are broken?
+//! Where does a line of a line protocol file end, and which lines of a block are broken?
 //!
-//! [`crate::line_protocol`] decodes the lines. This module cuts blocks, since a string may contain line feeds, and
+//! [`crate::line_protocol`] decodes the lines. This module cuts blocks, because a string may contain line feeds. It
 //! decodes the lines of a faulty block one by one, so that each broken line is reported.
 
 use std::fmt::Write;
@@ -11,14 +11,14 @@ use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 use crate::line_protocol::{Precision, decode};
 use crate::rows::{Block, Broken, Rows};
 
-/// Bytes of a line with its strings: above this an unclosed quote costs one line.
+/// Limit on the bytes of a line with its strings. Above the limit, an unclosed quote costs only one line.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Reads line protocol.
 #[derive(Clone, Debug)]
 pub struct LineProtocol {
     precision: Precision,
-    /// The time of lines without one.
+    /// The time of lines without a time.
     now: Timestamp,
 }
 
@@ -61,8 +61,8 @@ impl Rows for LineProtocol {
     }
 }
 
-/// Appends one line per sample and calls `written` with it. Omits samples that the protocol cannot express: infinities,
-/// NaN, and labels that cannot be tags.
+/// Appends one line per sample and calls `written` with the sample. Omits samples that the protocol cannot express:
+/// infinities, NaN, and samples with labels that cannot be tags.
 pub fn write_samples(
     out: &mut String,
     labels: &Labels,
@@ -83,7 +83,8 @@ pub fn write_samples(
     }
 }
 
-/// Appends one line per text entry and calls `written` with it. Omits bytes, and labels that cannot be tags.
+/// Appends one line per text entry and calls `written` with the entry. Omits bytes, and entries with labels that cannot
+/// be tags.
 pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry], mut written: impl FnMut(&Entry)) {
     let Some(head) = head(labels) else { return };
     for entry in entries {
@@ -95,7 +96,7 @@ pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry], mut w
     }
 }
 
-/// Measurement and tags; `None` where they would not be read back as these labels.
+/// Measurement and tags. `None` if they would not be read back as these labels.
 fn head(labels: &Labels) -> Option<String> {
     let escape = |text: &str| text.replace(',', "\\,").replace('=', "\\=").replace(' ', "\\ ");
     let mut out = labels.name().replace(',', "\\,").replace(' ', "\\ ");
@@ -117,8 +118,8 @@ fn lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Length of the first line with its line feed; `None` where its end is missing. A quote opens a string only right
-/// after the `=` of a field: in names and tags it is an ordinary character.
+/// Length of the first line with its line feed; `None` if the end of the line is missing. A quote opens a string only
+/// directly after the `=` of a field. In names and tags a quote is an ordinary character.
 fn line_length(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     let line = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);

@@ -1,10 +1,10 @@
-//! Reads numbers and strings of an untrusted message.
+//! Reads the numbers and strings of an untrusted message.
 //!
-//! Used for the native protocol and protobuf: both have LEB128 varints and little-endian fixed widths.
+//! The native protocol and protobuf use this reader, because both have LEB128 varints and little-endian fixed widths.
 
 use tacho_model::varint;
 
-/// An error in a body, and its byte.
+/// An error in a body, and the position of its byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
 pub struct Flaw {
@@ -12,11 +12,11 @@ pub struct Flaw {
     pub at: usize,
 }
 
-/// Reads a body from front to back. Every method consumes the named item or reports a [`Flaw`].
+/// Reads a body from front to back. Every method consumes the item in its name or returns a [`Flaw`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Position of the end of `rest` in the body, bytes.
+    /// Position of the end of `rest` in the body, in bytes.
     end: usize,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Remaining bytes: the limit for every count that the input states.
+    /// Number of remaining bytes. It limits every count that the input states.
     pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -76,14 +76,14 @@ impl<'a> Reader<'a> {
         self.varint().map(varint::unzigzag)
     }
 
-    /// A length or count of items of at least one byte each: limited by the remaining bytes.
+    /// Reads a length or a count. Each counted item has at least one byte, so the remaining bytes limit the number.
     pub fn length(&mut self) -> Result<usize, Flaw> {
         let flaw = self.flaw("length beyond the end of the input");
         let length = usize::try_from(self.varint()?).map_err(|_| flaw)?;
         if length <= self.rest.len() { Ok(length) } else { Err(flaw) }
     }
 
-    /// A `varint` length, then that many bytes.
+    /// Reads a `varint` length, then as many bytes.
     pub fn bytes(&mut self) -> Result<&'a [u8], Flaw> {
         let length = self.length()?;
         let flaw = self.flaw("length beyond the end of the input");
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// This many bytes, without a length before them.
+    /// Reads `count` bytes that have no length before them.
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], Flaw> {
         let flaw = self.flaw("end of input in a fixed-width field");
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or(flaw)?;
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         std::mem::take(&mut self.rest)
     }
 
-    /// A record must end where its length says.
+    /// Checks that the input ends here. A record must end at its stated length.
     pub const fn finish(&self) -> Result<(), Flaw> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.flaw("bytes left over")) }
     }

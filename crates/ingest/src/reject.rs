@@ -1,9 +1,9 @@
-//! Records of a message that were refused while the rest was kept.
+//! Which records of a message were refused while the others were kept?
 
-/// Refused records of one message that are named; the others are only counted, to keep the response short.
+/// Number of refused records of one message that are named. All others are only counted, to keep the response short.
 pub const REJECTS_NAMED_MAX: usize = 16;
 
-/// The first refused records with their positions and reasons, and the number of all.
+/// The first refused records with their positions and reasons, and the number of all refused records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejects<T> {
     pub named: Vec<T>,
@@ -21,7 +21,7 @@ impl<T> Rejects<T> {
         self.count == 0
     }
 
-    /// Counts one more; calls `name` only if this one is to be named.
+    /// Counts one more refused record. Calls `name` only if this record will be named.
     pub(crate) fn add(&mut self, name: impl FnOnce() -> T) {
         self.count += 1;
         if self.named.len() < REJECTS_NAMED_MAX {

@@ -1,4 +1,4 @@
-//! Prometheus remote write 1.0: which samples does a snappy-compressed `WriteRequest` hold?
+//! Which samples does a snappy-compressed `WriteRequest` of Prometheus remote write 1.0 hold?
 //!
 //! The relevant fields (`prometheus.WriteRequest`, remote write specification 1.0):
 //!
@@ -9,8 +9,9 @@
 //!   Sample        1 value: double            2 timestamp: int64, ms since the Unix epoch
 //! ```
 //!
-//! Parsed by hand, series by series: labels stay slices of the message until the series is built, and a hostile message
-//! of many empty fields takes no memory. The step before is `server/src/http/`; the batch goes to the store.
+//! The message is parsed by hand, series by series. Labels stay slices of the message until the series is built, so a
+//! hostile message with many empty fields takes no memory. Step before: `server/src/http/`. Step after: the store takes
+//! the batch.
 
 use std::sync::Arc;
 
@@ -21,11 +22,10 @@ use crate::budget::{Budget, Full};
 use crate::reader::{Flaw, Reader};
 use crate::{Error, Rejects};
 
-/// A snappy block grows at most by this factor: a copy of 64 bytes takes 3 bytes; rounded up.
+/// Limit on the growth of a snappy block. A copy of 64 bytes takes 3 bytes; the quotient is rounded up.
 const SNAPPY_GROWTH_MAX: usize = 22;
 const NS_PER_MS: i64 = 1_000_000;
-/// Memory of a series in addition to its labels' bytes and its samples, bytes: the list of series exists twice while it
-/// grows.
+/// Memory of a series in bytes, in addition to its labels and samples. The list of series exists twice while it grows.
 const SERIES_BYTES: usize = 3 * size_of::<SampleSeries>() + 96;
 
 /// Field numbers.
@@ -41,17 +41,17 @@ pub struct Decoded {
     pub rejects: Rejects<Refused>,
 }
 
-/// One series that was refused with all its samples.
+/// One series that was refused, with all its samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("series {position}: {reason}")]
 pub struct Refused {
-    /// Position in the request, from 0.
+    /// Position in the request, counted from 0.
     pub position: usize,
     pub reason: String,
 }
 
-/// Decompressed size of the message as the body states it, bytes: at most `bytes_max`, and no more than the body can
-/// hold.
+/// Decompressed size of the message in bytes, as stated by the body. An error if the size is above `bytes_max`, or more
+/// than the body can contain.
 pub fn message_bytes(body: &[u8], bytes_max: usize) -> Result<usize, Error> {
     let bytes = snap::raw::decompress_len(body).map_err(damaged)?;
     if bytes > bytes_max {
@@ -63,7 +63,7 @@ pub fn message_bytes(body: &[u8], bytes_max: usize) -> Result<usize, Error> {
     Ok(bytes)
 }
 
-/// Decompresses and decodes a request body. `bytes_max` bounds its decompressed size.
+/// Decompresses and decodes a request body. `bytes_max` limits the decompressed size.
 pub fn decode(body: &[u8], bytes_max: usize) -> Result<Decoded, Error> {
     message_bytes(body, bytes_max)?;
     decode_message(&snap::raw::Decoder::new().decompress_vec(body).map_err(damaged)?)
@@ -131,12 +131,13 @@ enum SeriesError {
 
 struct ReadSeries {
     series: SampleSeries,
-    /// A time out of range: that sample is refused, the others are kept.
+    /// A time is out of range. The sample is refused, and the others are kept.
     timestamp_refused: Option<i64>,
 }
 
 fn read_series(message: &[u8]) -> Result<ReadSeries, SeriesError> {
-    // Counts first: a growing list would take three times the memory, and a sample of two bytes becomes 24 anyway.
+    // Counts the samples first. A growing list would take three times the memory, and a sample of two bytes becomes 24
+    // bytes anyway.
     let (mut pairs, mut samples) = {
         let [labels, samples] = counts(message)?;
         (Vec::with_capacity(labels.min(LABELS_MAX)), Vec::with_capacity(samples))
@@ -203,7 +204,7 @@ fn read_label(message: &[u8]) -> Result<(&str, &str), Flaw> {
     Ok(pair)
 }
 
-/// Time in ms and value. The bits of a NaN are kept: Prometheus marks the end of a series with one of them.
+/// Time in ms and value. The bits of a NaN are kept, because Prometheus marks the end of a series with a special NaN.
 fn read_sample(message: &[u8]) -> Result<(i64, f64), Flaw> {
     let mut reader = Reader::new(message);
     let mut sample = (0, 0.0);
@@ -229,8 +230,7 @@ enum Content<'a> {
     Fixed32,
 }
 
-/// The next field of a protobuf message (Protocol Buffers encoding: the key is `number << 3
-/// wire type`).
+/// The next field of a protobuf message. Its key is `number << 3 | wire type` (Protocol Buffers encoding).
 fn next_field<'a>(reader: &mut Reader<'a>) -> Result<Option<Field<'a>>, Flaw> {
     if reader.is_empty() {
         return Ok(None);
@@ -253,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
     use prost::Message;
 
-    /// The messages as prost writes them: an independent encoder.
+    /// The messages as defined for prost, an independent encoder.
     #[derive(Clone, PartialEq, Message)]
     struct WriteRequest {
         #[prost(message, repeated, tag = "1")]
@@ -328,7 +328,7 @@ mod tests {
     const STALE: u64 = 0x7ff0_0000_0000_0002;
 
     #[test]
-    fn good_series_beside_refused_ones_are_kept() {
+    fn valid_series_next_to_refused_series_are_kept() {
         let stale = f64::from_bits(STALE);
         let mut histogram = series(&[("__name__", "h")], &[]);
         histogram.histograms.push(vec![8, 1]);
@@ -365,7 +365,7 @@ mod tests {
         let body = body(vec![series(&[("a", &"x".repeat(5_000))], &[])]);
         assert_eq!(fail(&body, 5_000), "message of 5020 bytes when decompressed, at most 5000 are allowed");
         assert!(decode(&body, 5_020).is_ok());
-        // States 1 GiB in five bytes.
+        // The header states 1 GiB in five bytes.
         let claim = [0x80, 0x80, 0x80, 0x80, 0x04, 0x00];
         assert_eq!(
             fail(&claim, usize::MAX),

@@ -1,7 +1,7 @@
-//! Which time does this text name?
+//! Which time does a text name?
 //!
-//! Three formats: a number since 1970 in some unit, ISO 8601 (RFC 3339, RFC 9557), and a pattern as in `strptime`.
-//! Times without an offset are local to a given zone.
+//! There are three formats: a number since 1970 in some unit, ISO 8601 (RFC 3339, RFC 9557), and a pattern as in
+//! `strptime`. Times without an offset are local times of a given zone.
 
 use std::fmt;
 
@@ -30,8 +30,8 @@ impl Unit {
         }
     }
 
-    /// The unit in which a number is a time between 1973 and 5138: the ranges of the four units do not overlap
-    /// there.
+    /// The unit with which a number is a time between the years 1973 and 5138. In this period the ranges of the four
+    /// units do not overlap.
     pub fn guess(number: f64) -> Self {
         match number.abs() {
             n if n < 1e11 => Self::Seconds,
@@ -58,7 +58,7 @@ impl fmt::Display for Unit {
 pub enum TimeFormat {
     Epoch(Unit),
     Iso,
-    /// A pattern with directives of `strptime`, as jiff defines them.
+    /// A pattern with the directives of `strptime` that jiff supports.
     Pattern(String),
 }
 
@@ -103,7 +103,7 @@ impl std::str::FromStr for TimeFormat {
 pub struct TimeReader {
     format: TimeFormat,
     zone: TimeZone,
-    /// Local times that occurred twice because a clock was set back; the earlier time was used.
+    /// Number of local times that occurred twice because a clock was set back. The earlier time was used.
     pub ambiguous: u64,
 }
 
@@ -113,7 +113,7 @@ impl TimeReader {
     }
 
     /// # Errors
-    /// Why the text is not a time, with the text.
+    /// If the text is not a time; the error names the reason and the text.
     pub fn read(&mut self, text: &str) -> Result<Timestamp, String> {
         match &self.format {
             TimeFormat::Epoch(unit) => decimal(text, unit.nanoseconds())
@@ -140,7 +140,7 @@ impl TimeReader {
         }
     }
 
-    /// The time at which a local clock shows this many nanoseconds since 1970.
+    /// The time at which a local clock shows the given number of nanoseconds since 1970.
     #[cfg(feature = "parquet")]
     pub(crate) fn utc_of_local(&mut self, ns: i128) -> Result<Timestamp, String> {
         let text = format!("{ns} ns");
@@ -170,7 +170,8 @@ fn outside(text: &str) -> String {
     format!("time {} is outside the years 1677 to 2262", super::rows::shown(text))
 }
 
-/// A decimal number times `scale`, exact to the nanosecond; further digits are truncated. Exponents are not allowed.
+/// A decimal number multiplied by `scale`, exact to the nanosecond. Further digits are truncated. Exponents are not
+/// allowed.
 pub(crate) fn decimal(text: &str, scale: i64) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

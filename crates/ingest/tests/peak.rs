@@ -1,7 +1,7 @@
-//! Is the memory for decoding limited by the body's size, for the worst body that can be found?
+//! Is the memory for decoding a body limited by the size of the body? Tests the worst body that a search finds.
 //!
-//! One test, alone in its process. The server's entry points are in `server/tests/peak.rs`, Parquet in
-//! `peak_parquet.rs`.
+//! This is the only test in its process. The entry points of the server are tested in `server/tests/peak.rs`, Parquet
+//! in `peak_parquet.rs`.
 
 #[path = "support/climb.rs"]
 mod climb;
@@ -17,9 +17,9 @@ use tacho_ingest::rows::{self, Rows};
 use tacho_ingest::wire::{ClientFrame, DICT_IDS_MAX, FrameDecoder, Hello, Session};
 use tacho_ingest::{csv, remote_write};
 
-/// Shapes that the search tries for each decoder.
+/// Number of shapes that the search tries for each decoder.
 const TRIES: usize = 12;
-/// Approximate length of the search's bodies: the budget of small ones is dominated by its fixed part.
+/// Approximate length of the bodies in the search. The fixed part of the budget dominates for small bodies.
 const BODY_BYTES: usize = 200_000;
 
 struct Door {
@@ -27,7 +27,7 @@ struct Door {
     body: fn(&Shape) -> Vec<u8>,
     decode: fn(&[u8]),
     bound: fn(usize) -> usize,
-    /// Shapes that the search starts with.
+    /// Shapes with which the search starts.
     worst: &'static [Shape],
 }
 
@@ -52,7 +52,7 @@ const DOORS: &[Door] = &[
             drop(decoder.decode(body, Precision::Nanoseconds, 1));
         },
         bound: memory_bytes_max,
-        // Tags, bytes of each, fields, bytes of a measurement, form of a value, lines with one head.
+        // Number of tags, bytes of a tag, fields, bytes of a measurement, form of a value, lines with one head.
         worst: &[
             [63, 4_000, 30_000, 1, 0, 1],
             [15, 4_000, 30_000, 1, 0, 1],
@@ -68,7 +68,7 @@ const DOORS: &[Door] = &[
         body: write_request,
         decode: |body| drop(remote_write::decode(body, 64 << 20)),
         bound: |bytes| memory_bytes_max(22 * bytes).min(memory_bytes_max(BODY_BYTES + (1 << 20))),
-        // Labels, bytes of a value, samples, form of a sample, empty fields, distinct series.
+        // Number of labels, bytes of a value, samples, form of a sample, empty fields, distinct series.
         worst: &[
             [1, 1, 1, 0, 0, 1],
             [1, 1, 100_000, 0, 0, 1],
@@ -82,7 +82,7 @@ const DOORS: &[Door] = &[
         body: frames,
         decode: import,
         bound: memory_bytes_max,
-        // Kind of record, records of a frame, bytes of a text, numbers of a record, ids, frames.
+        // Kind of record, records of a frame, bytes of a text, numbers of a record, number of ids, number of frames.
         worst: &[
             [0, 9_000, 1, 1, 1, 9],
             [0, 1, 1, 100_000, 1, 1],
@@ -103,7 +103,7 @@ const DOORS: &[Door] = &[
         body: json,
         decode: |body| drop(JsonLines::new(jiff::tz::TimeZone::UTC).decode(body, 0)),
         bound: rows::memory_bytes_max,
-        // Shape of a line, labels, bytes of a value, values.
+        // Shape of a line, number of labels, bytes of a value, number of values.
         worst: &[
             [0, 1, 1, 1, 0, 0],
             [1, 1, 1, 100_000, 0, 0],
@@ -117,7 +117,7 @@ const DOORS: &[Door] = &[
         body: exposition,
         decode: |body| drop(OpenMetrics::new(Exposition::Prometheus, 0).decode(body, 0)),
         bound: rows::memory_bytes_max,
-        // Form of a line, labels, bytes of a value.
+        // Form of a line, number of labels, bytes of a value.
         worst: &[[0, 0, 0, 0, 0, 0], [0, 60, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]],
     },
     Door {
@@ -125,7 +125,7 @@ const DOORS: &[Door] = &[
         body: table,
         decode: read_table,
         bound: rows::memory_bytes_max,
-        // Long or wide, columns, bytes of a name, bytes of a cell, broken cells.
+        // Long or wide, number of columns, bytes of a name, bytes of a cell, number of broken cells.
         worst: &[
             [0, 62, 250, 1, 0, 0],
             [0, 2, 1, 1, 0, 0],
@@ -136,7 +136,7 @@ const DOORS: &[Door] = &[
     },
 ];
 
-/// Numbers as short distinct names.
+/// Writes numbers as short distinct names.
 fn name(mut number: usize) -> String {
     let mut out = String::new();
     loop {
@@ -148,7 +148,7 @@ fn name(mut number: usize) -> String {
     }
 }
 
-/// Repeats rows until a body is full; `row` writes the row with the given number.
+/// Repeats rows until a body is full. `row` writes the row with the given number.
 fn rows_of(head: String, mut row: impl FnMut(&mut String, usize)) -> Vec<u8> {
     let mut out = head;
     for number in 0.. {
@@ -161,7 +161,7 @@ fn rows_of(head: String, mut row: impl FnMut(&mut String, usize)) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Distinct names with values of this many bytes, and the text before, between and after each.
+/// Writes distinct names with values of the given length, and the text before, between and after each.
 fn pairs(
     out: &mut String,
     names: std::ops::Range<usize>,
@@ -225,7 +225,7 @@ fn write_request(shape: &Shape) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(&message).unwrap()
 }
 
-/// Header and checksum as a sender writes them.
+/// Header and checksum, as a sender writes them.
 fn frame(out: &mut Vec<u8>, type_byte: u8, body: &[u8]) {
     let mut header = (body.len() as u32).to_le_bytes().to_vec();
     header.extend_from_slice(&[type_byte, 0, 0, 0]);
@@ -240,7 +240,7 @@ fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// A dictionary with a text, a series and a record type, then frames of records that use them.
+/// A dictionary with a text, a series and a record type, followed by frames of records that use them.
 fn frames(shape: &Shape) -> Vec<u8> {
     let [kind, records, text_bytes, numbers, ids, frames] = *shape;
     let mut out = Vec::new();
@@ -250,7 +250,7 @@ fn frames(shape: &Shape) -> Vec<u8> {
     dictionary.extend_from_slice(&[1, 1]);
     string(&mut dictionary, &b"\x01".repeat(text_bytes.min(5_000)));
     dictionary.extend_from_slice(&[2, 1, 1, 1, b'a', 3, 1, 1, 1, b'a', 1, b'b', 3, 2, 1, 1, b'a', 1, b'c']);
-    // A record type of 64 fields of texts by number.
+    // A record type of 64 fields; each is a text given by its dictionary id.
     dictionary.extend_from_slice(&[4, 1, 1, b'r', 64]);
     for field in 0..64 {
         dictionary.push(5);
@@ -264,7 +264,7 @@ fn frames(shape: &Shape) -> Vec<u8> {
             dictionary.extend_from_slice(if kind == 2 { &[1, 0] } else { &[0] });
         }
     }
-    // Record types of so many fields, with names as short as they can be.
+    // Record types of as many fields as given, with the shortest possible names.
     let (mut number, fields) = (0, numbers.clamp(1, 64));
     while kind % 7 == 6 && dictionary.len() < BODY_BYTES {
         number = number % (DICT_IDS_MAX as usize - 1) + 1;
@@ -306,7 +306,7 @@ fn put_record(data: &mut Vec<u8>, kind: usize, nth: usize, numbers: usize) {
     let mut record = Vec::new();
     let numbers = numbers.min(200_000);
     match kind {
-        // Samples of two series in turn.
+        // Samples of two series alternately.
         0 => {
             record.extend_from_slice(&[3, 1 + (nth % 2) as u8]);
             varint(&mut record, numbers);
@@ -314,20 +314,20 @@ fn put_record(data: &mut Vec<u8>, kind: usize, nth: usize, numbers: usize) {
         }
         // Empty texts.
         1 => record.extend_from_slice(&[1 + (nth % 2) as u8, 0, 0, 0]),
-        // A call with attributes whose values are one text.
+        // A call with attributes; all attributes have the same text as value.
         2 => {
             record.extend_from_slice(&[16, 1, 1, 0, 2, 1, 1, 0]);
             varint(&mut record, numbers.min(4_096));
             (0..numbers.min(4_096)).for_each(|_| record.extend_from_slice(&[0, 1, 0, 1]));
         }
-        // A declared record, its fields one text each, or none.
+        // A declared record. Each field is the same text, or has no value.
         3 => {
             record.extend_from_slice(&[1, 1, 0, 2]);
             let nulls = if numbers == 0 { 0xff } else { 0 };
             record.extend_from_slice(&[nulls; 8]);
             (0..if numbers == 0 { 0 } else { 64 }).for_each(|_| record.push(1));
         }
-        // A segment without anything; its thread is a number.
+        // A segment without events. Its thread is a number.
         _ => record.extend_from_slice(&[0, 1, 1, 0, 0]),
     }
     data.push([1, 2, 3, 4, 3, 3, 3][kind]);
@@ -386,7 +386,7 @@ fn exposition(shape: &Shape) -> Vec<u8> {
     })
 }
 
-/// A header, then rows.
+/// Writes a header and rows.
 fn table(shape: &Shape) -> Vec<u8> {
     let [long, columns, name_bytes, cell_bytes, broken, _] = *shape;
     let (is_long, columns) = (long % 2 == 0, columns.min(4_000));

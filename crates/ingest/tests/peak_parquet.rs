@@ -1,7 +1,7 @@
-//! Is the memory for reading a Parquet file limited, for the worst file that can be found?
+//! Is the memory for reading a Parquet file limited? Tests the worst file that a search finds.
 //!
 //! Files are built byte by byte, so that they can contain what no writer writes: a small page that decompresses to
-//! gigabytes, a dictionary or a list of lengths of billions. One test, alone in its process.
+//! gigabytes, or a dictionary or a list of lengths with billions of values. This is the only test in its process.
 
 #[path = "support/climb.rs"]
 mod climb;
@@ -14,20 +14,20 @@ use tacho_ingest::csv::Given;
 use tacho_ingest::parquet::{Bytes, Parquet, memory_bytes_max};
 use tacho_ingest::time_text::TimeZone;
 
-/// Shapes that the search tries in addition to the given ones.
+/// Number of shapes that the search tries in addition to the given shapes.
 const TRIES: usize = 12;
 /// Blocks read per file.
 const BLOCKS_MAX: usize = 4;
 
-/// Form, rows, bytes of a text, labels, values, different texts of a label.
+/// Form of the file, number of rows, bytes of a text, number of labels, number of values, different texts of a label.
 const WORST: &[Shape] = &[
-    // Labels and values of many rows; broken rows with long texts.
+    // Labels and values of many rows. Broken rows with long texts.
     [0, 200_000, 4_000, 16, 1, 2],
     [0, 200_000, 4_096, 2, 1, 60],
     [0, 200_000, 100_000, 1, 1, 2],
     [0, 200_000, 1, 2_000, 1, 2],
     [0, 20_000, 1_000_000, 40, 1, 2],
-    // A series for each value of each row.
+    // One series for each value of each row.
     [1, 200_000, 4_000, 8, 64, 3],
     [1, 200_000, 60, 2, 64, 250],
     [1, 200_000, 0, 0, 64, 1],
@@ -36,7 +36,7 @@ const WORST: &[Shape] = &[
     [2, 200_000, 1_000_000, 0, 60, 2],
     [2, 200_000, 2_000_000, 0, 1, 2],
     [2, 200_000, 3, 0, 1, 2],
-    // Prefix-compressed texts; with a page for each.
+    // Prefix-compressed texts. In the later shapes, each text has a page of its own.
     [3, 200_000, 1_000_000, 1, 1, 1],
     [3, 200_000, 50, 1, 1, 1],
     [4, 3_000, 1_000_000, 1, 1, 1],
@@ -47,13 +47,13 @@ const WORST: &[Shape] = &[
     [6, 9, 1 << 30, 1, 1, 1],
     [7, 9, 1 << 40, 1, 1, 1],
     [7, 9, 1 << 30, 1, 1, 1],
-    // Columns and row groups.
+    // Many columns, and many row groups.
     [8, 9, 1, 5_000, 64, 1],
     [9, 9, 1, 1, 1, 20_000],
 ];
 
 #[test]
-fn no_file_takes_more_memory_than_is_stated() {
+fn no_file_takes_more_memory_than_the_stated_limit() {
     climb::climb("Parquet", WORST, TRIES, |shape| {
         let (file, footer_bytes) = file(shape);
         let given = Given { texts: shape[0] % 10 == 2, wide: shape[0] % 10 == 1, ..Given::default() };
@@ -79,7 +79,7 @@ fn file(shape: &Shape) -> (Bytes, usize) {
     let rows = rows.clamp(1, 200_000);
     let length = text_bytes.min(2_000_000);
     let (labels, values, texts) = (labels.min(5_000), values.clamp(1, 64), texts.clamp(1, 300));
-    // All texts of a file are stored in it: it stays at some megabytes.
+    // Limits the sum of all texts, so that a file has only some megabytes.
     let length = if lies { 1 } else { length.min(16_000_000 / (labels.max(values) * texts).max(1)) };
     let mut file = File::new(rows, if form == 9 { texts * 60 } else { 1 });
     file.add(Column::numbers("time", rows));

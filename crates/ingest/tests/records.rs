@@ -1,4 +1,5 @@
-//! DATA frames record by record: which records are refused and why, which are kept, and round trips of any records.
+//! DATA frames record by record: which records are refused for which reason, and which records are kept. Also round
+//! trips of arbitrary records.
 
 use proptest::prelude::*;
 use tacho_ingest::Error;
@@ -39,7 +40,8 @@ fn session() -> Session {
     session
 }
 
-/// A valid record type, then one for each limit: at the limit where the name says so, otherwise above it.
+/// A valid record type, and one record type for each limit. The name says `at the limit`; all others are above their
+/// limit.
 fn record_types() -> Vec<RecordType> {
     let field =
         |field_type, name: &str, unit: &str| RecordField { field_type, name: name.into(), unit: unit.into() };
@@ -67,7 +69,7 @@ fn record_types() -> Vec<RecordType> {
     ]
 }
 
-/// Gives the body of a whole frame to `take`.
+/// Passes the body of a whole frame to `take`.
 fn with_body<T>(bytes: &[u8], take: impl FnOnce(&[u8]) -> T) -> T {
     let mut decoder = FrameDecoder::new();
     decoder.push(bytes);
@@ -83,7 +85,7 @@ fn sample(at: i64) -> Sample {
     Sample { at, value: Value::I64(at) }
 }
 
-/// A frame with a valid record, the one that `build` writes, and another valid one: the middle one is refused.
+/// A frame with three records. The record that `build` writes is in the middle and is refused; the others are valid.
 fn check_refused(reason: &str, build: impl FnOnce(&mut DataFrame)) {
     let mut frame = DataFrame::new(1, BASE);
     frame.samples(1, &[sample(BASE)]);
@@ -161,7 +163,7 @@ fn mistyped_declared_records_do_not_affect_others() {
     let long = "x".repeat(ATTRIBUTE_BYTES_MAX + 1);
     let values = [FieldValue::Bool(true), FieldValue::I64(0), FieldValue::Text(&long), FieldValue::Null];
     check_declared("value of a field of 4097 bytes, at most 4096 are allowed", 1, &values);
-    // 64 texts of 4,096 control characters, each six bytes of JSON.
+    // 64 texts of 4,096 control characters. Each character takes six bytes of JSON.
     let reason = "entry of more than 1048576 bytes";
     check_declared(reason, 14, &[FieldValue::TextId(4); RECORD_FIELDS_MAX]);
 }
@@ -266,7 +268,7 @@ fn limits_hold_at_the_limit_and_one_past_it() {
     });
 }
 
-/// An invalid length makes the rest of the frame one refused record.
+/// An invalid length makes the rest of the frame one refused record. The records before it are kept.
 #[test]
 fn records_before_a_broken_length_are_kept() {
     let mut frame = DataFrame::new(1, BASE);
@@ -306,7 +308,7 @@ fn a_frame_carries_only_the_operations_that_it_uses() {
 }
 
 #[test]
-fn a_frame_number_that_does_not_rise_is_a_repetition() {
+fn a_frame_whose_number_does_not_rise_is_a_repetition() {
     let mut sequence = Sequence::new(5);
     let seqs = [5, 6, 6, 9, 8, 9 + SEQ_JUMP_MAX];
     let got: Vec<Numbering> = seqs.into_iter().map(|seq| sequence.take(seq).unwrap()).collect();
@@ -325,14 +327,14 @@ fn a_frame_number_too_far_ahead_is_refused() {
         assert_eq!(error.code(), ErrorCode::Malformed);
     }
     assert_eq!(sequence.take(6), Ok(Numbering::Fresh));
-    // A session that the server lost, or knows in an older state because an older copy of the data was restored.
+    // The server has lost the session, or has an older state of it because an older copy of the data was restored.
     for acked in [0, 5] {
         let mut sequence = Sequence::new(acked);
         assert!(sequence.take(SEQ_FIRST_MAX + 1).is_err());
         assert_eq!(sequence.take(SEQ_FIRST_MAX), Ok(Numbering::Fresh));
         assert!(sequence.take(SEQ_FIRST_MAX + SEQ_JUMP_MAX + 1).is_err());
     }
-    // Only the connection's first frame may skip this far.
+    // Only the first frame of a connection may skip this many numbers.
     let mut sequence = Sequence::new(5);
     assert_eq!(sequence.take(5), Ok(Numbering::Repeated));
     assert!(sequence.take(6 + SEQ_JUMP_MAX).is_err());
@@ -354,7 +356,7 @@ fn any_body() -> impl Strategy<Value = Body> {
     ]
 }
 
-/// Nested calls: enters and exits with differences, never an exit without an open call.
+/// Nested calls: enters and exits with differences. An exit always has an open call.
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec((0u8..3, 0u64..1 << 40), 1..60).prop_map(|steps| {
         let mut open = 0;

@@ -1,6 +1,6 @@
-//! How much memory does a decoder of the line protocol keep after bad bodies?
+//! How much memory does a decoder of the line protocol keep after invalid bodies?
 //!
-//! One test, alone in its process: the allocator counts for all threads.
+//! This is the only test in its process, because the allocator counts all threads.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use tacho_ingest::line_protocol::{DECODER_BYTES_MAX, Decoder, Precision};
 static MEMORY: PeakAlloc = PeakAlloc;
 
 #[test]
-fn refused_lines_leave_no_memory_behind() {
+fn memory_of_refused_lines_is_freed() {
     for (name, body) in [("late times", late_times()), ("no time", no_times()), ("full", full())] {
         let mut decoder = Decoder::default();
         let before = MEMORY.current_usage();
@@ -28,7 +28,7 @@ fn refused_lines_leave_no_memory_behind() {
     }
 }
 
-/// Lines of many fields, each with other keys than the 40 lines before, whose times are out of range.
+/// Lines of many fields. The keys differ from those of the 40 lines before, and the times are out of range.
 fn late_times() -> String {
     let mut body = String::new();
     for line in 0..40 {
@@ -41,12 +41,12 @@ fn late_times() -> String {
     body
 }
 
-/// The same lines, with times that are not numbers.
+/// The same lines, with invalid times.
 fn no_times() -> String {
     late_times().replace("9000000000000000", "soon")
 }
 
-/// One line with more new series than a body's memory budget allows.
+/// One line with more new series than the memory budget of a body allows.
 fn full() -> String {
     let mut body = "m ".to_owned();
     for field in 0..400_000 {

@@ -1,4 +1,4 @@
-//! The size of a call on the wire: at most 12 bytes on average, including everything that a request carries.
+//! How large is a call on the wire? At most 12 bytes on average, including all other parts of a request.
 
 #[path = "support/request.rs"]
 mod request;

@@ -1,4 +1,4 @@
-//! `testdata/wire/*.vec`: each case is encoded from its keys and decoded, and compared byte for byte.
+//! Tests `testdata/wire/*.vec`: each case is encoded from its keys, compared byte for byte, and decoded.
 
 mod support;
 
@@ -6,7 +6,7 @@ use support::vector::{Case, read};
 use tacho_ingest::wire::{ClientFrame, Frame, FrameDecoder, ServerFrame, Session};
 
 #[test]
-fn control_frames() {
+fn control_frames_equal_their_vectors() {
     for case in read("control.vec").into_iter().chain(read("probes.vec")).chain(read("welcome.vec")) {
         let bytes = support::control::encode(&case);
         case.expect("hex", &[&support::vector::hex(&bytes)]);
@@ -19,12 +19,12 @@ fn control_frames() {
 }
 
 #[test]
-fn records_of_one_connection() {
+fn records_of_one_connection_equal_their_vectors() {
     check_connection("data.vec");
 }
 
 #[test]
-fn declared_records_of_one_connection() {
+fn declared_records_of_one_connection_equal_their_vectors() {
     check_connection("records.vec");
 }
 

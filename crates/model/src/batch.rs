@@ -24,8 +24,8 @@ pub struct EntrySeries {
     pub entries: Vec<Entry>,
 }
 
-/// Segments of one observed process. `labels` has the name `executions` and at least `service` and `host`.
-/// An [`crate::OperationIndex`] inside `segments` is an index into `operations`.
+/// Segments of one observed process. `labels` has the name `executions` and at least the labels `service` and `host`.
+/// Each [`crate::OperationIndex`] in `segments` is an index into `operations`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutionSeries {
     pub labels: Arc<Labels>,

@@ -1,9 +1,8 @@
-//! Executions: calls, collected into segments of a trace.
+//! What is an execution? A call, which is stored as part of a segment of a trace.
 //!
-//! A *segment* has the events of one thread for one trace, from the enter event of its outermost call to the exit of
-//! that call. Long segments are cut into parts; a later part lists the calls that it *carries*. The order of events is
-//! the call tree (its shape); the differences between events are its times:
-//!
+//! A *segment* holds the events of one thread for one trace, from the enter event of the outermost call to its exit
+//! event. Long segments are cut into parts; a later part lists the calls that it *carries*, i.e. the calls that are
+//! still open. The order of the events gives the shape of the call tree. The differences between events give its times:
 //! ```text
 //!   a() ─┬─ b()            events   enter a, enter b, exit, enter c, exit failed, exit
 //!        └─ c() throws     deltas   0        120      80    15       940          33   ns
@@ -47,8 +46,9 @@ impl fmt::Debug for SpanId {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection that makes a counter look random. The agent
-/// generates ids with it; the chunk encoder inverts it and stores a counter, which takes almost no space.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection that makes a counter look random. The
+/// agent generates ids with this function. The chunk encoder inverts it and stores the counter, which takes almost no
+/// space.
 pub const fn mix64(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -62,7 +62,7 @@ pub const fn unmix64(n: u64) -> u64 {
     n ^ (n >> 30) ^ (n >> 60)
 }
 
-/// Kind of an operation. The discriminants are on the wire and on disk.
+/// Kind of an operation. The discriminants are sent on the wire and stored on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OperationKind {
@@ -170,11 +170,11 @@ pub struct Attribute {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub trace: TraceId,
-    /// The span id of call `k` is `mix64(base + k)`; the same base in all parts.
+    /// The span id of call `k` is `mix64(base + k)`. All parts of a segment have the same base.
     pub base: u64,
-    /// 0 for the first part.
+    /// Number of the part; 0 for the first part.
     pub part: u32,
-    /// The span that caused this segment, in another thread or process.
+    /// The span that caused this segment. It belongs to another thread or process.
     pub parent: Option<SpanId>,
     pub thread: Arc<str>,
     /// Time of the first event.
@@ -209,7 +209,7 @@ pub enum SegmentError {
 }
 
 impl Segment {
-    /// Number of calls that exit in this part: the number of executions.
+    /// Number of calls that exit in this part. This is the number of executions.
     pub fn calls_completed(&self) -> usize {
         self.events.iter().filter(|e| !matches!(e.kind, EventKind::Enter(_))).count()
     }
@@ -219,7 +219,8 @@ impl Segment {
         self.events.iter().fold(0, |sum: u64, e| sum.saturating_add(e.delta))
     }
 
-    /// Checks the invariants that users of a segment rely on: limits, balance, operations within a table of `operations`.
+    /// Checks the invariants that users of a segment rely on: limits, balanced enters and exits, and operations within
+    /// a table of `operations` entries.
     pub fn check(&self, operations: usize) -> Result<(), SegmentError> {
         if self.trace.0 == 0 {
             return Err(SegmentError::TraceZero);
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn unbalanced_or_unknown_is_refused() {
+    fn unbalanced_exits_and_unknown_operations_are_refused() {
         use EventKind::{Enter, Exit, ExitFailed};
         let check = |kinds: &[EventKind]| segment(kinds).check(1);
         assert_eq!(check(&[Enter(0), Enter(0), ExitFailed, Exit]), Ok(()));

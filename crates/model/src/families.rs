@@ -1,7 +1,8 @@
-//! Which of a sequence of label sets differ only in the name?
+//! Which label sets of a sequence differ only in the name?
 //!
-//! Files store a set as a difference from the previous one, so a few bytes can represent a long set. In memory, such sets
-//! share their common labels too: memory at startup is proportional to the size of the file, not to the expanded labels.
+//! Files store each label set as a difference from the previous one, so a few bytes can represent a long set. Such sets
+//! share their common labels in memory too. Therefore memory at startup is proportional to the size of the file, not to
+//! the size of the expanded labels.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,18 +12,18 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::labels::{SHARED_BYTES_MIN, parts_of};
 use crate::{LabelError, Labels, NAME};
 
-/// Creates labels from canonical bytes; remembers the labels already created.
+/// Creates labels from canonical bytes. Remembers the labels that it has created.
 #[derive(Debug, Default)]
 pub struct Families {
-    /// By the hash of all labels of a set without the name: these labels, as soon as a second set has them.
+    /// Key: the hash of a set's labels without the name. Value: these labels, as soon as a second set has them.
     seen: HashMap<u128, Option<Arc<Labels>>>,
     others: Vec<u8>,
     scratch: Vec<u8>,
 }
 
 impl Families {
-    /// The labels of these bytes, as [`Labels::from_canonical`] reads them. Of several sets that differ only in the name,
-    /// the first has its own labels; later ones share.
+    /// Reads the labels from bytes as [`Labels::from_canonical`] does. Among sets that differ only in the name, the
+    /// first has its own copy of the labels; later sets share one copy.
     pub fn read(&mut self, canonical: &[u8]) -> Result<Labels, LabelError> {
         let Some((before, name, after)) = parts_of(canonical, NAME) else {
             return Labels::from_canonical(canonical);
@@ -46,7 +47,7 @@ impl Families {
             none => none.insert(Arc::new(Labels::from_canonical(&self.others)?)),
         };
         match Labels::sharing(base, NAME, name, &mut self.scratch) {
-            // Stored before there was a limit on all labels together.
+            // Such sets were stored before the limit on the total bytes of all labels was introduced.
             Err(LabelError::TooLong { .. }) => Labels::from_canonical(canonical),
             labels => labels,
         }
@@ -102,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn labels_are_the_same_whether_they_share_or_not(
+        fn shared_and_unshared_labels_are_equal(
             sets in proptest::collection::vec(
                 proptest::collection::btree_map("[A-Z_a-c]{1,2}|__name__", "[ab]{60,70}", 0..4),
                 1..12,
@@ -111,7 +112,7 @@ mod tests {
         ) {
             let (mut families, mut before): (Families, Vec<Labels>) = Default::default();
             for pairs in sets {
-                // Twice with the same name, then with another one.
+                // Reads the labels twice with the same name, then with another name.
                 let mut renamed = pairs.clone();
                 renamed.insert(NAME.to_owned(), "other".to_owned());
                 for pairs in [&pairs, &pairs, &renamed] {

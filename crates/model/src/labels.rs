@@ -1,8 +1,8 @@
 //! A series is identified by its labels; its id is their hash.
 //!
-//! Labels are kept in the form that is hashed and stored, in one allocation: most of the memory of a million series is
-//! labels. Sets that differ in one label only can share the others ([`Labels::sharing`]): the fields of a line differ only
-//! in the name.
+//! Labels are kept in the form that is hashed and stored, in one allocation, because labels take most of the memory of
+//! a million series. Sets that differ in one label only can share the other labels ([`Labels::sharing`]). For example,
+//! the fields of a line in line protocol differ only in the name.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::NAME;
 use crate::limits::{LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_BYTES_MAX, LABELS_MAX};
 
-/// 128-bit XXH3 of a series' canonical labels: any number of recorders derive the same id without coordination.
+/// 128-bit XXH3 of a series' canonical labels. All recorders derive the same id, without coordination.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SeriesId(pub u128);
 
@@ -59,14 +59,15 @@ pub enum LabelError {
 /// Ends a name or a value in the canonical form; UTF-8 text never contains this byte.
 const END: u8 = 0xFF;
 
-/// A set of labels: sorted by name, names unique, no empty values (an empty value means that the label is absent).
+/// A set of labels, sorted by name. Names are unique. There are no empty values, because an empty value means that the
+/// label is absent.
 #[derive(Clone)]
 pub struct Labels {
-    /// As bytes: alignment to 16 would add 8 bytes per series.
+    /// An array of bytes instead of an integer: alignment to 16 bytes would add 8 bytes per series.
     id: [u8; 16],
-    /// `name END value END` for each label, sorted by name. With a `base`: only the label that `base` lacks.
+    /// `name END value END` for each label, sorted by name. If there is a `base`, only the one label that `base` lacks.
     own: Box<[u8]>,
-    /// The other labels, shared with further sets. It has no base itself.
+    /// The other labels, shared with other sets. The base itself has no base.
     base: Option<Arc<Self>>,
     /// Position of `own` in the bytes of the base.
     at: u32,
@@ -74,11 +75,11 @@ pub struct Labels {
     count: u8,
 }
 
-/// Canonical labels shorter than this, in bytes, are copied: sharing them saves almost nothing.
+/// Canonical labels shorter than this, in bytes, are copied, because sharing them saves almost nothing.
 pub(crate) const SHARED_BYTES_MIN: usize = 64;
 
 impl Labels {
-    /// Checks the limits, drops empty values, sorts.
+    /// Checks the limits, removes empty values, and sorts the labels.
     pub fn new<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Result<Self, LabelError>
     where
         N: AsRef<str>,
@@ -124,7 +125,7 @@ impl Labels {
         Ok(Self::of(canonical.into(), list.len()))
     }
 
-    /// From valid canonical bytes.
+    /// Creates a set from valid canonical bytes.
     fn of(canonical: Box<[u8]>, count: usize) -> Self {
         let id = xxh3_128(&canonical).to_be_bytes();
         Self { id, own: canonical, base: None, at: 0, count: u8::try_from(count).unwrap_or(u8::MAX) }
@@ -134,7 +135,7 @@ impl Labels {
         Self::of(Box::default(), 0)
     }
 
-    /// These labels plus one; a clone if `value` is empty. Cheaper than [`Labels::new`].
+    /// These labels with one label added; a clone if `value` is empty. Cheaper than [`Labels::new`].
     pub fn with(&self, name: &str, value: &str) -> Result<Self, LabelError> {
         if value.is_empty() {
             return Ok(self.clone());
@@ -171,7 +172,7 @@ impl Labels {
         Ok(Self { id, own, base: Some(Arc::clone(base)), at: u32::try_from(at).unwrap_or(u32::MAX), count })
     }
 
-    /// Position of an additional label in the canonical form; an error if it is not allowed.
+    /// Position of an additional label in the canonical form; an error if the label is not allowed.
     fn place(&self, name: &str, value: &str) -> Result<usize, LabelError> {
         check(name, value)?;
         let mut at = 0;
@@ -219,7 +220,7 @@ impl Labels {
         Pairs { parts: Parts(first), later: [second, third] }
     }
 
-    /// The canonical form in three pieces.
+    /// The canonical form, in three pieces.
     fn slices(&self) -> [&[u8]; 3] {
         let Some(base) = &self.base else { return [&self.own, &[], &[]] };
         let (before, after) = base.own.split_at_checked(self.at as usize).unwrap_or((&base.own, &[]));
@@ -247,7 +248,7 @@ impl Labels {
         self.own.len() + self.base.as_ref().map_or(0, |base| base.own.len())
     }
 
-    /// Bytes not shared with other sets.
+    /// Number of bytes that are not shared with other sets.
     pub fn own_bytes(&self) -> usize {
         self.own.len()
     }
@@ -257,7 +258,8 @@ impl Labels {
         self.base.as_ref()
     }
 
-    /// The inverse of [`Labels::canonical`]. Also reads labels stored before there was a limit on all labels together.
+    /// The inverse of [`Labels::canonical`]. Also reads labels that were stored before the limit on the total bytes of
+    /// all labels was introduced.
     pub fn from_canonical(bytes: &[u8]) -> Result<Self, LabelError> {
         let mut pairs = Vec::new();
         let mut parts = Parts(bytes);
@@ -269,7 +271,7 @@ impl Labels {
         Self::within(pairs, usize::MAX)
     }
 
-    /// Computed when the labels are created; this call is free.
+    /// The id is computed when the labels are created, so this call is free.
     pub const fn id(&self) -> SeriesId {
         SeriesId(u128::from_be_bytes(self.id))
     }
@@ -307,7 +309,7 @@ fn text(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default()
 }
 
-/// The canonical bytes before a label, its value, and the bytes after it; `None` if the label is absent.
+/// The canonical bytes before a label, the value of the label, and the bytes after it; `None` if the label is absent.
 pub(crate) fn parts_of<'a>(canonical: &'a [u8], label: &str) -> Option<(&'a [u8], &'a str, &'a [u8])> {
     let mut parts = Parts(canonical);
     loop {
@@ -351,7 +353,7 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + rest.iter().position(|byte| *byte == END)?)
 }
 
-/// Iterates over the labels in order, over all pieces.
+/// Iterates over the labels of all pieces in order.
 struct Pairs<'a> {
     parts: Parts<'a>,
     later: [&'a [u8]; 2],
@@ -411,7 +413,7 @@ impl Hash for Labels {
     }
 }
 
-/// By name and value, label by label; a set that is a prefix of another comes first.
+/// Compares by name and value, label by label; a set that is a prefix of another set comes first.
 impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
         self.iter().cmp(other.iter())
@@ -479,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn displays_as_prometheus_does() {
+    fn labels_are_displayed_as_in_prometheus() {
         let labels = Labels::new([(NAME, "up"), ("job", "a\"b"), ("x", "ö漢")]).unwrap();
         assert_eq!(labels.to_string(), r#"up{job="a\"b", x="ö漢"}"#);
         assert_eq!(Labels::empty().to_string(), "{}");
@@ -498,7 +500,7 @@ mod tests {
         }
 
         #[test]
-        fn labels_are_what_a_sorted_list_of_pairs_is(a in pairs(), b in pairs()) {
+        fn labels_equal_a_sorted_list_of_pairs(a in pairs(), b in pairs()) {
             let (left, right) = (Labels::new(&a).unwrap(), Labels::new(&b).unwrap());
             prop_assert_eq!(left.len(), a.len());
             prop_assert_eq!(left.iter().len(), a.len());
@@ -519,7 +521,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn arbitrary_bytes_are_refused_or_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ = Labels::from_canonical(&bytes);
         }
     }

@@ -1,22 +1,24 @@
-//! Every limit, with its unit and reason. A value over a limit is refused with an error that names it; it is never truncated
-//! silently.
+//! All limits, each with its unit and reason. A value over a limit is refused with an error that names the value; it is
+//! never truncated silently.
 
-/// Labels of one series. Real Prometheus setups stay below 30; 64 leaves a margin and bounds a hostile sender.
+/// Labels of one series. Series of real Prometheus setups have fewer than 30 labels; 64 leaves a margin and bounds a
+/// hostile sender.
 pub const LABELS_MAX: usize = 64;
 /// Bytes of one label name.
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
 /// Bytes of one label value.
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
-/// Bytes of all labels of one series: names, values, and two bytes per label. The limit of a series key in InfluxDB. With
-/// all labels at their maximum it would be four times as much, and each field of a line of line protocol has all labels.
+/// Bytes of all labels of one series: names, values, and two bytes per label. InfluxDB has the same limit for a series
+/// key. Labels that are all at their own maximum would need four times as many bytes, and every field of a line in line
+/// protocol has all labels of the line.
 pub const LABELS_BYTES_MAX: usize = 65_536;
-/// Bytes of one entry's body: a long stack trace fits, a file does not.
+/// Bytes of one entry's body. A long stack trace fits; a whole file does not.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
-/// Bytes of one operation name (a normalised SQL statement may be long).
+/// Bytes of one operation name. A normalised SQL statement may be long.
 pub const OPERATION_BYTES_MAX: usize = 8_192;
 /// Events (enters and exits) in one segment; the agent splits longer traces into parts.
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
-/// Open calls carried from one part of a segment to the next: the deepest recursion that can be recorded.
+/// Open calls carried from one part of a segment to the next. This is the maximum recursion depth that can be recorded.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
 /// Attributes in one segment.
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;

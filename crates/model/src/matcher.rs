@@ -1,4 +1,4 @@
-//! Which series does a matcher select by their labels?
+//! Which series does a matcher select?
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,12 +45,12 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// For matchers from the operator's configuration: patterns have no budget.
+    /// For matchers from the configuration of the server, whose patterns are not limited by a budget.
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         Self::new_within(label, op, value, &mut PatternBudget::unlimited())
     }
 
-    /// For matchers from a request: its patterns share a budget.
+    /// For matchers from a request. All patterns of a request share one budget.
     pub fn new_within(
         label: &str,
         op: MatchOp,
@@ -66,7 +66,8 @@ impl Matcher {
         Ok(Self { label: label.into(), op, value: value.into(), pattern })
     }
 
-    /// For patterns stored by an earlier version: they have the syntax of the `regex` crate, where `\w` matches Unicode.
+    /// For patterns stored by an earlier version. They have the syntax of the `regex` crate, where `\w` matches Unicode
+    /// letters.
     pub fn new_as_before(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         let pattern = match op {
             MatchOp::Equal | MatchOp::NotEqual => None,
@@ -81,8 +82,8 @@ impl Matcher {
         Self { label: label.into(), op: MatchOp::Equal, value: value.into(), pattern: None }
     }
 
-    /// Approximate number of states of the compiled pattern, 60 to 250 bytes each. 0 if nothing was compiled, as for a list
-    /// of values.
+    /// Approximate number of states of the compiled pattern; a state takes 60 to 250 bytes. 0 if nothing was compiled,
+    /// for example for a list of values.
     pub fn states(&self) -> u64 {
         self.pattern.as_ref().map_or(0, |pattern| pattern.cost)
     }
@@ -99,8 +100,8 @@ impl Matcher {
         &self.value
     }
 
-    /// The values that the text or pattern can match, whether the matcher selects them (`=`, `=~`) or excludes them (`!=`,
-    /// `!~`).
+    /// The values that the text or pattern can match. The comparison decides whether the matcher selects these values
+    /// (`=`, `=~`) or excludes them (`!=`, `!~`).
     pub fn candidates(&self) -> Candidates {
         match &self.pattern {
             None => Candidates::Values(vec![self.value.to_string()]),
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_anchored_and_absent_is_empty() {
+    fn patterns_are_anchored_and_an_absent_label_is_empty() {
         check(MatchOp::Equal, "a", "a", true);
         check(MatchOp::Equal, "", "", true);
         check(MatchOp::NotEqual, "a", "b", true);

@@ -1,7 +1,7 @@
-//! How is a pattern compiled, what does that cost, and how often is it done?
+//! How is a pattern compiled, what does compiling cost, and how often is a pattern compiled?
 //!
-//! Compiling takes up to about ten milliseconds: a request has a [`PatternBudget`], and recently compiled patterns are
-//! cached.
+//! Compiling takes up to about ten milliseconds. Therefore each request has a [`PatternBudget`], and recently compiled
+//! patterns are cached.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +13,8 @@ use regex_syntax::hir::literal::Extractor;
 
 use crate::re2::{Translated, translate};
 
-/// Memory of a compiled pattern, bytes, and of the automata that it builds while it is used: a hostile query must not
-/// exhaust the server's memory.
+/// Memory in bytes of a compiled pattern and of the automata that it builds while it is used. The limit prevents a
+/// hostile query from exhausting the server's memory.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 const AUTOMATON_BYTES_MAX: usize = 1 << 18;
 
@@ -22,12 +22,12 @@ const AUTOMATON_BYTES_MAX: usize = 1 << 18;
 const KEPT_MAX: usize = 64;
 const KEPT_COST_MAX: u64 = 50_000;
 
-/// The values that the text or pattern of a matcher can match. Each of them must still be tested.
+/// The values that the text or pattern of a matcher can match. Each candidate must still be tested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Candidates {
-    /// All values, including the empty one; all of them match: `.*`.
+    /// All values, including the empty one. Every value matches: `.*`.
     Everything,
-    /// All values but the empty one; all of them match: `.+`.
+    /// All values except the empty one. Every such value matches: `.+`.
     Something,
     /// Values with this prefix.
     Prefix(String),
@@ -43,21 +43,21 @@ pub struct PatternBudget {
 }
 
 impl PatternBudget {
-    /// Number of patterns of one request; each also takes time per value of its label.
+    /// Number of patterns of one request. Each pattern also takes time for every value of its label.
     pub const PATTERNS_MAX: usize = 64;
-    /// Approximate number of states of their automata. Building one takes a microsecond.
+    /// Approximate number of states of all automata. Building one state takes a microsecond.
     pub const COST_MAX: u64 = 200_000;
 
-    /// For patterns from the operator's configuration, which is trusted.
+    /// For patterns from the configuration of the server, which is trusted.
     pub const fn unlimited() -> Self {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }
 
-    /// For a [`Rewrite`] that is compiled later, only if there are rows for it. An invalid pattern costs nothing here:
-    /// compiling it reports the error.
+    /// For a [`Rewrite`] that is compiled later, and only if there are rows to rewrite. An invalid pattern costs
+    /// nothing here: compiling it reports the error.
     ///
     /// # Errors
-    /// The limit that is exceeded.
+    /// If the number or the cost of the patterns exceeds its limit; the error names the limit.
     pub fn take_rewrite(&mut self, pattern: &str) -> Result<(), String> {
         let cost = Rewrite::translated(pattern).map_or(0, |translated| translated.cost);
         let taken = self.take_one().and_then(|()| self.take_cost(cost));
@@ -95,7 +95,8 @@ pub(crate) enum Fault {
 /// A pattern that matches whole values, as in matchers of Prometheus.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// `None` if the candidates are exactly the matches: compiling would take longer than all later work.
+    /// `None` if the candidates are exactly the matches, so that no automaton is needed. Compiling one would take
+    /// longer than all later work.
     regex: Option<Regex>,
     pub(crate) candidates: Candidates,
     /// Approximate number of states of the automaton; above 0 if there is one.
@@ -108,7 +109,7 @@ impl Pattern {
         if let Some(known) = kept(value) {
             return Ok(known);
         }
-        // Parsed without the anchoring group: `a)|(b` must not close it.
+        // The pattern is parsed before the anchoring group is added, because `a)|(b` must not close this group.
         let Translated { text, cost, .. } = translate(value, true).map_err(Fault::Syntax)?;
         let mut parser = ParserBuilder::new().dot_matches_new_line(true).build();
         let tree = parser.parse(&text).map_err(|e| Fault::Syntax(last_words(&e.to_string())))?;
@@ -128,12 +129,12 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Compiled with the syntax of the `regex` crate, as in earlier versions, which did not follow Go's syntax. Deletions
-    /// stored on disk need it.
+    /// Compiles with the syntax of the `regex` crate, as earlier versions did; they did not follow Go's syntax.
+    /// Deletions stored on disk need this syntax.
     pub(crate) fn as_before(value: &str) -> Result<Arc<Self>, Fault> {
         let regex = compile(&format!("^(?s:{value})$")).map_err(Fault::Syntax)?;
         let candidates = Candidates::Prefix(String::new());
-        // The cost under today's syntax, if the pattern is valid there.
+        // The cost is computed with the current syntax, if the pattern is valid in it.
         let cost = translate(value, true).map_or(1, |today| today.cost);
         Ok(Arc::new(Self { regex: Some(regex), candidates, cost }))
     }
@@ -155,14 +156,15 @@ fn compile(text: &str) -> Result<Regex, String> {
     builder.build().map_err(|e| last_words(&e.to_string()))
 }
 
-/// The crate reports a syntax error with the pattern and a pointer into it, on several lines; the last line is the message.
+/// The `regex` crate reports a syntax error on several lines: the pattern, a pointer into it, and the message on the
+/// last line.
 fn last_words(error: &str) -> String {
     let last = error.lines().last().unwrap_or(error);
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// The literals that all matches start with, or are equal to, as found by regex-syntax. It ignores `^`, `$` and `\b`, which
-/// only exclude more values.
+/// The literals with which all matches start, or to which they are equal, as found by regex-syntax. The search ignores
+/// `^`, `$` and `\b`, because these only exclude more values.
 fn candidates(pattern: &str, tree: &Hir) -> Candidates {
     match pattern {
         ".*" => return Candidates::Everything,
@@ -183,7 +185,7 @@ fn candidates(pattern: &str, tree: &Hir) -> Candidates {
     Candidates::Prefix(text.to_owned())
 }
 
-/// Recently compiled patterns; the last used one is at the end.
+/// Recently compiled patterns; the most recently used pattern is at the end.
 static KEPT: Mutex<VecDeque<(Box<str>, Arc<Pattern>)>> = Mutex::new(VecDeque::new());
 
 fn kept(value: &str) -> Option<Arc<Pattern>> {
@@ -224,14 +226,15 @@ impl Rewrite {
         translate(&format!("^(?s:{pattern})$"), false)
     }
 
-    /// `template` with `$1`, `${1}`, `$name` and `${name}` replaced by the groups; `None` if the pattern does not match. An
-    /// error with the bytes so far if they exceed `bytes_max`: each of thousands of references may refer to a long text.
+    /// Returns `template` with `$1`, `${1}`, `$name` and `${name}` replaced by the groups; `None` if the pattern does
+    /// not match. If the result exceeds `bytes_max`, the error holds the bytes so far. The limit is needed because a
+    /// template may have thousands of references to a long text.
     pub fn apply(&self, value: &str, template: &str, bytes_max: usize) -> Option<Result<String, usize>> {
         let found = self.regex.captures(value)?;
         let group = |name: &str| {
             let text = match name.parse::<usize>() {
                 Ok(number) if name == "0" || !name.starts_with('0') => found.get(number),
-                // Several groups may have the same name: the first one that matched.
+                // Several groups may have the same name; the first group that matched is used.
                 _ => self.names.iter().filter(|(known, _)| known == name).find_map(|(_, n)| found.get(*n)),
             };
             text.map_or("", |text| text.as_str())
@@ -258,7 +261,7 @@ impl Rewrite {
     }
 }
 
-/// The group name at the start of a text, with or without braces, and the rest.
+/// The group name at the start of a text, with or without braces, and the rest of the text.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let (braced, inner) = text.strip_prefix('{').map_or((false, text), |inner| (true, inner));
     let is_name = |c: char| c == '_' || c.is_alphanumeric();

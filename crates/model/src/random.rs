@@ -1,4 +1,4 @@
-//! Seeded randomness: one seed replays a run.
+//! Pseudo-random numbers from a seed: one seed replays a run.
 
 use crate::mix64;
 
@@ -16,12 +16,12 @@ impl Random {
         mix64(self.0)
     }
 
-    /// Uniform in `0..n` up to a bias of `n / 2^64`; 0 for `n` = 0.
+    /// Uniform in `0..n`, with a bias of at most `n / 2^64`; 0 for `n` = 0.
     pub const fn below(&mut self, n: u64) -> u64 {
         if n == 0 { 0 } else { self.next() % n }
     }
 
-    /// True once in `n` times on average; never for `n` = 0.
+    /// True once in `n` calls on average; never for `n` = 0.
     pub const fn one_in(&mut self, n: u64) -> bool {
         n > 0 && self.below(n) == 0
     }

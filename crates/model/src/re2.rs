@@ -1,20 +1,21 @@
 //! How is a pattern of Prometheus (RE2, as Go's `regexp/syntax` parses it) written for the `regex` crate?
 //!
-//! Both agree on most of the syntax but differ in details: in Go `\w`, `\d`, `\s` and `\b` are ASCII, `[a&&b]` and `[a[b]`
-//! are plain lists of characters, `{` may be a literal, `\Q..\E` quotes. [`translate`] parses a pattern by Go's rules and
-//! writes an equivalent one for `regex`; it refuses surrogates (`\x{D800}`). `testdata/re2` compares it with results of Go.
+//! Both syntaxes agree in most points but differ in details. In Go `\w`, `\d`, `\s` and `\b` are ASCII; `[a&&b]` and
+//! `[a[b]` are plain lists of characters; `{` may be a literal; `\Q..\E` quotes. [`translate`] parses a pattern by Go's
+//! rules and writes an equivalent pattern for `regex`. It refuses surrogates (`\x{D800}`). A test compares it with
+//! results of Go in `testdata/re2`.
 
 use std::fmt::Write;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Limit on repetitions `{n,m}`, and on the product of nested ones.
+/// Limit on the count of a repetition `{n,m}`, and on the product of nested counts.
 const REPEAT_MAX: u32 = 1_000;
 /// Limit on nested groups; the limit of the `regex` crate is 250.
 const NESTING_MAX: usize = 200;
 
-/// Approximate cost of classes, in states of an automaton over bytes: ASCII, its complement or any character, a Unicode
-/// property.
+/// Approximate costs of character classes, in states of an automaton over bytes. In this order: an ASCII class; the
+/// complement of an ASCII class, or any character; a Unicode property.
 const COST_ASCII: u64 = 4;
 const COST_ANY: u64 = 12;
 const COST_PROPERTY: u64 = 800;
@@ -28,14 +29,15 @@ pub struct Translated {
     pub text: String,
     /// Approximate number of states of its automaton, with repetitions expanded.
     pub cost: u64,
-    /// Names of groups, with their indexes. `text` has none: `regex` accepts fewer names.
+    /// Names of groups, with their indexes. The groups in `text` have no names, because `regex` accepts fewer names
+    /// than Go.
     pub names: Vec<(String, usize)>,
 }
 
-/// Rewrites a pattern. With `dot_newline`, `.` matches a newline from the start.
+/// Rewrites a pattern. If `dot_newline` is true, `.` matches a newline from the start of the pattern.
 ///
 /// # Errors
-/// If Go refuses the pattern; names the part that it refuses.
+/// If Go refuses the pattern; the error names the refused part.
 pub fn translate(pattern: &str, dot_newline: bool) -> Result<Translated, String> {
     let flags = Flags { dot_newline, ..Flags::default() };
     let mut translation = Translation {
@@ -64,7 +66,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// All flags in the syntax of `regex`: those that are on, `-`, those that are off.
+    /// All flags in the syntax of `regex`: the flags that are on, `-`, the flags that are off.
     fn text(self) -> String {
         let all =
             [('i', self.fold_case), ('m', self.multi_line), ('s', self.dot_newline), ('U', self.swap_greed)];
@@ -85,10 +87,10 @@ impl Flags {
     }
 }
 
-/// The operand of a following repetition operator.
+/// The operand to which a following repetition operator applies.
 #[derive(Clone, Copy, Debug, Default)]
 enum Last {
-    /// None: at the start of a group or of an alternative.
+    /// No operand: the position is the start of a group or of an alternative.
     #[default]
     None,
     Item(Item),
@@ -103,11 +105,11 @@ struct Item {
     repeats: u32,
 }
 
-/// An open group, or the pattern itself.
+/// An open group, or the whole pattern.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     flags: Flags,
-    /// Whether the flags are not written yet: `a(?i)*` repeats `a`.
+    /// Whether the flags must still be written. They are written late because `a(?i)*` repeats `a`.
     has_new_flags: bool,
     last: Last,
     cost: u64,
@@ -122,7 +124,7 @@ struct Translation<'p> {
     names: Vec<(String, usize)>,
     /// Number of capturing groups.
     groups: usize,
-    /// Whether `:]` may still follow.
+    /// Whether a `:]` may still follow in the rest of the pattern.
     has_named_class: bool,
 }
 
@@ -207,7 +209,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// `P<name>`, or `<name>` in the short form.
+    /// Reads `P<name>`, or `<name>` in the short form.
     fn name(&mut self, short: bool) -> Result<String, String> {
         let skipped = if short { 1 } else { 2 };
         let rest: String = self.rest.clone().skip(skipped).collect();
@@ -220,7 +222,7 @@ impl Translation<'_> {
         Ok(name.to_owned())
     }
 
-    /// Parses flags up to `:` (true: a group) or `)`.
+    /// Parses flags up to `:` (returns true: a group follows) or up to `)`.
     fn flags(&mut self, flags: &mut Flags) -> Result<bool, String> {
         let (mut on, mut seen) = (true, false);
         let mut read = String::from("(?");
@@ -244,7 +246,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// `{n}`, `{n,}`, `{n,m}`; otherwise a literal brace.
+    /// Reads `{n}`, `{n,}` or `{n,m}`. Any other text after `{` makes the brace a literal.
     fn counted(&mut self) -> Result<(), String> {
         let mut ahead = self.rest.clone();
         let Some((min, max, text)) = counts(&mut ahead) else {
@@ -312,7 +314,7 @@ impl Translation<'_> {
         self.item(1, |out| out.push_str(text));
     }
 
-    /// `\Q...\E`: quoted literals.
+    /// Reads the literals quoted by `\Q...\E`.
     fn quoted(&mut self) {
         self.rest.next();
         while let Some(c) = self.rest.next() {
@@ -395,7 +397,7 @@ impl Translation<'_> {
         }
     }
 
-    /// `[:alpha:]` within a class; false if it is not one, and `[` is a literal.
+    /// Reads `[:alpha:]` within a class. Returns false if the text is not such a class, so that `[` is a literal.
     fn named_class(&mut self) -> Result<bool, String> {
         let mut ahead = self.rest.clone();
         ahead.next();
@@ -428,7 +430,7 @@ const POSIX: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
-/// As a class of `regex`, also inside another class.
+/// Writes the character class in the syntax of `regex`, valid also inside another class.
 const fn perl_class(c: char) -> Option<&'static str> {
     match c {
         'd' => Some("[0-9]"),
@@ -441,7 +443,7 @@ const fn perl_class(c: char) -> Option<&'static str> {
     }
 }
 
-/// Escaped so that it is a literal in and outside of classes, under any flags.
+/// Escapes a character so that it is a literal inside and outside of classes, under any flags.
 fn push_char(out: &mut String, c: char) {
     if c.is_ascii_alphanumeric() || !c.is_ascii() {
         out.push(c);
@@ -450,8 +452,8 @@ fn push_char(out: &mut String, c: char) {
     }
 }
 
-/// The text after `{` up to `}`: minimum and maximum; an inner `None` is a number that is too large. An outer `None` of the
-/// maximum means no bound.
+/// Minimum and maximum from the text after `{` up to `}`. An inner `None` is a number that is too large. An outer
+/// `None` of the maximum means that there is no upper bound.
 type Counts = (Option<u32>, Option<Option<u32>>, String);
 
 fn counts(rest: &mut Peekable<Chars<'_>>) -> Option<Counts> {
@@ -479,7 +481,7 @@ fn counts(rest: &mut Peekable<Chars<'_>>) -> Option<Counts> {
     Some((min, max, text))
 }
 
-/// A number without leading zeros; the inner `None` if it is too large.
+/// A number without leading zeros; the inner `None` if the number is too large.
 fn count(rest: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<Option<u32>> {
     let mut digits = String::new();
     while let Some(digit) = rest.next_if(char::is_ascii_digit) {
@@ -492,7 +494,7 @@ fn count(rest: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<Option<u32
     Some(digits.parse().ok())
 }
 
-/// `\pN`, `\p{Name}`, `\p{^Name}`, starting at the `p`: categories and scripts, as a class of `regex`.
+/// Reads `\pN`, `\p{Name}` or `\p{^Name}`, from the `p` on: categories and scripts. Writes a class of `regex`.
 fn property(rest: &mut Peekable<Chars<'_>>) -> Result<String, String> {
     let mut negated = rest.next() == Some('P');
     let bad = |name: &str| format!("invalid character class range: \\p{{{name}}}");
@@ -524,7 +526,7 @@ fn property(rest: &mut Peekable<Chars<'_>>) -> Result<String, String> {
     Ok(if negated { class.replacen('p', "P", 1) } else { class })
 }
 
-/// A character, literal or escaped with a backslash.
+/// Reads one character, either literal or escaped with a backslash.
 fn escape(rest: &mut Peekable<Chars<'_>>) -> Result<char, String> {
     let Some(c) = rest.next() else { return Err("trailing backslash at end of expression".into()) };
     let bad = || format!("invalid escape sequence: \\{c}");
@@ -550,7 +552,7 @@ fn escape(rest: &mut Peekable<Chars<'_>>) -> Result<char, String> {
     }
 }
 
-/// `41`, `{1F600}`.
+/// Reads the hexadecimal digits `41` or `{1F600}`.
 fn hexadecimal(rest: &mut Peekable<Chars<'_>>) -> Option<u32> {
     if rest.next_if_eq(&'{').is_none() {
         let high = rest.next()?.to_digit(16)?;

@@ -2,7 +2,7 @@
 
 use crate::Timestamp;
 
-/// The three kinds of record. The discriminants are on disk (`docs/format/keys.md`).
+/// The three kinds of record. The discriminants are stored on disk (`docs/format/keys.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -33,7 +33,7 @@ impl Kind {
     }
 }
 
-/// A number, exact in its own type: a `U64` above 2^53 is stored without rounding.
+/// A number, exact in its own type: for example, a `U64` above 2^53 is not rounded.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     F64(f64),
@@ -41,7 +41,7 @@ pub enum Value {
     U64(u64),
 }
 
-/// The type of a [`Value`]. The discriminants are on the wire and on disk.
+/// The type of a [`Value`]. The discriminants are sent on the wire and stored on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ValueType {
@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// The value in PromQL; only here are integers above 2^53 rounded.
+    /// The value in PromQL. Only this conversion rounds integers above 2^53.
     #[expect(clippy::cast_precision_loss, reason = "PromQL is defined on f64")]
     pub const fn as_f64(self) -> f64 {
         match self {

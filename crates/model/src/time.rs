@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Nanoseconds since 1970-01-01T00:00:00Z. Spans the years 1677 to 2262.
+/// Nanoseconds since 1970-01-01T00:00:00Z. The type covers the years 1677 to 2262.
 pub type Timestamp = i64;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Units of a duration as text, in the order in which they may follow each other, with their length in ns. PromQL and the API
-/// share them; each has rules of its own for the numbers before them.
+/// Units of durations in text, each with its length in ns, in the order in which they may follow each other. PromQL and
+/// the API share this table. Each has its own rules for the numbers before the units.
 pub const DURATION_UNITS: [(&str, i64); 7] = [
     ("y", 365 * 86_400 * SECOND_NS),
     ("w", 7 * 86_400 * SECOND_NS),
@@ -54,13 +54,13 @@ impl fmt::Display for TimeRange {
     }
 }
 
-/// Source of the current time. Injected, so that a test controls the time.
+/// Source of the current time. It is passed in, so that a test controls the time.
 pub trait Clock: Send + Sync {
     /// Nanoseconds since the Unix epoch. May jump in either direction.
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that only moves when it is set.
+/// A clock that moves only when it is set.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 

@@ -1,23 +1,23 @@
-//! Whole numbers in as few bytes as their size needs (unsigned LEB128), to bytes and back from untrusted bytes.
+//! Unsigned LEB128: writes whole numbers in as few bytes as their size needs, and reads them from untrusted bytes.
 //!
-//! Chunks, the native protocol, protobuf and the journal have the same numbers. Each keeps its own reader, with its own
-//! errors, around [`read`].
+//! Chunks, the native protocol, protobuf and the journal all use this encoding. Each has its own reader around
+//! [`read`], with its own errors.
 
-/// Seven bits a byte: a number of 64 bits has at most ten bytes, the tenth holds one bit.
+/// A byte holds seven bits. A 64-bit number therefore has at most ten bytes, and the tenth byte holds one bit.
 const BYTES_MAX: usize = 10;
-/// As [`BYTES_MAX`], for 128 bits: the last byte holds two.
+/// As [`BYTES_MAX`], for 128 bits: the last byte holds two bits.
 const WIDE_BYTES_MAX: usize = 19;
 
-/// Why there is no number at the front of the bytes.
+/// Why the bytes do not start with a valid number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// The bytes end inside it.
+    /// The bytes end within the number.
     Short,
-    /// It has more bits than the type, or more bytes than the type can need.
+    /// The number has more bits than the type, or more bytes than the type can need.
     Long,
 }
 
-/// Small differences of either sign become small numbers: 0, -1, 1, -2 as 0, 1, 2, 3.
+/// Maps small differences of either sign to small numbers: 0, -1, 1, -2 become 0, 1, 2, 3.
 pub const fn zigzag(n: i64) -> u64 {
     ((n << 1) ^ (n >> 63)).cast_unsigned()
 }
@@ -54,13 +54,13 @@ pub fn put_zigzag(out: &mut Vec<u8>, n: i64) {
     put_varint(out, zigzag(n));
 }
 
-/// A `varint` length, then the bytes.
+/// Writes the length as a varint, then the bytes.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Takes a number off the front of `bytes`. After an error the bytes are as before.
+/// Reads a number from the front of `bytes` and removes it. After an error `bytes` is unchanged.
 #[inline]
 pub fn read(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     // Most numbers are one byte long.
@@ -73,7 +73,8 @@ pub fn read(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     read_long(bytes)
 }
 
-/// Its own loop: one for both widths, over the bytes of the number once its end is found, takes twice as long.
+/// Numbers of several bytes have this loop of their own. A common loop for both widths, which first finds the end of
+/// the number, takes twice as long.
 fn read_long(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     let mut n = 0u64;
     let mut rest = *bytes;
@@ -121,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(unsigned in any::<u64>(), signed in any::<i64>(), wide in any::<u128>(), shift in 0u32..64) {
+        fn numbers_round_trip(unsigned in any::<u64>(), signed in any::<i64>(), wide in any::<u128>(), shift in 0u32..64) {
             let mut out = Vec::new();
             put_varint(&mut out, unsigned >> shift);
             prop_assert_eq!(out.len(), varint_bytes(unsigned >> shift) as usize);

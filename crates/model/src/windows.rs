@@ -1,9 +1,10 @@
-//! Which time windows does a query compute over, and which of them cut a chunk?
+//! For which time windows is a query computed, and which windows cut a chunk?
 
 use crate::Timestamp;
 
-/// `count` windows of `range` ns; the first ends at `first`, each further one `step` ns after the previous one. A window
-/// contains times with `end - range < at <= end`. Windows overlap if `step` is less than `range`.
+/// `count` windows of `range` ns each. The first window ends at `first`; each further window ends `step` ns after the
+/// previous one. A window contains the times `at` with `end - range < at <= end`. Windows overlap if `step` is less
+/// than `range`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     pub first: Timestamp,
@@ -15,11 +16,11 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Whether some window contains a part, but not all, of `start..=end`. If no window does, statistics of this interval as
-    /// a whole are sufficient for every window.
+    /// Whether any window contains a part of `start..=end` but not all of it. If there is no such window, statistics of
+    /// the whole interval are sufficient for every window.
     pub fn cut(&self, start: Timestamp, end: Timestamp) -> bool {
-        // A window cuts the interval if one of its two edges is within it: times up to an edge are on one side, later times
-        // on the other.
+        // A window cuts the interval if one of the window's two edges is inside the interval. Times up to the edge are
+        // on one side of it, later times on the other side.
         let between = |edge: i128| i128::from(start) <= edge && edge < i128::from(end);
         let after_start = |first: i128| -> i128 {
             let steps = (i128::from(start) - first).max(0);

@@ -1,16 +1,16 @@
-//! Has the caller of a query stopped waiting?
+//! Has the caller of a query cancelled it?
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 
-/// A cancellation flag, shared by the caller of a query and the code that computes it, which polls the flag.
+/// A cancellation flag. The caller of a query sets it; the code that computes the query polls it.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// The caller no longer waits.
+    /// Sets the flag: the caller no longer waits.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Class of an error. It decides the HTTP status: 400, 422, 422.
+/// Class of an error. It decides the HTTP status: 400, 422 and 422, in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The query or its parameters are invalid.
@@ -23,16 +23,16 @@ impl ErrorKind {
     }
 }
 
-/// Retrying the same query over the same data fails the same way.
+/// Why a query failed. A retry of the same query over the same data fails in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub kind: ErrorKind,
     pub message: String,
-    /// Where the error is in the text of the query.
+    /// The position of the error in the text of the query.
     pub place: Option<Place>,
 }
 
-/// A position in a text; lines and columns count from 1, columns in characters.
+/// A position in a text. Lines and columns start at 1; columns are counted in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub line: usize,
@@ -47,7 +47,7 @@ impl Place {
         Self { line: 1 + before.matches('\n').count(), column: 1 + line.chars().count() }
     }
 
-    /// The place at the end of a message that is the text of an [`Error`].
+    /// Reads the place from the end of a message that is the text of an [`Error`].
     pub fn of_message(message: &str) -> Option<Self> {
         let (_, place) = message.strip_suffix(')')?.rsplit_once(" (at ")?;
         let (line, column) = match place.strip_prefix("line ") {
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// `column 5` in the first line, else `line 2, column 5`.
+/// `column 5` if the place is in the first line, otherwise `line 2, column 5`.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {

@@ -1,8 +1,8 @@
-//! Parse, plan, evaluate: PromQL, and the analyses of executions. No I/O.
+//! How is a query answered? PromQL is parsed, planned and evaluated; executions are analysed. No I/O.
 //!
-//! A query never fetches data: [`promql`] returns the series and times that it needs; the caller (`server`) reads them from
-//! the store and passes them in. Step before: `server`, which receives the query; step after: `server`, which writes the
-//! answer as JSON.
+//! A query never fetches data. [`promql`] returns the series and times that the query needs; the caller (`server`)
+//! reads them from the store and passes them in. Step before: `server` receives the query. Step after: `server` writes
+//! the answer as JSON.
 
 mod cancel;
 mod error;

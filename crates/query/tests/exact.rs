@@ -1,5 +1,5 @@
-//! Compares functions of windows with exact rational arithmetic, in instant and range queries: values with a large offset, steep
-//! lines, lines with little scatter, values near the largest double, subnormal values.
+//! Compares functions of windows with exact rational arithmetic, in instant and range queries. The values have a large
+//! offset, form steep lines or lines with little scatter, are near the largest double, or are subnormal.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use tacho_query::promql::{self, Output, Params, SeriesData};
 const SECOND: i64 = 1_000_000_000;
 /// Largest relative error of an answer.
 const PART: f64 = 1e-12;
-/// Largest absolute error if the exact answer is tiny compared to its terms, relative to the terms.
+/// Largest absolute error if the exact answer is tiny compared to its terms. The error is relative to the terms.
 const VANISHING: f64 = 1e-20;
-/// Absolute error for subnormal doubles, whose spacing is the smallest one; a quantile may multiply it.
+/// Absolute error for subnormal doubles. Their spacing is the smallest double; a quantile may multiply the error.
 const SMALLEST: f64 = 1e-322;
 
 type Samples = Vec<(i64, f64)>;
 
-/// Shape of the values: a factor times a small integer, an offset, and a slope.
+/// Shape of the values: a small integer multiplied by a factor, an offset, and a slope.
 #[derive(Clone, Debug)]
 struct Shape {
     unit: f64,
@@ -36,7 +36,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         prop::sample::select(vec![0.0, 0.0, 1.0, -3.7]),
     );
     let plain = plain.prop_map(|(unit, offset, a_second)| Shape { unit, offset, a_second });
-    // So steep that the distances from the line are a billionth of a value.
+    // The line is so steep that the distances from it are a billionth of a value.
     let steep = prop::sample::select(vec![1e3, 1e6, 1e9]);
     let steep = steep.prop_map(|a_second| Shape { unit: 1e-3, offset: 5.0, a_second });
     let large = prop::sample::select(vec![1e297, 3e299, 1e305]);
@@ -61,7 +61,7 @@ fn samples() -> impl Strategy<Value = Samples> {
     })
 }
 
-/// A ratio of integers, times a power of two.
+/// A ratio of integers, multiplied by a power of two.
 struct Ratio {
     over: BigInt,
     under: BigInt,
@@ -119,14 +119,15 @@ fn digits(value: f64) -> (BigInt, i64) {
     (BigInt::from(digits) * sign, biased.max(1) - 1_075)
 }
 
-/// Exact sums over times, in nanoseconds after the first one, and over values, in units of a power of two.
+/// Exact sums over times and values. Times are in nanoseconds after the first one; values are in units of a power of
+/// two.
 struct Exact {
     count: usize,
     origin: i64,
     exponent: i64,
     time: BigInt,
     value: BigInt,
-    /// The count times the sums of squares and products of the differences from the means.
+    /// The count multiplied by the sums of squares and products of the differences from the means.
     times: BigInt,
     values: BigInt,
     both: BigInt,
@@ -205,7 +206,7 @@ fn ask(query: &str, samples: &[(i64, f64)], params: &Params) -> Vec<(i64, f64)> 
     }
 }
 
-/// The exact answer, and the size of its terms, compared to which it may be negligible.
+/// The exact answer, and the size of its terms. Compared to the terms, the answer may be negligible.
 struct Expect {
     exact: f64,
     size: f64,
@@ -280,8 +281,8 @@ proptest! {
         })?;
     }
 
-    /// The margin is the standard error of the slope times a quantile that depends only on the count, so another series of
-    /// the same length yields the quantile.
+    /// The margin is the standard error of the slope multiplied by a quantile. The quantile depends only on the count,
+    /// so it is computed from another series of the same length.
     #[test]
     fn margins_are_exact(samples in samples(), step in 1..60_i64, range in 3..900_i64) {
         let query = format!("trend_margin_over_time(x[{range}s], 0.95)");

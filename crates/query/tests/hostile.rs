@@ -1,4 +1,4 @@
-//! Hostile queries: arbitrary text, deep nesting, excessive sizes. They yield an error, never a panic.
+//! Hostile queries: arbitrary text, deep nesting, excessive sizes. They must fail with an error and never panic.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn series(name: &str, value: &str, samples: i64) -> SeriesData {
     SeriesData::new(Arc::new(labels), at, (0..samples).map(|i| (i % 7) as f64).collect())
 }
 
-/// Evaluates with the same three series for every selector.
+/// Evaluates a query. Every selector gets the same three series.
 fn ask(query: &str, params: &Params) -> Result<Output, Error> {
     let plan = promql::parse(query)?.plan(params)?;
     let found = || vec![series("x", "1", 60), series("x", "+Inf", 60), series("y", "2", 30)];
@@ -45,7 +45,7 @@ fn pieces() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(PIECES), 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Valid queries, to reach the evaluator.
+/// Valid queries. They reach the evaluator.
 fn well_formed() -> impl Strategy<Value = String> {
     let leaf = proptest::sample::select(vec![
         "x",
@@ -99,21 +99,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn arbitrary_text(text in ".{0,60}") {
+    fn arbitrary_text_does_not_panic(text in ".{0,60}") {
         let _ = ask(&text, &params());
         let _ = promql::parse_selector(&text);
     }
 
     #[test]
-    fn pieces_in_any_order(text in pieces()) {
+    fn random_sequences_of_pieces_do_not_panic(text in pieces()) {
         let _ = ask(&text, &params());
     }
 
-    /// A range query with one step returns the same as an instant query.
+    /// A range query with one step must return the same result as an instant query.
     #[test]
     fn instant_and_range_agree(text in well_formed()) {
         let at = 250 * SECOND;
-        // `end()` is the same time in both.
+        // `end()` is the same time in both queries.
         let range = Params { limits: params().limits, ..Params::range(at, at, SECOND) };
         let instant = Params { limits: params().limits, ..Params::instant(at) };
         match (ask(&text, &instant), ask(&text, &range)) {
@@ -146,7 +146,7 @@ fn the_deepest_allowed_query_fits_the_stack() {
     let calls = format!("{}x{}", "abs(".repeat(nesting_max), ")".repeat(nesting_max));
     let subqueries =
         format!("{}x{}", "sum(rate(".repeat(nesting_max / 2 - 1), "[5m:1m]))".repeat(nesting_max / 2 - 1));
-    // All levels of brackets within all levels of operators.
+    // The maximum depth of brackets, each level with the maximum number of operators.
     let both = {
         let (each, rest) = (operators_max / nesting_max, operators_max % nesting_max);
         let level = format!("abs(scalar({}", "2^".repeat(each * 2));
@@ -183,7 +183,7 @@ fn limits_name_value_and_limit() {
     refused("x{a=~\"(a{1000}){1000}\"}", &params(), ErrorKind::BadData, "invalid repeat count");
 }
 
-/// Patterns of `label_replace` and matchers share a budget.
+/// Patterns of `label_replace` and of matchers share a budget.
 #[test]
 fn patterns_of_label_replace_are_counted() {
     let nested = |levels: usize, pattern: &str| {
@@ -239,7 +239,7 @@ fn unsupported_parts_are_named() {
 }
 
 #[test]
-fn selectors_for_match_parameters() {
+fn match_parameters_accept_only_plain_selectors() {
     let matchers = promql::parse_selector("up{job=~\"a.*\", x!=\"1\"}").unwrap();
     assert_eq!(format!("{matchers:?}"), r#"[__name__="up", job=~"a.*", x!="1"]"#);
     for bad in ["up[5m]", "up offset 5m", "sum(up)", "{}", "{a=~\".*\"}", "1", ""] {
@@ -272,7 +272,7 @@ fn errors_have_a_position() {
     at("sum(\n  é(x)\n)", "unexpected character 'é' (at line 2, column 3)");
 }
 
-/// Few series in, very many out: refused before memory is allocated.
+/// A query over few series with a result of very many series is refused before memory is allocated.
 #[test]
 fn operations_that_multiply_series_are_limited() {
     let params = Params::range(100 * SECOND, 1_600 * SECOND, SECOND);
@@ -288,7 +288,7 @@ fn operations_that_multiply_series_are_limited() {
     let at: Vec<i64> = (0..2_000).map(|i| i * SECOND).collect();
     let values = (0..2_000).map(f64::from).collect();
     refused("count_values(\"v\", x + x / 7)", vec![SeriesData::new(labels, at, values)]);
-    // Series with values at different steps match all others.
+    // Series without a value at the same step do not conflict, so each series matches all others.
     let short = |i: i64| {
         let labels = Arc::new(Labels::new([("i", i.to_string())]).unwrap());
         SeriesData::new(labels, vec![i * SECOND, (i + 1) * SECOND], vec![1.0, promql::STALE])
@@ -296,7 +296,7 @@ fn operations_that_multiply_series_are_limited() {
     refused("{i=~\".+\"} * on () group_left {i=~\".+\"}", (100..1_000).map(short).collect());
 }
 
-/// Labels created by a query: exactly the limit, and one byte less.
+/// The limit on labels created by a query: the exact limit is accepted, one byte less is refused.
 #[test]
 fn labels_created_by_a_query_are_limited() {
     let labels = |i: usize| Labels::new([(NAME, "x".to_owned()), ("i", format!("{i:04}"))]).unwrap();
@@ -319,12 +319,12 @@ fn labels_created_by_a_query_are_limited() {
         ("x + 1", 100 * own),
         (&replace, 100 * text),
         (&join, 100 * text),
-        // Labels of an operand are released with it.
+        // The labels of an operand are released together with the operand.
         (&format!("-{replace}"), 100 * (text + text - name)),
         (&format!("-(-(-{replace}))"), 100 * (text + text - name)),
         ("sum by (i) (x)", 100 * own),
         ("count_values without (i) (\"v\", x)", 100 * (192 + 3) + 10 + 2 * 90),
-        // The groups, and the results: one per pair.
+        // Labels of the groups and of the results. There is one result per pair.
         ("x * on (i) group_left () x", 100 * 2 * own),
         ("x * on () group_left () sum(x)", 2 * 192 + 100 * own),
         ("last_over_time(x[1m])", 0),
@@ -352,7 +352,8 @@ fn labels_created_by_a_query_are_limited() {
     }
 }
 
-/// A label value above the limit is refused before it is written: thousands of references to a long text.
+/// A label value above the limit is refused before it is written. The replacement has thousands of references to a long
+/// text.
 #[test]
 fn long_values_are_refused_before_they_are_written() {
     let labels = Labels::new([("a".to_owned(), "v".repeat(4_000))]).unwrap();
@@ -367,7 +368,7 @@ fn long_values_are_refused_before_they_are_written() {
     }
 }
 
-/// Rows for many series and many steps are refused before they are allocated: 40 GB here.
+/// Rows for many series and many steps are refused before they are allocated; they would take 40 GB here.
 #[test]
 fn rows_of_every_function_are_counted_before_allocation() {
     let labels = |i: usize| Arc::new(Labels::new([(NAME, "x".to_owned()), ("i", i.to_string())]).unwrap());

@@ -1,5 +1,5 @@
-//! The answer does not depend on how a series is passed in: as one column, in pieces with regular times, or with summaries
-//! of chunks that no window cuts. Windows that share work return the same as separate windows.
+//! The answer does not depend on the form of the input: one column, pieces with regular times, or summaries of chunks
+//! that no window cuts. Windows that share work return the same result as separate windows.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const FROM_SUMMARIES: [&str; 13] = [
     "ts_of_first_over_time",
 ];
 
-/// Functions of samples whose windows share work.
+/// Functions that need samples and whose windows share work.
 const SHARED: [&str; 11] = [
     "rate",
     "increase",
@@ -44,7 +44,7 @@ const SHARED: [&str; 11] = [
     "trend_p_over_time",
 ];
 
-/// Runs of samples, regular or not, sometimes with NaN, infinities, staleness markers and resets.
+/// Runs of samples with regular or irregular times, sometimes with NaN, infinities, staleness markers and resets.
 fn stretches() -> impl Strategy<Value = Vec<Samples>> {
     let value = prop_oneof![
         40 => (-1_000..1_000_i32).prop_map(f64::from),
@@ -79,7 +79,7 @@ fn columns(samples: &[(i64, f64)]) -> Piece {
     Piece::Samples { at: Times::new(&at).unwrap(), values }
 }
 
-/// The summary of a run, if the windows allow one.
+/// The summary of a run, if the windows allow summaries.
 fn summary(samples: &[(i64, f64)], windows: &Windows) -> Option<Piece> {
     let (first, last) = (samples.first()?, samples.last()?);
     let values = || samples.iter().map(|(_, value)| *value);
@@ -105,7 +105,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// `handed_in` converts the samples in range into pieces, given the windows.
+    /// `handed_in` converts the samples of the range into pieces that suit the given windows.
     fn answer(
         &self,
         stretches: &[Samples],
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn pieces_and_summaries_give_the_answer_of_samples(
+    fn pieces_and_summaries_give_the_same_answer_as_samples(
         stretches in stretches(),
         function in prop::sample::select([FROM_SUMMARIES.as_slice(), &SHARED].concat()),
         (step, range, offset) in (1..300_i64, 1..600_i64, prop_oneof![-50..0_i64, 1..50_i64]),
@@ -161,7 +161,7 @@ proptest! {
 
     /// An instant query reads a single window.
     #[test]
-    fn windows_that_share_work_give_the_answer_of_separate_windows(
+    fn windows_that_share_work_give_the_same_answer_as_separate_windows(
         stretches in stretches(),
         function in prop::sample::select([FROM_SUMMARIES.as_slice(), &SHARED].concat()),
         (step, range) in (7..60_i64, 1..600_i64),
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// The same selector used twice is read once, in a form that suits both uses.
+/// If a query uses the same selector twice, it is read once, in a form that suits both uses.
 #[test]
 fn summaries_are_requested_only_if_all_functions_accept_them() {
     let windows = |query: &str| {

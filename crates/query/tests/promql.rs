@@ -1,4 +1,4 @@
-//! PromQL against data: one test per `tests/cases/*.qtest` file; `qtest/mod.rs` describes the notation.
+//! Tests PromQL with data. There is one test per `tests/cases/*.qtest` file; `qtest/mod.rs` describes the notation.
 
 mod qtest;
 
@@ -12,12 +12,12 @@ use tacho_query::Error;
 use tacho_query::promql::{self, Output, Params, Piece, Selection, SeriesData, Type};
 
 const MINUTE: i64 = 60_000_000_000;
-/// Relative tolerance; expectations may be written with few digits.
+/// Relative tolerance, because expected values may be written with few digits.
 const TOLERANCE: f64 = 1e-9;
 
 fn main() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    // An argument may name another folder of files in this notation, to run another test suite.
+    // The environment variable may name another folder with files in this notation.
     let folder = std::env::var_os("QTEST_CASES").map_or(folder, PathBuf::from);
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -46,7 +46,7 @@ fn run_file(file: &Path) -> Result<(), Failed> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }
 
-/// The only function of the tests that calls the API.
+/// The only function of these tests that calls the API.
 fn ask(query: &str, params: &Params, series: &[SeriesData]) -> Result<Output, Error> {
     let plan = promql::parse(query)?.plan(params)?;
     let data: Vec<_> = plan.selectors().iter().map(|selection| select(selection, series)).collect();
@@ -99,7 +99,7 @@ fn check_as_range(eval: &Eval, at: i64, series: &[SeriesData]) -> Result<(), Str
         return Ok(());
     }
     let params = Params::range(at - MINUTE, at + MINUTE, MINUTE);
-    // A step next to the middle one may fail although the middle one does not.
+    // A step next to the middle step may fail even if the middle step does not.
     let Ok(Output::Matrix(matrix)) = ask(&eval.query, &params, series) else { return Ok(()) };
     let middle = matrix.into_iter().filter_map(|series| {
         let point = series.points.iter().find(|point| point.at == at)?;

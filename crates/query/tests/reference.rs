@@ -1,4 +1,4 @@
-//! Compares sliding windows with the definition: reads all samples again at each step.
+//! Compares sliding windows with their definition, which reads all samples again at each step.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn window(samples: &[(i64, f64)], end: i64, range: i64) -> Vec<(f64, f64)> {
     inside.map(|(at, value)| ((at / SECOND) as f64, *value)).collect()
 }
 
-/// Implements Prometheus' documentation of `rate()` and the reasoning in its issue 2364.
+/// Implements the documentation of `rate()` in Prometheus and the reasoning in Prometheus issue 2364.
 fn rate(samples: &[(i64, f64)], end: i64, range: i64) -> Option<f64> {
     let seen = window(samples, end, range);
     let [(first_at, first), .., (last_at, last)] = seen[..] else { return None };

@@ -1,6 +1,6 @@
 //! How much memory does sorting a vector by labels take?
 //!
-//! A single test in its process, as the allocator counts all threads.
+//! The only test in this process, because the allocator counts all threads.
 
 use std::sync::Arc;
 

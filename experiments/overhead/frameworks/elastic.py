@@ -1,4 +1,4 @@
-"""Elastic's APM agent: the outermost call is a transaction, each nested call a span."""
+"""Elastic's APM agent. The outermost call is a transaction, each nested call is a span."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ class Elastic(Framework):
     )
     notes = (
         "drops events by default when its queue of 512 is full; bytes are those of its JSON before compression",
-        "on JDK 25 this version changes no method: all calls are lost then, and its times are those of `none`",
+        "on JDK 25 this version instruments no method: all calls are lost, and the times are those of `none`",
         "without sending (`disable_send`) it still takes events through its queue",
     )
 

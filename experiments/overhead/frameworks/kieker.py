@@ -32,7 +32,7 @@ class _Kieker(Framework):
     notes = (
         "switched off: `kieker.monitoring.enabled=false`; no writer: `DumpQueue`, as in MooBench",
         "blocks the program when its queue of 10,000 records is full (its default); writer and program yield instead of sleeping",
-        "the time to connect is raised from 1 ms to 5 s: with the default the writer often dies at the start",
+        "the connection timeout is raised from 1 ms to 5 s, because with the default the writer often fails at the start",
     )
 
     def install(self, cache: Path) -> str:

@@ -1,4 +1,4 @@
-"""The program alone."""
+"""The program without an agent."""
 
 from pathlib import Path
 

@@ -18,8 +18,8 @@ class OpenTelemetry(Framework):
         Setup("otel-otlp", "OTLP", Stage.W, Takes.SINK, ("otlp",)),
     )
     notes = (
-        "has no switch for a method: off is the sampler `always_off`, which still creates contexts",
-        "drops spans by default when its queue of 2,048 is full, and reports little about it",
+        "a single method cannot be switched off; off is the sampler `always_off`, which still creates contexts",
+        "drops spans by default when its queue of 2,048 is full, and reports little about dropped spans",
     )
 
     def install(self, cache: Path) -> str:

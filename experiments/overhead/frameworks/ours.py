@@ -63,19 +63,19 @@ class Tachograph(Framework):
 
 
 def before(setup: str) -> str:
-    """The setup of the earlier build that corresponds to one of ours; other setups are returned unchanged."""
+    """The setup of the earlier build that corresponds to one of our setups. Other setups are returned unchanged."""
     return f"before-{setup.removeprefix('ours-')}" if setup.startswith("ours-") else setup
 
 
 class TachographBefore(Tachograph):
-    """Another build of the agent, in the same run."""
+    """An earlier build of the agent, measured in the same run."""
 
     name = "before"
     title = "Tachograph before"
     setups = tuple(replace(setup, name=before(setup.name)) for setup in Tachograph.setups)
     notes = ()
     agent = None
-    """From `--before-agent`; without it this framework is not measured."""
+    """The path given by `--before-agent`. Without the option this framework is not measured."""
 
     def install(self, cache: Path) -> str:
         super().install(cache)

@@ -1,4 +1,4 @@
-"""Results for tests, in the form that a process prints."""
+"""Results for tests, in the form in which a process prints them."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ ARRIVED = {
 
 
 def cell(setup: str, **workload: float) -> Cell:
-    """A cell with this setup. Unless specified, a process runs for ten seconds and the last five are measured."""
+    """A cell with this setup. By default a process runs for ten seconds, and the last five seconds are measured."""
     for framework in FRAMEWORKS:
         for each in framework.setups:
             if each.name == setup:
@@ -32,7 +32,8 @@ def cell(setup: str, **workload: float) -> Cell:
 
 
 def said(time_ns: int = 1_000, **changes: object) -> dict:
-    """A process with 100 traces in each bin, all of the same duration; steady from the start."""
+    """A process with 100 traces in each bin. All traces have the same duration, so the process is steady from the
+    start."""
     return {
         "millis": 10_000,
         "warm_up_millis": 5_000,

@@ -1,4 +1,4 @@
-"""Figures are per trace, and disturbances are named."""
+"""Tests that figures are per trace, and that disturbances are named."""
 
 from unittest import TestCase
 
@@ -11,7 +11,7 @@ MADE = 100 * BINS * 10
 
 
 class Figures(TestCase):
-    def test_a_trace(self):
+    def test_figures_are_per_trace(self):
         found = fork(cell("ours-sink"), 1_000)
         for name, expected in (
             ("traces", 50_000),
@@ -30,15 +30,15 @@ class Figures(TestCase):
         ):
             self.assertEqual(expected, found[name], name)
 
-    def test_a_late_look_at_the_process_does_not_count(self):
+    def test_resources_are_rates_even_if_sampled_late(self):
         found = fork(cell("none"), wall_ns=2_500_000_000, cpu_ns=100_000_000)
         self.assertEqual(4.0, found["cpu_us"])
 
-    def test_stalls(self):
+    def test_the_share_of_stalls_is_computed(self):
         self.assertEqual(0.0, stall_share([[100, 10], [1_000, 1]]))
         self.assertAlmostEqual(0.5, stall_share([[100, 100], [10_000, 1]]))
 
-    def test_growth_of_the_server(self):
+    def test_growth_compares_the_last_quarter_with_the_second(self):
         for resident, expected in (
             ((), None),
             ((100,) * 19, None),
@@ -47,7 +47,7 @@ class Figures(TestCase):
         ):
             self.assertEqual(expected, fork(cell("ours-server"), arrived={"resident": resident})["receiver_growth"], resident)
 
-    def test_nothing_measured(self):
+    def test_a_process_without_measured_traces_is_an_error(self):
         with self.assertRaises(RuntimeError):
             figures(cell("none"), said(bin_counts=[0] * BINS), ARRIVED)
 
@@ -58,7 +58,7 @@ class Faults(TestCase):
             found = fork(cell("ours-sink", **workload), histogram=[[100, 100], [10_000, 1]])["faults"]
             self.assertEqual(expected, any(text.startswith("saturated") for text in found), workload)
 
-    def test_each_is_named(self):
+    def test_each_fault_has_its_text(self):
         for setup, arrived, changes, expected in (
             ("ours-sink", {"calls": MADE - 100}, {}, "lost 0.01 % of the calls"),
             ("otel-otlp", {"calls": 0, "bytes": 0}, {}, "lost 100 % of the calls"),
@@ -78,7 +78,7 @@ class Faults(TestCase):
             found = fork(cell(setup), arrived=arrived, **changes)["faults"]
             self.assertEqual([expected] if expected else [], found, f"{setup} {arrived} {changes}")
 
-    def test_the_exit_code_tells_ours_that_lost(self):
+    def test_the_exit_code_is_1_if_our_agent_lost_records(self):
         for setup, arrived, faulty in (
             ("ours-sink", {"calls": MADE - 100}, True),
             ("ours-sink", {}, False),
@@ -90,7 +90,7 @@ class Faults(TestCase):
             self.assertEqual(faulty, has_faults(found), f"{setup} {arrived}")
         self.assertTrue(has_faults(result(configurations=[entry(cell("none"), [], ("broken",))])))
 
-    def test_every_setup_says_who_counts(self):
+    def test_every_setup_with_a_sink_has_arguments_for_it(self):
         for framework in FRAMEWORKS:
             for setup in framework.setups:
                 self.assertEqual(setup.takes.value in ("sink", "files"), bool(setup.sink), setup.name)

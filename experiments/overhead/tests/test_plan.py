@@ -1,4 +1,4 @@
-"""Everything is measured as often as planned, in an order determined by the seed."""
+"""Tests that every cell is measured as often as planned, in an order determined by the seed."""
 
 from collections import Counter
 from contextlib import redirect_stderr
@@ -14,14 +14,14 @@ from ..plan import EXPERIMENTS, estimate_seconds, order, plan
 from .small import cell
 
 SHORT_MINUTES_MAX = 26
-"""Of the 30 minutes in the documentation; building and fetching come before."""
+"""Minutes, of the 30 minutes in the documentation. The rest is for building and fetching."""
 
 
 class Plan(TestCase):
     def test_the_short_form_is_short(self):
         self.assertLess(estimate_seconds(plan(False, EXPERIMENTS, SETUPS, None, None)) / 60, SHORT_MINUTES_MAX)
 
-    def test_the_full_form_has_ten_processes_of_each(self):
+    def test_the_full_form_has_ten_processes_of_each_cell(self):
         experiments = plan(True, EXPERIMENTS, SETUPS, None, None)
         self.assertEqual(list(EXPERIMENTS), [experiment.name for experiment in experiments])
         self.assertEqual({10, 3}, {experiment.forks for experiment in experiments})
@@ -39,7 +39,7 @@ class Plan(TestCase):
         self.assertEqual([1], list({Counter(names).most_common(1)[0][1] for names in rounds}))
         self.assertNotEqual(rounds[0], rounds[1])
 
-    def test_an_earlier_build_runs_next_to_each_of_ours(self):
+    def test_the_earlier_build_is_measured_with_each_of_our_setups(self):
         self.assertNotIn("before-sink", parse([]).only)
         chosen = parse(["--only", "ours-sink,ours-off", "--before-agent", __file__])
         self.assertEqual(("none", "ours-off", "before-off", "ours-sink", "before-sink"), chosen.only)
@@ -48,12 +48,12 @@ class Plan(TestCase):
             self.assertEqual(counts["ours-sink"], counts["before-sink"])
             self.assertEqual(counts["ours-off"], counts["before-off"])
 
-    def test_none_alone_is_no_experiment(self):
+    def test_a_cell_of_none_alone_is_not_an_experiment(self):
         self.assertEqual([], plan(False, ("depth",), ("none", "otel-otlp"), None, None))
 
 
 class Options(TestCase):
-    def test_only(self):
+    def test_only_selects_setups_by_name_and_prefix(self):
         for text, expected in (
             ("kieker-tcp", ("none", "kieker-tcp")),
             ("ours-sink,otel", ("none", "ours-sink", "otel-off", "otel-collect", "otel-otlp")),
@@ -61,7 +61,7 @@ class Options(TestCase):
         ):
             self.assertEqual(expected, parse(["--only", text]).only, text)
 
-    def test_wrong_ones_are_named(self):
+    def test_invalid_options_are_named(self):
         for arguments, said in (
             (["--only", "oars"], "unknown: oars; there are none, ours-off"),
             (["--experiments", "depth,width"], "unknown: width; there are configurations"),
@@ -76,7 +76,7 @@ class Options(TestCase):
 
 
 class Commands(TestCase):
-    def test_what_is_started(self):
+    def test_each_setup_starts_the_expected_command(self):
         for setup, options, variables in (
             ("none", [], {}),
             ("ours-sink", ["-javaagent:"], {"TACHO_SERVER": "127.0.0.1:7", "TACHO_WHEN_FULL": "block"}),

@@ -1,4 +1,4 @@
-"""The report contains the measured figures, and marks losses next to the times."""
+"""Tests that the report contains the measured figures, and marks losses next to the times."""
 
 from copy import deepcopy
 from unittest import TestCase
@@ -14,21 +14,21 @@ from .small import cell, entry, fork, result, typical
 
 
 class Report(TestCase):
-    def test_everything_is_in_it(self):
+    def test_the_report_has_all_sections(self):
         text = report(typical())
         for expected in (
             "| Tachograph, sink",
             "| Kieker, Byte Buddy, TCP",
             "What each stage adds",
             "Least squares over all processes",
-            "## Aims",
-            "## Beside the published figures",
+            "## Targets",
+            "## Comparison with the published figures",
             "The machine was idle during all 27 processes",
             "Tachograph: a note",
         ):
             self.assertIn(expected, text)
 
-    def test_losses_and_failures_cannot_be_overlooked(self):
+    def test_losses_and_failures_are_marked(self):
         lossy = fork(cell("otel-otlp"), arrived={"calls": 20_000, "bytes": 1})
         found = result(
             configurations=[
@@ -40,15 +40,15 @@ class Report(TestCase):
         for expected in ("LOST", "lost 98 % of the calls (1 of 2)", "**failed**: Kieker, Byte Buddy, TCP: ended with 1"):
             self.assertIn(expected, text)
 
-    def test_company_is_told(self):
+    def test_disturbance_by_other_processes_is_reported(self):
         busy = typical()
         busy["experiments"][0]["cells"][0]["forks"][0]["others_cores"] = 0.7
         self.assertIn("**During 1 of 27 processes others used more than 0.1 cores", report(busy))
 
-    def test_nothing_measured(self):
+    def test_an_empty_experiment_is_reported(self):
         self.assertIn("Nothing was measured", report(result(configurations=[])))
 
-    def test_figures(self):
+    def test_figures_have_four_significant_digits(self):
         for number, expected in (
             (0.0, "0"),
             (0.088123, "0.08812"),
@@ -62,8 +62,8 @@ class Report(TestCase):
         self.assertEqual("-", bounds(Interval(1.0, float("-inf"), float("inf"))))
 
 
-class Aims(TestCase):
-    def test_reached_and_missed(self):
+class Targets(TestCase):
+    def test_targets_are_reached_or_missed(self):
         outcomes = {verdict.aim: verdict.outcome for verdict in verdicts(typical())}
         for aim, expected in (
             ("switched off: median above uninstrumented, us", "reached"),
@@ -75,13 +75,13 @@ class Aims(TestCase):
         ):
             self.assertEqual(expected, outcomes[aim], aim)
 
-    def test_nothing_is_reached_by_losing(self):
+    def test_an_agent_that_loses_calls_reaches_no_target(self):
         of = cell("ours-sink")
         found = result(configurations=[entry(of, [fork(of, 500, arrived={"calls": 10})])])
         outcomes = {verdict.aim: verdict.outcome for verdict in verdicts(found)}
         self.assertTrue(outcomes["to a sink: median us"].startswith("MISSED: lost 100 %"))
 
-    def test_threads_and_pace(self):
+    def test_targets_for_threads_and_sustained_load_are_evaluated(self):
         threads = [
             entry(of, [fork(of, app_cpu_ns=cpu)])
             for of, cpu in ((cell("ours-sink", threads=2), 100_000_000), (cell("ours-sink", threads=8), 130_000_000))
@@ -103,7 +103,7 @@ class Aims(TestCase):
 
 
 class Stages(TestCase):
-    def test_what_each_adds(self):
+    def test_each_stage_has_its_added_time(self):
         found = dict(stages(by_name(typical(), "configurations")))
         self.assertEqual({"Tachograph, sink", "Kieker, Byte Buddy, TCP"}, set(found))
         for stage, expected in (("T", 0.088), ("I", 0.002), ("C", 0.61), ("W", 0.2)):
@@ -116,13 +116,13 @@ class Stages(TestCase):
 
 
 class Drawings(TestCase):
-    def test_they_are_svg(self):
+    def test_drawings_are_svg(self):
         drawings = plots(typical())
         self.assertEqual({"stages-mean", "stages-median", "warm-up", "throughput", "depth"}, set(drawings))
         for name, text in drawings.items():
             self.assertTrue(ElementTree.fromstring(text).tag.endswith("svg"), name)
 
-    def test_thinned(self):
+    def test_a_curve_has_a_limited_number_of_points(self):
         points = [(float(at), float(at)) for at in range(500)]
         self.assertEqual([(0.0, 0.5), (2.0, 2.5)], thinned(points)[:2])
         self.assertEqual(250, len(thinned([(float(at), 1.0) for at in range(1_000)])))
@@ -130,7 +130,7 @@ class Drawings(TestCase):
 
 
 class Compare(TestCase):
-    def test_the_same_is_no_change(self):
+    def test_equal_runs_have_no_change(self):
         self.assertEqual({Change.NONE}, {each.change for each in differences(typical(), typical())} - {Change.UNKNOWN})
 
     def test_slower_is_worse(self):
@@ -148,7 +148,7 @@ class Compare(TestCase):
         self.assertEqual(Change.NONE, changes["median us"])
         self.assertIn("1 worse, 1 better", compare(slower, typical()))
 
-    def test_an_agent_before_in_the_same_run(self):
+    def test_an_earlier_build_in_the_same_run_is_compared(self):
         self.assertIsNone(halves(typical()))
         both = typical()
         times = {"before-sink": 800, "before-collect": 702}
@@ -162,7 +162,7 @@ class Compare(TestCase):
         self.assertAlmostEqual(900 / 800, found["configurations, Tachograph, sink", "mean us"].ratio.value, 5)
         self.assertIs(Change.NONE, found["configurations, Tachograph, no writer", "mean us"].change)
 
-    def test_judged(self):
+    def test_a_change_must_be_significant_and_large(self):
         for ratio, more_is_better, expected in (
             (Interval(1.1, 0.9, 1.3), False, Change.NONE),
             (Interval(1.01, 1.005, 1.015), False, Change.NONE),
@@ -173,7 +173,7 @@ class Compare(TestCase):
         ):
             self.assertIs(expected, judge(ratio, more_is_better), ratio)
 
-    def test_another_machine_is_told(self):
+    def test_a_difference_of_machines_is_reported(self):
         other = deepcopy(typical())
         other["machine"]["processor"] = "q"
         self.assertIn("the processor: p then, q now", compare(other, typical()))

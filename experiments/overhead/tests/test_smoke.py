@@ -1,4 +1,5 @@
-"""A whole run works: two real processes, tiny, with and without our agent; the figures have no meaning."""
+"""Tests that a whole run works. It has two real processes, tiny, with and without our agent; the figures have no
+meaning."""
 
 import json
 from contextlib import redirect_stderr, redirect_stdout
@@ -14,7 +15,7 @@ TINY = ["--forks", "1", "--seconds", "0.6", "--idle-wait", "0"]
 
 
 class Smoke(TestCase):
-    def test_none_and_ours(self):
+    def test_a_run_of_none_and_our_agent_works(self):
         with TemporaryDirectory() as folder:
             results = Path(folder)
             arguments = [*TINY, "--experiments", "configurations", "--only", "ours-sink", "--results", folder]

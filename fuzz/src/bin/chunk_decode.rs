@@ -1,17 +1,17 @@
-//! The decoder of chunks of version 1 never panics; decoded records are valid, and can be encoded and decoded again.
+//! The decoder of chunks of version 1 never panics. Decoded records are valid, and can be encoded and decoded again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tacho_chunk::{Chunk, Encoding, encode_entries, encode_executions};
 use tacho_model::Kind;
 
-/// Limit on records that are encoded again: more would only slow down the search.
+/// Limit on records that are encoded again. More records would only slow down the search.
 const RECORDS_MAX: usize = 4_096;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     read(&bytes);
-    // The fuzzer cannot guess two correct checksums. Repairing them lets it reach the code after the check.
+    // The fuzzer cannot guess two correct checksums. With repaired checksums it reaches the code after the check.
     repair(&mut bytes);
     read(&bytes);
 });
@@ -22,7 +22,7 @@ fn read(bytes: &[u8]) {
         Kind::Sample => {
             let Ok(samples) = chunk.samples() else { return };
             assert_eq!(samples.at.len(), samples.values.len());
-            // The encoder writes samples in another version, which `chunk_group` tests.
+            // Samples are not tested here: the encoder writes them in another version, which `chunk_group` tests.
             None
         }
         Kind::Entry => {

@@ -1,20 +1,20 @@
-//! The decoder of a group's chunk never panics; decoded values are valid, and can be encoded and decoded again.
+//! The decoder of a group's chunk never panics. Decoded values are valid, and can be encoded and decoded again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tacho_chunk::{Chunk, Encoding, Error, GroupColumn, Times, ValueColumn, encode_group};
 
-/// Limit on values that are encoded again: more would only slow down the search.
+/// Limit on values that are encoded again. More values would only slow down the search.
 const VALUES_MAX: usize = 4_096;
-/// Columns of a chunk, and so the limit on repairs. Without a limit the loop could be endless: a repair may change
-/// other bytes that are equal to the checksum.
+/// Limit on columns of a chunk, and therefore on repairs. Without a limit the loop could be endless, because a repair
+/// may change other bytes that are equal to the checksum.
 const COLUMNS_MAX: usize = 65;
 /// Bytes before the header.
 const PREFIX: usize = 16;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
-    // The fuzzer cannot guess correct checksums. Repairing them lets it reach the code after the check.
+    // The fuzzer cannot guess correct checksums. With repaired checksums it reaches the code after the check.
     repair(&mut bytes);
     for _ in 0..COLUMNS_MAX {
         let Err(Error::Column { source, .. }) = read(&bytes) else { return };
@@ -68,7 +68,7 @@ fn repair(bytes: &mut [u8]) {
     prefix[12..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Replaces a column's wrong checksum with the right one. False if the wrong one was not found.
+/// Replaces a wrong checksum of a column with the correct checksum. Returns false if the wrong checksum was not found.
 fn replace(bytes: &mut [u8], wrong: u32, right: u32) -> bool {
     let header = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize;
     let fields = &mut bytes[PREFIX..][..header];

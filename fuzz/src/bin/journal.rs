@@ -1,4 +1,5 @@
-//! No file makes recovery panic; recovered batches are valid, can be encoded, and are recovered again.
+//! Recovery never panics, whatever bytes a file has. Recovered batches are valid, can be encoded, and are recovered
+//! again.
 #![no_main]
 
 use std::path::Path;
@@ -11,12 +12,12 @@ use tacho_store::journal::{Encoder, read_bytes};
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     copy(&bytes);
-    // The fuzzer cannot guess correct checksums: repairs them, so that it reaches the code after the check.
+    // The fuzzer cannot guess correct checksums. With repaired checksums it reaches the code after the check.
     repair(&mut bytes);
     let Some(first) = copy(&bytes) else { return };
     let second = copy(&first.file).expect("a file that was just written");
     assert_eq!(first.records, second.records);
-    // Blocks of one series and operations of one name are merged by the first copy; a further copy changes nothing.
+    // The first copy merges blocks of one series and operations of one name. A further copy changes nothing.
     let third = copy(&second.file).expect("a file that was just written");
     assert_eq!(second.executions, third.executions);
 });
@@ -67,11 +68,11 @@ fn repair(bytes: &mut [u8]) {
     let of_all = self::header().encode();
     header.copy_from_slice(&of_all[..HEADER_BYTES]);
     header[8..10].copy_from_slice(&version.to_le_bytes());
-    // Without older generations: the header is followed by a copy of itself, or by damage.
+    // States that there are no older generations. The header is followed by a copy of itself, or by damaged bytes.
     header[10..12].fill(0);
     let checksum = crc32c::crc32c(&header[..44]);
     header[44..].copy_from_slice(&checksum.to_le_bytes());
-    // Keeps the bytes between records broken, so that skipping them is tested, too.
+    // Bytes between records stay damaged, so that the code that skips them is tested too.
     while let Some(start) = rest.windows(RECORD_MAGIC.len()).position(|bytes| bytes == RECORD_MAGIC) {
         let Some((head, behind)) = rest[start..].split_first_chunk_mut::<RECORD_HEAD_BYTES>() else { return };
         let length = usize::from(u16::from_le_bytes([head[4], head[5]])) % (behind.len() + 1);

@@ -1,4 +1,4 @@
-//! No bytes make the line protocol decoder panic, and every line is either kept or refused.
+//! The decoder of the line protocol never panics, and every line is either kept or refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

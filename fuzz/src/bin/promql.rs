@@ -1,4 +1,4 @@
-//! No text makes parsing, planning or evaluation of PromQL panic, for whole series and for series in pieces.
+//! Parsing, planning and evaluation of PromQL never panic. Series are passed in as a whole and in pieces.
 #![no_main]
 
 use std::sync::Arc;
@@ -16,14 +16,14 @@ const SECOND: i64 = 1_000_000_000;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(([kind, step], text)) = bytes.split_first_chunk::<2>() else { return };
-    // The text itself, or one PromQL token per byte, so that many inputs are almost valid.
+    // Two texts: the input itself, and one PromQL token per byte. With the latter, many inputs are almost valid.
     let text = if kind & 2 == 0 {
         text.iter().map(|byte| piece(*byte)).collect()
     } else {
         String::from_utf8_lossy(text).into_owned()
     };
     let _ = parse_selector(&text);
-    // Small limits, so that one input takes little time; exceeding a limit is an ordinary error.
+    // Small limits, so that one input takes little time. An input above a limit is an ordinary error.
     let limits =
         Limits { points_max: 20_000, subquery_steps_max: 500, visits_max: 200_000, ..Limits::default() };
     let params = match kind % 2 {
@@ -54,7 +54,7 @@ fn piece(byte: u8) -> String {
         functions().iter().map(|function| function.name).chain(aggregations().iter().map(|(name, _)| *name));
     match PIECES.get(usize::from(byte)) {
         Some(piece) => (*piece).to_owned(),
-        // A function name is useful only with its parenthesis.
+        // A function name is useful only if a parenthesis follows.
         None => {
             functions.cycle().nth(usize::from(byte) - PIECES.len()).map(|name| format!("{name}(")).unwrap()
         }
@@ -82,7 +82,7 @@ fn whole(value: &str, count: usize) -> SeriesData {
     SeriesData::new(labels(value), at, values)
 }
 
-/// Pieces of nine samples; most have regular times.
+/// Pieces of nine samples. Most pieces have regular times.
 fn cut(value: &str, count: usize) -> SeriesData {
     let (at, values) = samples(count);
     let pieces = at

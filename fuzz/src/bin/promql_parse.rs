@@ -1,4 +1,4 @@
-//! No text makes the parser of PromQL panic, and the place of an error is within the text.
+//! The parser of PromQL never panics, and the place of an error is within the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The remote write decoder never panics, and never exceeds its memory limit.
+//! The decoder of remote write never panics, and never exceeds its memory limit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,14 +8,15 @@ const BYTES_MAX: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = decode(bytes, BYTES_MAX);
-    // Wraps the bytes into a snappy block as one literal, so that the fuzzer reaches the decoder of the message.
+    // The bytes become one literal of a snappy block, so that the fuzzer reaches the decoder of the message.
     if let Ok(decoded) = decode(&literal(bytes), BYTES_MAX) {
         assert!(decoded.batch.counts()[0] <= bytes.len());
         assert!(decoded.batch.samples.iter().all(|series| !series.labels.is_empty()));
     }
 });
 
-/// A snappy block of one literal (format description of snappy, 2.1): length, tag 61 with two bytes of length, bytes.
+/// A snappy block of one literal (format description of snappy, 2.1): the length, tag 61 with two bytes of length, the
+/// bytes.
 fn literal(bytes: &[u8]) -> Vec<u8> {
     let bytes = &bytes[..bytes.len().min(1 << 14)];
     let Some(last) = bytes.len().checked_sub(1) else { return vec![0] };

@@ -1,4 +1,4 @@
-//! No samples and no settings make semantic compression exceed its error bounds; its chunks decode to the verified
+//! Semantic compression never exceeds its error bounds, for any samples and settings. Its chunks decode to the verified
 //! values.
 #![no_main]
 
@@ -11,7 +11,7 @@ use tacho_model::{Value, ValueType};
 
 /// Number of bytes for the settings.
 const SETTINGS: usize = 28;
-/// Limit on samples: more would only slow down one run.
+/// Limit on samples. More samples would only slow down one run.
 const RECORDS_MAX: usize = 400;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let values = ValueColumn::from_words(words, kind);
-    // Usually a known gauge, whose values may be changed.
+    // Usually the series is a known gauge, whose values may be changed.
     let is_gauge = settings[2] & 0xc0 != 0;
     let life =
         if is_gauge { Movement { changes: 64, descents: 64 } } else { Movement::of(values.as_values()) };
@@ -54,7 +54,7 @@ fn semantic(bytes: &[u8; SETTINGS]) -> (ValueType, Semantic) {
     (kind, Semantic { time: word(20), value, method, aggregation })
 }
 
-/// Each record is a time difference, whose length is its first byte, and a value.
+/// Each record is a time difference and a value. The first byte is the length of the time difference.
 fn samples(mut records: &[u8]) -> (Vec<i64>, Vec<u64>) {
     let (mut at, mut words, mut now) = (vec![], vec![], 0i64);
     while let Some((record, rest)) = records.split_first_chunk::<12>().filter(|_| at.len() < RECORDS_MAX) {
@@ -69,7 +69,7 @@ fn samples(mut records: &[u8]) -> (Vec<i64>, Vec<u64>) {
     (at, words)
 }
 
-/// Error of a value in its unit: 0 if it is equal bit for bit, infinite if it must not change.
+/// Error of a value in its unit: 0 if the value is equal bit for bit, infinite if it must not change.
 fn difference(before: Value, after: Value) -> f64 {
     match (before, after) {
         (Value::F64(a), Value::F64(b)) if a.to_bits() == b.to_bits() => 0.0,

@@ -1,4 +1,4 @@
-//! No value makes the decoders of stored rows panic; a decoded row encodes to the same bytes.
+//! The decoders of stored rows never panic, whatever bytes a value has. A decoded row is encoded to the same bytes.
 #![no_main]
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ const PREFIX_BYTES_MAX: usize = 5 + 10 + 24 + 2 * 10;
 fuzz_target!(|bytes: &[u8]| {
     let value = Bytes::copy_from_slice(bytes);
     prefix(&value);
-    // The fuzzer cannot guess a correct checksum: repairs it, so that it reaches the code after the check.
+    // The fuzzer cannot guess a correct checksum. With a repaired checksum it reaches the code after the check.
     for before in (29..=PREFIX_BYTES_MAX).filter(|before| before + 4 <= bytes.len()) {
         let mut repaired = bytes.to_vec();
         let checksum = crc32c::crc32c(&repaired[..before]);

@@ -1,4 +1,4 @@
-//! No bytes make the native protocol's decoders panic; accepted frames and records satisfy their invariants.
+//! The decoders of the native protocol never panic. Accepted frames and records satisfy their invariants.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -24,8 +24,8 @@ fn stream(bytes: &[u8]) {
     }
 }
 
-/// The input as a control frame without checksum: a type byte, then the body. A decoded frame encodes and decodes to
-/// the same.
+/// The input as a control frame without checksum: a type byte, then the body. A decoded frame encodes to bytes that
+/// decode to the same frame.
 fn control(bytes: &[u8]) {
     let [type_byte, body @ ..] = bytes else { return };
     let frame = Frame { type_byte: *type_byte, body };
@@ -44,8 +44,8 @@ fn control(bytes: &[u8]) {
     }
 }
 
-/// The input as bodies of DICT and DATA frames, since the fuzzer cannot guess checksums: a type byte, a length byte,
-/// the body. Series 1 and record type 1 are predefined, so that the fuzzer soon uses them.
+/// The input as bodies of DICT and DATA frames, because the fuzzer cannot guess checksums. Each is a type byte, a
+/// length byte and the body. Series 1 and record type 1 are predefined, so that the fuzzer uses them soon.
 fn dialogue(mut bytes: &[u8]) {
     let hello = Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![], secret: None };
     let mut session = Session::new(&hello).expect("HELLO is within the limits");
@@ -62,11 +62,11 @@ fn dialogue(mut bytes: &[u8]) {
     }
 }
 
-/// Text 1 `t`, series 1 `s`, record type 1 `r` with a field of each type.
+/// Defines text 1 `t`, series 1 `s`, and record type 1 `r`, which has a field of each type.
 const DEFINED: &[u8] = b"\x01\x01\x01t\x03\x01\x01\x08__name__\x01s\x04\x01\x01r\x09\
     \x01\x01a\x00\x02\x01b\x00\x03\x01c\x00\x04\x01d\x00\x05\x01e\x00\x06\x01f\x00\x07\x01g\x00\x08\x01h\x00\x09\x01i\x00";
 
-/// A record takes at least two bytes, and every segment refers to a valid operation table.
+/// A record has at least two bytes, and every segment refers to a valid operation table.
 fn check(batch: &Batch, bytes: usize) {
     assert!(batch.counts().iter().sum::<usize>() <= bytes);
     for entry in batch.entries.iter().flat_map(|series| &series.entries) {

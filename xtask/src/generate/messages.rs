@@ -1,8 +1,8 @@
-//! The messages as functions and constants of Java, JavaScript and Python.
+//! How are the messages written as functions and constants of Java, JavaScript and Python?
 
 use super::table::Tables;
 
-/// Columns that a line of Java may have.
+/// Maximum number of columns of a Java line.
 const JAVA_COLUMNS: usize = 100;
 
 /// A message in pieces.
@@ -31,7 +31,7 @@ impl<'a> Message<'a> {
         Self { name, pieces }
     }
 
-    /// Each once, in order.
+    /// Each parameter once, in order of first use.
     fn parameters(&self) -> Vec<&'a str> {
         let mut names = vec![];
         for piece in &self.pieces {
@@ -44,7 +44,7 @@ impl<'a> Message<'a> {
         names
     }
 
-    /// `settingWrong` of `setting_wrong`.
+    /// Converts `setting_wrong` to `settingWrong`.
     fn camel(&self) -> String {
         let mut words = self.name.split('_');
         let first = words.next().unwrap_or_default().to_owned();
@@ -85,7 +85,7 @@ pub fn java(tables: &Tables) -> Vec<String> {
     lines
 }
 
-/// In one line, or with each piece on its own.
+/// Writes the statement in one line, or with one line for each piece.
 fn java_statement(indent: usize, before: &str, pieces: &[String]) -> Vec<String> {
     let space = " ".repeat(indent);
     let line = format!("{space}{before} {};", pieces.join(" + "));

@@ -1,9 +1,9 @@
-//! The settings as lines of Java, JavaScript, Python and Markdown.
+//! How are the settings written as lines of Java, JavaScript, Python and Markdown?
 
 use super::list;
 use super::table::{Agent, Kind, Setting, Tables};
 
-/// Columns up to which the formatters of the three languages keep a list in one line.
+/// Up to these columns, the formatters of the three languages keep a list in one line.
 const JAVA_COLUMNS: usize = 100;
 const NODE_COLUMNS: usize = 130;
 const PYTHON_COLUMNS: usize = 130;
@@ -46,7 +46,7 @@ pub fn java_others(tables: &Tables) -> Vec<String> {
     [vec!["    private static final Set<String> OTHERS =".to_owned()], java_set(&names)].concat()
 }
 
-/// The elements in the line of `Set.of` if they fit there, otherwise an element a line.
+/// Writes the elements in the line of `Set.of` if they fit, otherwise one element per line.
 fn java_set(elements: &[String]) -> Vec<String> {
     let line = format!("            Set.of({});", elements.join(", "));
     if line.chars().count() <= JAVA_COLUMNS {
@@ -155,7 +155,7 @@ pub fn page(tables: &Tables, agent: Agent) -> Vec<String> {
     lines
 }
 
-/// What a user may write.
+/// The values that a user may write.
 fn value(setting: &Setting) -> String {
     let form = match setting.kind {
         Kind::Text => "text",
@@ -204,7 +204,7 @@ agents = ['node']
 ";
 
     #[test]
-    fn a_long_set_of_java_has_an_element_a_line() {
+    fn a_long_set_of_java_has_one_element_per_line() {
         // 79 characters fit between the brackets.
         let elements = |bytes: usize| [format!("\"{}\"", "a".repeat(bytes - 7)), "\"b\"".to_owned()];
         let (fits, long) = (elements(79), elements(80));

@@ -1,4 +1,4 @@
-//! The tables of `agent/settings.toml` and `agent/messages.toml`, checked.
+//! Reads and checks the tables of `agent/settings.toml` and `agent/messages.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ impl Kind {
 pub struct Setting {
     pub name: String,
     pub kind: Kind,
-    /// As a user writes it.
+    /// The default as a user writes it.
     pub default: String,
     /// The default in the README, in Markdown.
     pub shown: String,
@@ -57,7 +57,7 @@ pub struct Setting {
 
 pub struct Tables {
     rows: Vec<Row>,
-    /// Text by name; `{parameter}` stands for a value.
+    /// Texts by name. `{parameter}` is a placeholder for a value.
     pub messages: BTreeMap<String, String>,
 }
 
@@ -89,7 +89,7 @@ struct Row {
     python: Change,
 }
 
-/// What differs in one agent.
+/// The values of a setting that differ in one agent.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -133,7 +133,7 @@ impl Row {
 
 impl Tables {
     /// # Errors
-    /// Names the file and the row that is wrong.
+    /// If a table is invalid; the error names the file and the row.
     pub fn parse(settings: &str, messages: &str) -> Result<Self, String> {
         let fault = |path: &str, error: toml::de::Error| format!("{path}: {error}");
         let file: File = toml::from_str(settings).map_err(|error| fault(super::SETTINGS, error))?;
@@ -142,13 +142,13 @@ impl Tables {
         let mut names = BTreeSet::new();
         for row in &tables.rows {
             if !names.insert(&row.name) {
-                return Err(format!("{}: {} is there twice", super::SETTINGS, row.name));
+                return Err(format!("{}: {} is defined twice", super::SETTINGS, row.name));
             }
             for agent in Agent::ALL {
                 let setting = row.of(agent);
                 if setting.kind.is_bounded() != setting.bounds.is_some() {
                     return Err(format!(
-                        "{}: {} has bounds where its type needs none, or lacks them",
+                        "{}: {} has bounds although its type has none, or lacks the bounds of its type",
                         super::SETTINGS,
                         row.name
                     ));
@@ -176,7 +176,7 @@ mod tests {
     const ROW: &str = "[[setting]]\nname = 'buffer'\ntype = 'number'\ndefault = '1'\nleast = '0'\nmost = '2'\nmeaning = 'm'\n";
 
     #[test]
-    fn an_agent_may_differ() {
+    fn an_agent_may_have_other_values() {
         let tables =
             Tables::parse(&format!("{ROW}agents = ['java', 'node']\nnode.default = '2'\n"), "").unwrap();
         let defaults = Agent::ALL.map(|agent| tables.settings(agent).pop().map(|setting| setting.default));
@@ -185,11 +185,17 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_setting() {
         for (settings, expect) in [
-            (format!("{ROW}{ROW}"), "buffer is there twice"),
-            (ROW.replace("most = '2'\n", ""), "buffer has bounds where its type needs none, or lacks them"),
-            (ROW.replace("'number'", "'text'"), "buffer has bounds where its type needs none, or lacks them"),
+            (format!("{ROW}{ROW}"), "buffer is defined twice"),
+            (
+                ROW.replace("most = '2'\n", ""),
+                "buffer has bounds although its type has none, or lacks the bounds of its type",
+            ),
+            (
+                ROW.replace("'number'", "'text'"),
+                "buffer has bounds although its type has none, or lacks the bounds of its type",
+            ),
             (format!("{ROW}costs = 'x'\n"), "unknown field `costs`"),
         ] {
             let said = Tables::parse(&settings, "").err().expect("it is wrong");

@@ -4,7 +4,7 @@ use super::Finding;
 use super::tree::{File, Tree};
 
 struct Ban {
-    /// Split in two, so that this file does not match itself.
+    /// The text is split in two, so that this file does not match itself.
     text: (&'static str, &'static str),
     why: &'static str,
     applies: fn(&File) -> bool,

@@ -1,10 +1,10 @@
 //! Checks that Rust, Java and the format documents agree on every constant of a format.
 //!
-//! A table in `docs/format/` with a row such as
+//! A table in `docs/format/` is authoritative if it has rows such as
 //! ```text
 //! | `NAME` | 4,194,304 | ...
 //! ```
-//! is authoritative. Rust must define `NAME` with that value; a Java constant of that name must have the same value.
+//! Rust must define `NAME` with this value. If Java has a constant of this name, it must have the same value.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -72,7 +72,8 @@ fn is_constant_name(name: &str) -> bool {
     name.len() > 2 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// `4,194,304`, `4_194_304`, `0x10`, `1 << 20`, `2 * 1024`; anything else is `None` and is not compared.
+/// Reads `4,194,304`, `4_194_304`, `0x10`, `1 << 20`, `2 * 1024`. For other expressions the result is `None`, and the
+/// constant is not compared.
 fn number(text: &str) -> Option<u128> {
     if let Some((left, right)) = text.split_once("<<") {
         return number(left.trim())?.checked_shl(u32::try_from(number(right.trim())?).ok()?);

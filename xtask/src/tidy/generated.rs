@@ -1,4 +1,4 @@
-//! Refuses files whose generated lines differ from what `cargo xtask generate` would write.
+//! Refuses a file if its generated lines differ from the lines that `cargo xtask generate` would write.
 
 use super::Finding;
 use super::tree::Tree;

@@ -1,4 +1,4 @@
-//! Checks the links in documents: relative links to files, and `#anchors` within and across files.
+//! Checks the links in documents: relative links to files, and `#anchors` within a file and in other files.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -25,7 +25,7 @@ fn check_file(tree: &Tree, file: &File) -> Vec<Finding> {
     findings
 }
 
-/// The target of each `[text](target)`.
+/// The target of each link `[text](target)`.
 fn targets(line: &str) -> Vec<String> {
     let parts = line.split("](").skip(1);
     parts.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.to_owned()).collect()
@@ -63,7 +63,7 @@ fn resolve(from: &str, relative: &str) -> String {
     parts.join("/")
 }
 
-/// The anchor that code forges generate for a heading: lower case, spaces to hyphens, punctuation removed.
+/// The anchor that code hosts generate for a heading: lower case, hyphens instead of spaces, no punctuation.
 fn slug(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     text.chars()

@@ -1,7 +1,7 @@
-//! Checks that every file named in a text exists.
+//! Checks that every file exists that is named in a text.
 //!
-//! Examines words in back ticks (and `{@code ...}` in Java) that start with one of the project's folders; `...` matches
-//! any folders.
+//! Examines words in back ticks (and `{@code ...}` in Java) that start with one of the project's folders. `...` matches
+//! any number of folders.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -9,7 +9,7 @@ use super::tree::{File, Tree};
 const FOLDERS: [&str; 8] =
     ["agent/", "crates/", "docs/", "examples/", "fuzz/src/", "testdata/", "ui/src/", "xtask/"];
 
-/// Stands for a name that the reader chooses, as in `CONTRIBUTING.md`.
+/// Part of a placeholder, for which the reader chooses a name (as in `CONTRIBUTING.md`).
 const PLACEHOLDER: &str = "NAME.";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -27,7 +27,7 @@ fn check_file(tree: &Tree, file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Words that are project paths, without patterns and build output.
+/// Words that are paths of the project. Patterns and build output are ignored.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let ticked = line.split('`').skip(1).step_by(2);
     let coded = line.split("{@code ").skip(1).filter_map(|rest| rest.split_once('}')).map(|(code, _)| code);

@@ -38,8 +38,8 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Finds functions of Rust and Java, as the formatters write them: a function ends at the next line that has the indentation
-/// of its first line, and begins with `}` or ends with `;`.
+/// Finds functions of Rust and Java as the formatters write them. A function ends at the next line that has the same
+/// indentation as its first line and either begins with `}` or ends with `;`.
 fn functions(file: &File) -> Vec<(usize, String, usize)> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();

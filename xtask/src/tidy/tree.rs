@@ -1,4 +1,4 @@
-//! The project's own text files: those tracked by git, except build output and lock files.
+//! The project's own text files: all files tracked by git, except build output and lock files.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,12 +14,12 @@ impl File {
         endings.iter().any(|ending| self.path.rsplit('.').next() == Some(*ending))
     }
 
-    /// Lines with their numbers from 1.
+    /// Lines with their numbers, counted from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(at, line)| (at + 1, line))
     }
 
-    /// The path of the crate, `crates/model`, or `None` outside `crates/`.
+    /// The path of the file's crate, such as `crates/model`; `None` outside `crates/`.
     pub fn krate(&self) -> Option<&str> {
         let end = self.path.match_indices('/').nth(1)?.0;
         self.path.starts_with("crates/").then(|| &self.path[..end])
@@ -35,7 +35,7 @@ const ENDINGS: [&str; 18] = [
     "rs", "java", "ts", "tsx", "js", "mjs", "cjs", "css", "html", "md", "toml", "sh", "yml", "xml", "qtest",
     "py", "go", "json",
 ];
-/// Endings of the files in `testdata/` that are not test data.
+/// Endings of the files in `testdata/` that are checked because they are not test data.
 const TESTDATA_ENDINGS: [&str; 3] = ["md", "py", "go"];
 
 impl Tree {

@@ -1,16 +1,17 @@
 //! Refuses retired words in comments, strings and documents. The table `## Retired` of `docs/words.md` lists each word or
 //! phrase with its replacement.
 //!
-//! A phrase also matches across a line break of a comment. Identifiers are checked too, except as part of a longer one.
+//! A phrase also matches across a line break of a comment. An identifier matches as a whole, but not as part of a
+//! longer identifier.
 
 use super::Finding;
 use super::tree::{File, Tree};
 
 const LIST: &str = "docs/words.md";
 const HEADING: &str = "## Retired";
-/// Files that quote old texts: the list itself and the history of releases.
+/// Files that quote old texts: the list of retired words, and the history of releases.
 const EXEMPT: [&str; 2] = [LIST, "CHANGELOG.md"];
-/// Characters besides white space that may separate the words of a phrase: comment markers and continued strings.
+/// Characters that, like white space, may separate the words of a phrase: comment markers and continued strings.
 const SEPARATORS: [char; 6] = ['/', '!', '*', '#', '>', '\\'];
 
 /// A retired phrase, in lower-case words.
@@ -22,7 +23,7 @@ struct Retired {
 struct Word {
     line: usize,
     text: String,
-    /// Only white space and [`SEPARATORS`] between the previous word and this one.
+    /// Whether there is only white space and [`SEPARATORS`] between the previous word and this word.
     continues: bool,
 }
 
@@ -36,7 +37,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     files.flat_map(|file| check_file(file, &list)).collect()
 }
 
-/// Rows `` | `phrase` | replacement | `` between the heading and the next one.
+/// Rows `` | `phrase` | replacement | `` from the heading to the next heading.
 fn retired(file: &File) -> Vec<Retired> {
     let section = file.text.lines().skip_while(|line| line.trim_end() != HEADING).skip(1);
     let row = |line: &str| {
@@ -66,7 +67,7 @@ fn is_at(words: &[Word], phrase: &[String]) -> bool {
         && words.iter().take(phrase.len()).skip(1).all(|word| word.continues)
 }
 
-/// Runs of letters, digits, `_` and apostrophes between letters, in lower case.
+/// Words in lower case: sequences of letters, digits, `_`, and apostrophes between letters.
 fn words(text: &str) -> Vec<Word> {
     let text = text.replace('\u{2019}', "'").to_lowercase();
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '\'');
@@ -105,7 +106,7 @@ mod tests {
         Tree { root: ".".into(), files }
     }
 
-    /// `line: word -> replacement` of each finding in a file with this text.
+    /// Checks a file with this text. Returns `line: word -> replacement` of each finding.
     fn found(text: &str) -> Vec<String> {
         let findings = check(&tree(vec![file(LIST, WORDS), file("ui/a.ts", text)]));
         assert!(findings.iter().all(|finding| finding.path == "ui/a.ts"));

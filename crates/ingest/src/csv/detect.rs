@@ -1,8 +1,9 @@
-//! How is this file written? Detects the [`Dialect`] from the first rows and reports it to the user before any row is
+//! How is this file written? Detects the [`Dialect`] from the first rows. The user sees the result before any row is
 //! imported.
 //!
-//! Each choice is the one under which the most rows of the head parse; a broken row there changes nothing. The order of
-//! day and month is never guessed, since a wrong guess would not be noticed: ambiguous dates are an error.
+//! For each setting, the detection chooses the value with which the most rows of the head parse; a broken row in the
+//! head changes nothing. The order of day and month is never guessed, because a wrong guess would not be noticed:
+//! ambiguous dates are an error.
 
 use super::dialect::{Dialect, Shape};
 use super::number::{self, Numbers};
@@ -13,12 +14,12 @@ use jiff::tz::TimeZone;
 
 /// Rows of the head that are examined to detect separators, times and columns.
 const ROWS_MAX: usize = 500;
-/// Values with more than digits and a sign that are examined to detect the number format.
+/// Number of values that are examined to detect the number format. Values of digits and a sign only are not counted.
 const VALUES_MAX: usize = 2_000;
 
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
 
-/// In order of preference among equally good ones.
+/// In order of preference, for patterns that match equally well.
 const PATTERNS: [&str; 16] = [
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M:%S,%f",
@@ -52,7 +53,7 @@ pub(crate) const TIME_NAMES: [&str; 9] =
 pub(crate) const VALUE_NAMES: [&str; 3] = ["value", "_value", "wert"];
 pub(crate) const SERIES_NAMES: [&str; 5] = ["__name__", "name", "metric", "measurement", "series"];
 
-/// Settings given by the user; the rest is detected.
+/// Settings given by the user. All other settings are detected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Given {
     pub delimiter: Option<u8>,
@@ -60,13 +61,13 @@ pub struct Given {
     pub decimal: Option<char>,
     pub thousands: Option<char>,
     pub time_column: Option<String>,
-    /// Column of the name; makes the file a long one.
+    /// Column of the series' name. If given, the file is a long file.
     pub value_column: Option<String>,
     pub wide: bool,
     pub texts: bool,
     /// Column names for a file without a header.
     pub columns: Vec<String>,
-    /// Number format of other files of this kind: decides where this file's head is ambiguous.
+    /// Number format of other files of this kind. It decides if the head of this file is ambiguous.
     pub like: Option<Numbers>,
 }
 
@@ -75,19 +76,19 @@ pub struct Given {
 pub struct Detected {
     pub dialect: Dialect,
     pub header: Vec<String>,
-    /// Bytes of the header with its line feed, and its rows, leading blank rows included.
+    /// Bytes of the header with its line feed, and number of its rows. Both include leading blank rows.
     pub header_bytes: usize,
     pub header_rows: u64,
-    /// Choices where another reading of the head fits equally well.
+    /// Settings for which another value fits the head equally well.
     pub doubts: Vec<String>,
-    /// The head determines which character the decimal point is.
+    /// Whether the head determines the decimal point without doubt.
     pub numbers_certain: bool,
 }
 
-/// A row with its end and its number, from 1.
+/// End position, row number (counted from 1), and cells of a row.
 type Row = (usize, u64, Vec<String>);
 
-/// Examines the head of a file: the first row is the header, at least one row must follow.
+/// Examines the head of a file. The first row is the header; at least one row must follow.
 ///
 /// # Errors
 /// If a setting cannot be detected; the error names the option that sets it.
@@ -158,14 +159,14 @@ fn table(head: &[u8], delimiter: u8) -> Vec<Row> {
         .collect()
 }
 
-/// Whether a column has values and none of them is a number.
+/// Whether a column has values, but no numbers.
 fn is_text<'a>(cells: impl Iterator<Item = &'a str>, numbers: Numbers) -> bool {
     let mut scratch = String::new();
     let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();
     cells.peek().is_some() && cells.all(|cell| numbers.read(cell, &mut scratch).is_none())
 }
 
-/// Values that show the number format: those with more than digits and a sign.
+/// Values that show the number format: values with other characters than digits and a sign.
 fn odd_values(rows: &[u8], delimiter: u8, holds_values: impl Fn(usize) -> bool) -> Vec<String> {
     let plain = |cell: &str| cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let rows = split::rows(rows, delimiter).filter_map(|(_, row)| std::str::from_utf8(row).ok());
@@ -180,7 +181,7 @@ pub(crate) fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// A column by its name, else by its number from 1.
+/// A column by its name, otherwise by its number, counted from 1.
 pub(crate) fn position(header: &[String], name: &str) -> Result<usize, String> {
     let by_number = || name.parse::<usize>().ok()?.checked_sub(1).filter(|column| *column < header.len());
     header.iter().position(|column| column == name).or_else(by_number).ok_or_else(|| {
@@ -189,7 +190,7 @@ pub(crate) fn position(header: &[String], name: &str) -> Result<usize, String> {
     })
 }
 
-/// The delimiter that cuts the most rows into as many cells as the header, and more than one.
+/// The delimiter with which the most rows have as many cells as the header. The header must have more than one cell.
 fn delimiter(head: &[u8]) -> u8 {
     let even = |delimiter: &u8| {
         let mut counts = split::rows(head, *delimiter)
@@ -214,7 +215,7 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
         let mut reader = TimeReader::new(format.clone(), TimeZone::UTC);
         cells.iter().filter(|cell| reader.read(cell).is_ok()).count()
     };
-    // The first of equally good ones; a delimiter that fits all rows cannot be beaten.
+    // The first of several formats that fit equally well. The search ends at a format that fits all rows.
     let mut best: Option<(usize, &TimeFormat)> = None;
     for format in &candidates {
         let count = fits(format);
@@ -249,7 +250,7 @@ fn shape(header: &[String], time_column: usize, given: &Given) -> Result<Shape, 
     let value_column = match &given.value_column {
         _ if given.wide => None,
         Some(name) => Some(position(header, name)?),
-        // A time, a value and nothing else: a wide file of one series.
+        // A file with only a time and a value is a wide file of one series.
         None => named(&VALUE_NAMES).filter(|_| header.len() > 2),
     };
     Ok(match value_column {
@@ -268,7 +269,8 @@ struct Found {
     certain: bool,
 }
 
-/// The number format under which the most values are numbers; among equals that of other files, then the plainest.
+/// The number format with which the most values are numbers. Among equal formats: the format of other files, then the
+/// plainest format.
 fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     let separators = [None, Some(','), Some('.'), Some('\''), Some(' '), Some('\u{a0}'), Some('\u{202f}')];
     let all = ['.', ','].into_iter().flat_map(|decimal| {
@@ -286,7 +288,7 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
         .filter(allowed)
         .map(|n| (number::fitting(n, values.iter().map(String::as_str)), n))
         .collect();
-    // Stable sort: the first of equals stays first.
+    // The sort is stable: among equal formats the first one stays first.
     let unlike = |numbers: &Numbers| given.like.is_some_and(|like| like.decimal != numbers.decimal);
     ranked.sort_by_key(|(count, numbers)| (std::cmp::Reverse(*count), unlike(numbers)));
     let said = Numbers { decimal: given.decimal.unwrap_or('.'), thousands: given.thousands };
@@ -299,10 +301,10 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     if given.like == Some(numbers) {
         return Found { numbers, doubtful: None, doubts: vec![], certain };
     }
-    // The decimal point of other files decides here, too.
+    // The decimal point of other files decides in this case too.
     let decided = given.like.as_ref().is_some_and(same_decimal);
     let equals: Vec<Numbers> = equals.into_iter().filter(|other| !decided || same_decimal(other)).collect();
-    // A comma between cells is the delimiter, otherwise it may be the decimal point.
+    // A comma between cells is the delimiter; any other comma may be the decimal point.
     let with_comma = values.iter().filter(|cell| delimiter != b',' && cell.contains(','));
     let two_readings = |other: &Numbers| {
         with_comma.clone().any(|cell| match (value(numbers, cell), value(*other, cell)) {

@@ -1,4 +1,4 @@
-//! In which ways can a CSV file be written?
+//! In which variants can a CSV file be written?
 
 use super::number::Numbers;
 use crate::time_text::TimeFormat;
@@ -9,18 +9,19 @@ pub struct Dialect {
     pub delimiter: u8,
     pub time: TimeFormat,
     pub numbers: Numbers,
-    /// Position of the times' column.
+    /// Position of the column with times.
     pub time_column: usize,
     pub shape: Shape,
-    /// Values are texts: entries, not samples.
+    /// Whether values are texts, i.e. entries instead of samples.
     pub texts: bool,
-    /// Columns of a wide file whose head has texts and no number.
+    /// Columns of a wide file that have texts and no number in the head.
     pub text_columns: Vec<usize>,
-    /// Another reading of a comma that fits equally well and gives other numbers: such cells are refused.
+    /// Another number format that fits equally well, but reads a comma differently. Cells with different values in both
+    /// formats are refused.
     pub doubtful: Option<Numbers>,
 }
 
-/// Content of the other columns.
+/// The roles of the columns other than the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     Wide,

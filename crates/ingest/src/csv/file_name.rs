@@ -1,11 +1,11 @@
-//! Labels in the name of a file, as in the published data of Chronix (github.com/ChronixDB): fields before `--`, with
-//! `_` between them.
+//! Which labels are in the name of a file? The published data of Chronix (github.com/ChronixDB) has such names: fields
+//! before `--`, separated by `_`.
 
-/// Labels of a file's name: `names` in the order of the fields. An empty name or `-` skips a field; fields after the
-/// last name are ignored.
+/// Labels from a file's name. `names` are the label names in the order of the fields. An empty name or `-` skips a
+/// field. Fields after the last name are ignored.
 ///
 /// # Errors
-/// When the name has fewer fields.
+/// If the name has fewer fields than `names`.
 pub fn attributes(file: &str, names: &[String]) -> Result<Vec<(String, String)>, String> {
     let stem = [".gz", ".csv", ".txt", ".parquet"]
         .iter()

@@ -1,4 +1,4 @@
-//! Is the first row a header that names each column? Refuses headers that would be misread without an error.
+//! Is the first row a header that names each column? Refuses headers that would otherwise be misread without an error.
 
 use jiff::tz::TimeZone;
 
@@ -6,7 +6,7 @@ use super::split;
 use crate::rows::{not_utf8, shown};
 use crate::time_text::{TimeFormat, TimeReader};
 
-/// The first row that is not blank must be UTF-8: all names come from it.
+/// The first row that is not blank must be UTF-8, because all names are read from it.
 pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
     let convert = |from: &str| format!("convert the file, for example with `iconv -f {from} -t utf-8`");
     if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
@@ -17,7 +17,7 @@ pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
         return Ok(());
     };
     if let Some(at) = row.iter().position(|byte| *byte == 0) {
-        // Letters of most languages have one zero byte: in little endian the second.
+        // In UTF-16, letters of most languages have one zero byte. In little endian it is the second byte.
         let from = if at % 2 == 1 { "utf-16le" } else { "utf-16be" };
         let place = format!("row {number} has a zero byte at byte {}", at + 1);
         return Err(format!("{place}, probably UTF-16: {}", convert(from)));
@@ -28,7 +28,7 @@ pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
     }
 }
 
-/// Two columns of one name would become one series, or one label.
+/// Refuses two columns with the same name: they would become one series, or one label.
 pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     let mut seen = std::collections::HashMap::new();
     for (number, name) in (1..).zip(header).filter(|(_, name)| !name.is_empty()) {
@@ -39,7 +39,8 @@ pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// A column without a name would be ignored. `cells` are those of a column in the rows of the head.
+/// Refuses a column without a name if it has values, because it would be ignored. `cells` are the cells of a column in
+/// the head.
 pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
     header: &[String],
     time_column: usize,
@@ -59,7 +60,7 @@ pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
     Ok(())
 }
 
-/// A header has no time where the rows have theirs.
+/// Refuses a header with a time at the position where the rows have their time.
 pub(super) fn check_no_row(header: &[String], time_column: usize, time: &TimeFormat) -> Result<(), String> {
     let Some(cell) = header.get(time_column) else { return Ok(()) };
     if TimeReader::new(time.clone(), TimeZone::UTC).read(cell).is_err() {
@@ -76,7 +77,7 @@ pub(super) fn check_no_row(header: &[String], time_column: usize, time: &TimeFor
     ))
 }
 
-/// As many names as there are columns.
+/// Checks that the number of given names equals the number of columns.
 pub(super) fn check_given(names: &[String], first: &[String]) -> Result<(), String> {
     match names.len() == first.len() {
         true => Ok(()),

@@ -1,12 +1,12 @@
-//! CSV (RFC 4180): which samples does each row hold?
+//! Which samples does each row of a CSV file (RFC 4180) hold?
 //!
 //! ```text
 //!   wide   Date;cpu;memory                      one series per column, named by its header
 //!   long   time,host,name,value                 one record per row; other columns are labels
 //! ```
-//! `detect.rs` finds the [`Dialect`] in a file's head, so that it can be shown before the import starts; `split.rs`
-//! cuts rows, `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row number, column and
-//! value; the other cells of a wide row are kept. Empty cells are no samples.
+//! `detect.rs` finds the [`Dialect`] in a file's head, so that the command can show it before the import starts.
+//! `split.rs` cuts rows; `number.rs` and `../time_text.rs` read cells. A broken cell is refused with its row number,
+//! column and value; the other cells of a wide row are kept. Empty cells are not samples.
 mod detect;
 mod dialect;
 mod file_name;
@@ -47,14 +47,14 @@ pub struct Csv {
     base: Vec<(String, String)>,
     /// Wide: the series of each column.
     columns: Vec<Option<Arc<Labels>>>,
-    /// Wide: number of texts of the block in each column without numbers; `None` for the other columns.
+    /// Wide: for each column without numbers, the number of texts in the block; `None` for the other columns.
     texts: Vec<Option<u64>>,
-    /// Long: the series by the cells that name it.
+    /// Long: the series by the cells that identify it.
     known: HashMap<String, Arc<Labels>>,
     known_bytes: usize,
     /// Memory budget for the new series of a block.
     budget: Budget,
-    /// Buffer for a number while its thousands separators are removed.
+    /// Buffer for a number without its thousands separators.
     scratch: String,
 }
 
@@ -82,7 +82,8 @@ fn series(
     header.iter().enumerate().map(of).collect()
 }
 
-/// The name that `--name` gives: it applies to a file with one column of values that is called `value` or similar.
+/// The name given by `--name`. It applies only to a file with one column of values, if this column is called `value` or
+/// similar.
 pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a str, String> {
     match columns {
         [one] if is_one_of(one, &VALUE_NAMES) => Ok(given),
@@ -98,25 +99,26 @@ pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a st
     }
 }
 
-/// What is reported when `--name` is given for a file with a column of names.
+/// The notice if `--name` is given for a file that has a column of names.
 pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
-/// How many times larger the memory budget is than for a request of as many bytes: rows are decoded where the file is read,
-/// not in the server.
+/// Ratio of the memory budget to the budget of a request with as many bytes. It may be larger because rows are decoded
+/// by the command that reads the file, not by the server.
 const ROW_MEMORY: usize = 4;
-/// Limit on the memory of the series of a long file that are kept from row to row, bytes: above it all are forgotten.
+/// Limit in bytes on the memory of the series of a long file, which are kept from row to row. Above the limit all kept
+/// series are discarded.
 const KNOWN_BYTES_MAX: usize = 64 << 20;
-/// Memory of one of these series in addition to its names and values, bytes.
+/// Memory of a kept series in addition to its names and values, bytes.
 const KNOWN_BYTES: usize = 400;
 
 impl Csv {
-    /// `header` is that of [`Detected`]. `base` has the labels of every series, for long files without a column of names
-    /// also the name.
+    /// `header` is the header of [`Detected`]. `base` has the labels of every series. For long files without a column
+    /// of names, it also has the name.
     ///
     /// # Errors
-    /// The part of the header that cannot be a series.
+    /// If a column of the header cannot be a series; the error names the column.
     pub fn new(
         header: Vec<String>,
         dialect: Dialect,
@@ -153,7 +155,8 @@ impl Csv {
         self.times.read(cell.trim()).map_err(|reason| (position, reason))
     }
 
-    /// Adds the samples of a row to `slots`, and its errors to `faults`: position of a column and reason.
+    /// Adds the samples of a row to `slots`, and its errors to `faults`. An error is the position of a column and a
+    /// reason.
     fn wide(&mut self, row: &[Cow<'_, str>], slots: &mut Slots, faults: &mut Vec<(usize, String)>) {
         let at = match self.time(row) {
             Ok(at) => at,
@@ -171,7 +174,7 @@ impl Csv {
                 continue;
             }
             let Some(labels) = labels else {
-                // Row numbers in the first column, as pandas writes them.
+                // pandas writes row numbers into the first column.
                 if position > 0 {
                     faults.push((position, "the column has no name".to_owned()));
                 }
@@ -226,7 +229,7 @@ impl Csv {
         let base = self.base.iter().filter(|(label, _)| name.is_empty() || label != NAME);
         let base = base.map(|(label, value)| (label.as_str(), value.as_str()));
         let labels = Arc::new(Labels::new(base.chain(cells)).map_err(|error| error.to_string())?);
-        // The column names are part of each series, but not of each row.
+        // The column names are part of each series, but only the cells are part of each row.
         let bytes = KNOWN_BYTES + labels.own_bytes() + key.len();
         self.budget.take(bytes).map_err(|full| full.to_string())?;
         self.known_bytes += bytes;
@@ -287,7 +290,7 @@ impl Rows for Csv {
 }
 
 impl Csv {
-    /// One error per row: the first, and the number of further ones.
+    /// One error per row: the first error, and the number of further errors.
     fn broken(&self, row: u64, bytes: Range<usize>, faults: &mut Vec<(usize, String)>) -> Option<Broken> {
         let more = faults.len().saturating_sub(1);
         let (position, reason) = faults.drain(..).next()?;
@@ -296,11 +299,11 @@ impl Csv {
     }
 }
 
-/// The positions in the batch where the records of each series are collected.
+/// For each series, the position in the batch at which its records are collected.
 #[derive(Default)]
 struct Slots {
     batch: Batch,
-    /// By position of a column, or by number of a series in a long file.
+    /// Index: the position of a column, or the number of a series in a long file.
     places: Vec<Option<usize>>,
     numbers: HashMap<Arc<Labels>, usize>,
 }
@@ -359,10 +362,10 @@ impl Slots {
     }
 }
 
-/// From 2^53 on, not every whole number is a float.
+/// From 2^53 on, some whole numbers are not exact as a float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A whole number that a float would round stays an integer.
+/// Keeps a whole number as an integer if a float would round it.
 fn exact(value: f64, cell: &str) -> Value {
     if value.abs() < EXACT_MAX || !value.is_finite() {
         return Value::F64(value);

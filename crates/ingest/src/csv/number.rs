@@ -15,9 +15,9 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// `None` for text that is not a number in this format; groups must have three digits.
+    /// `None` if the text is not a number in this format. Groups must have three digits.
     pub(super) fn read(self, cell: &str, scratch: &mut String) -> Option<f64> {
-        // A number out of range would become an infinity.
+        // Without this check, a number out of range would become an infinity.
         let digits = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
         let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'e' | b'E');
         if self.decimal == '.'
@@ -41,7 +41,7 @@ impl Numbers {
             Some(separator) if whole.contains(separator) => ungroup(whole, separator, scratch)?,
             _ => scratch.push_str(whole),
         }
-        // If the comma is the decimal point, a point is not allowed.
+        // If the comma is the decimal point, the number must not contain a point.
         let all_plain = |text: &str| text.bytes().all(plain);
         if !all_plain(scratch) || !fraction.is_none_or(all_plain) {
             return None;
@@ -63,7 +63,7 @@ fn named(cell: &str) -> Option<f64> {
     }
 }
 
-/// Removes the separators; `None` if a group does not have three digits, or the first group is just `0`.
+/// Removes the separators. `None` if a group does not have three digits, or if the first group is just `0`.
 fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     for (nth, group) in whole.split(separator).enumerate() {
         let digits = if nth == 0 { group.strip_prefix(['-', '+']).unwrap_or(group) } else { group };
@@ -80,7 +80,7 @@ fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// How many of the cells are numbers in this format.
+/// Number of cells that are numbers in this format.
 pub(super) fn fitting<'a>(numbers: Numbers, cells: impl Iterator<Item = &'a str>) -> usize {
     let mut scratch = String::new();
     cells.filter(|cell| numbers.read(cell, &mut scratch).is_some()).count()

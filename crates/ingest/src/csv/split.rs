@@ -1,20 +1,20 @@
 //! Where do rows and cells end?
 //!
-//! Only a quote at the beginning of a cell opens a quoted cell (RFC 4180). Elsewhere it is an ordinary character, as
-//! some programs write it.
+//! Only a quote at the beginning of a cell opens a quoted cell (RFC 4180). Elsewhere a quote is an ordinary character,
+//! because some programs write such quotes.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Limits on the bytes and lines of one row. A row above them ends with its first line, so that an unclosed quote costs
-/// only this line and not the rest of the file.
+/// Limits on the bytes and lines of one row. A row above a limit ends with its first line. Therefore an unclosed quote
+/// costs only this line and not the rest of the file.
 pub const ROW_BYTES_MAX: usize = 4 << 20;
 const ROW_LINES_MAX: usize = 1_000;
 
-/// Length of the first row with its line feed; `None` where its end is missing.
+/// Length of the first row with its line feed; `None` if the end of the row is missing.
 ///
-/// A row of several lines must close its quotes right before a delimiter or the end of a line. Otherwise the quote was
-/// opened by mistake, and the row is its first line.
+/// In a row of several lines, each closing quote must be directly before a delimiter or the end of a line. Otherwise
+/// the opening quote is an error in the file, and the row is its first line.
 fn row_length(bytes: &[u8], delimiter: u8) -> Option<usize> {
     let line = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     let head = line.map_or(bytes, |end| bytes.get(..end).unwrap_or(bytes));
@@ -38,8 +38,8 @@ fn row_length(bytes: &[u8], delimiter: u8) -> Option<usize> {
             b'\n' => lines += 1,
             _ => {}
         }
-        // A doubled quote closes and opens again: the second one is not at a cell's beginning, but the state is
-        // the same.
+        // A doubled quote closes the cell and opens it again. The second quote is not at the beginning of a cell, but
+        // the state is the same.
         begins = !quoted && (*byte == delimiter || *byte == b'"');
     }
     if bytes.len() >= ROW_BYTES_MAX { line } else { None }
@@ -55,7 +55,7 @@ pub(super) fn is_open(row: &[u8], delimiter: u8) -> bool {
     quoted
 }
 
-/// Length of whole rows at the front.
+/// Length of the complete rows at the front.
 pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
     if !bytes.contains(&b'"') {
         return crate::rows::whole_lines(bytes);
@@ -67,7 +67,7 @@ pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
     at
 }
 
-/// Rows with the position of each, without their line feeds. The last one may lack its line feed.
+/// Rows with their positions, without their line feeds. The last row may lack its line feed.
 pub(super) fn rows(block: &[u8], delimiter: u8) -> impl Iterator<Item = (Range<usize>, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -80,15 +80,15 @@ pub(super) fn rows(block: &[u8], delimiter: u8) -> impl Iterator<Item = (Range<u
     })
 }
 
-/// Length of a row without an end: all remaining bytes, or its first line where a quote is still open at the end.
+/// Length of a row without an end: all remaining bytes, or its first line if a quote is still open at the end.
 fn last_length(rest: &[u8], delimiter: u8) -> usize {
     let line = rest.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     line.filter(|_| is_open(rest, delimiter)).unwrap_or(rest.len())
 }
 
-/// The text of a cell: blanks inside quotes belong to it, others are trimmed. Cells from [`cells`] that were quoted are
-/// owned.
-#[expect(clippy::ptr_arg, reason = "borrowed or owned tells whether the cell was quoted")]
+/// The text of a cell. Blanks inside quotes are part of the text; other blanks are trimmed. Cells from [`cells`] that
+/// were quoted are owned.
+#[expect(clippy::ptr_arg, reason = "the variant shows whether the cell was quoted")]
 pub(super) fn cell_text<'a>(cell: &'a Cow<'_, str>) -> &'a str {
     match cell {
         Cow::Borrowed(plain) => plain.trim(),
@@ -119,7 +119,7 @@ pub(super) fn cells(row: &str, delimiter: char) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// A cell after its opening quote, and the rest after the next delimiter.
+/// The text of a quoted cell after its opening quote, and the rest of the row after the next delimiter.
 fn quoted(inside: &str, delimiter: char) -> (Cow<'_, str>, Option<&str>) {
     let mut cell = String::new();
     let mut rest = inside;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_its_end_is_not_whole() {
+    fn a_row_without_its_end_is_incomplete() {
         for (bytes, expect) in
             [("a,b\nc", 4), ("a,\"b\n", 0), ("a,\"b\nc\"\nd", 8), ("", 0), ("a\"\nb", 3), ("\"a\"\"\n", 0)]
         {
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn an_unclosed_quote_costs_one_line() {
-        // At the end of a file, above the limit of bytes, above that of lines, and where a later quote opens a
-        // cell.
+        // An unclosed quote at the end of a file, above the limit of bytes, above the limit of lines, and before a
+        // later quote that opens a cell.
         let ends =
             [String::new(), "x".repeat(ROW_BYTES_MAX), "z\n".repeat(ROW_LINES_MAX), "3,\"z\"\n".into()];
         for end in ends {

@@ -25,7 +25,7 @@ fn read(
 }
 
 #[test]
-fn the_published_data_of_chronix() {
+fn published_data_of_chronix_is_read() {
     let file = "Date;java.lang:name=Code Cache,type=MemoryPool/PeakUsage/init\n\
                 12.08.2015 17:25:41.389;2,555,904\n12.08.2015 17:25:42.520;-1\n12.08.2015 17:25:43.598;3.49\n";
     let (dialect, records, broken) = read(file, &Given::default(), &[("host", "pre-int")]).unwrap();
@@ -55,7 +55,7 @@ fn the_published_data_of_chronix() {
 }
 
 #[test]
-fn wide_and_long_files() {
+fn wide_and_long_files_are_read() {
     let check = |file: &str, given: Given, base: &[(&str, &str)], expect: &[&str]| {
         let (_, records, broken) = read(file, &given, base).unwrap();
         assert_eq!((records, broken), (expect.iter().map(|s| (*s).to_owned()).collect(), vec![]), "{file}");
@@ -87,7 +87,7 @@ fn wide_and_long_files() {
 }
 
 #[test]
-fn good_rows_beside_broken_ones_are_kept() {
+fn valid_rows_next_to_broken_rows_are_kept() {
     let file = "time,a,b\n1,1,2\nsoon,1,2\n3,x,2\n4,1,y\n5,1,2,3\n\n7,1\n";
     let (_, records, broken) = read(file, &Given::default(), &[]).unwrap();
     assert_eq!(records.iter().filter(|r| r.starts_with('a')).count(), 4, "{records:?}");
@@ -197,7 +197,7 @@ fn files_that_would_be_misread_are_refused() {
         (&*records, broken.len()),
         (&["cpu 5000000000 F64(2.0)".to_owned(), "cpu 6000000000 F64(3.0)".into()][..], 0)
     );
-    // A column named by a number, and the header that pandas writes for a frame without names.
+    // A column whose name is a number, and the header that pandas writes for a frame without column names.
     let named = Given { time_column: Some("0".into()), ..given.clone() };
     assert_eq!(read("0,1\n5,2\n", &named, &[]).unwrap().1, ["1 5000000000 F64(2.0)"]);
     assert_eq!(read(",0,1\n5,2,3\n", &given, &[]).unwrap().1.len(), 2);
@@ -244,7 +244,7 @@ fn texts_in_a_wide_file_exclude_only_their_column() {
         let broken: Vec<String> = block.broken.iter().map(ToString::to_string).collect();
         assert_eq!(broken, ["row 3, column \"mem\": \"x\" is not a number"]);
     }
-    // A number in a later block of such a column is still read.
+    // A number in a later block of such a column is read as a number.
     let block = csv.decode(b"4,1,7,2,\n", 4);
     assert_eq!((block.texts_left_out.len(), block.batch.samples.len()), (0, 3));
 }
@@ -309,7 +309,7 @@ fn number_format_of_other_files_decides_ambiguities() {
     assert_eq!(numbers("t;a\n1;-1\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234.5\n", german), (Some(','), '.', 0, true));
-    // Other files may determine only the decimal point.
+    // Other files may determine the decimal point and nothing else.
     assert_eq!(numbers("t;a\n1;1,5\n", None), (None, ',', 0, true));
     let [comma, point] = [',', '.'].map(|decimal| Some(Numbers { decimal, thousands: None }));
     assert_eq!(numbers("t;a\n1;1,234\n", comma), (None, ',', 0, false));
@@ -319,7 +319,7 @@ fn number_format_of_other_files_decides_ambiguities() {
 }
 
 #[test]
-fn labels_named_like_other_columns_get_a_prefix() {
+fn labels_with_the_name_of_another_column_get_a_prefix() {
     let names = ["Date", "label_x", "name", "value", "zone"].map(str::to_owned);
     let mut header = String::new();
     write_header(&mut header, &names);
@@ -336,7 +336,7 @@ proptest! {
             prop_assert!(block.broken.len() as u64 <= block.rows);
             let whole = csv.whole(&bytes);
             prop_assert!(whole <= bytes.len());
-            // The rows are the same when the block is cut at the returned length.
+            // The rows are the same if the block is cut at the returned length.
             let (front, back) = bytes.split_at(whole);
             let parts = csv.decode(front, 0).rows + csv.decode(back, 0).rows;
             prop_assert_eq!(parts, block.rows);

@@ -1,14 +1,14 @@
-//! The inverse of [`super::Csv`]: writes rows of a long file, one record each.
+//! The inverse of [`super::Csv`]: writes rows of a long file with one record each.
 
 use std::fmt::Write;
 
 use super::detect::{SERIES_NAMES, TIME_NAMES, VALUE_NAMES, is_one_of};
 use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 
-/// Prefix of a label that has the name of another column, or that has this prefix already.
+/// Prefix for a label that has the name of another column, or that already has this prefix.
 const LABEL: &str = "label_";
 
-/// The file has columns for the time, the series' name, `names`, and the value.
+/// The columns of the file are the time, the series' name, `names`, and the value.
 pub fn write_header(out: &mut String, names: &[String]) {
     out.push_str("time,name");
     for name in names {
@@ -18,15 +18,15 @@ pub fn write_header(out: &mut String, names: &[String]) {
     out.push_str(",value\n");
 }
 
-/// The column of a label.
+/// The column in which a label is written.
 pub(super) fn column(label: &str) -> String {
     let known = [&TIME_NAMES[..], &SERIES_NAMES, &VALUE_NAMES];
     let clashes = known.iter().any(|known| is_one_of(label, known)) || label.starts_with(LABEL);
     if clashes { format!("{LABEL}{label}") } else { label.to_owned() }
 }
 
-/// Appends one row per sample. Values read back bit for bit, except the bits of a NaN and the type of whole numbers up
-/// to 2^53, which become floats.
+/// Appends one row per sample. Values read back bit for bit, with two exceptions: the bits of a NaN, and whole numbers
+/// up to 2^53, which are read as floats.
 pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, samples: &[Sample]) {
     let series = series(names, labels);
     for sample in samples {
@@ -39,7 +39,8 @@ pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, sample
             Value::F64(value) if value == 0.0 || (1e-5..9e15).contains(&value.abs()) => {
                 write!(out, "{value}")
             }
-            // With a point, so that it is read as a float: a whole number this large would stay an integer.
+            // Written with a point, so that the value is read as a float. Without a point, a whole number this large
+            // would be read as an integer.
             Value::F64(value) => write!(out, "{value:e}"),
             Value::I64(value) => write!(out, "{value}"),
             Value::U64(value) => write!(out, "{value}"),
@@ -48,7 +49,7 @@ pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, sample
     }
 }
 
-/// Appends one row per text entry and calls `written` with it. Entries of bytes are omitted.
+/// Appends one row per text entry and calls `written` with the entry. Entries of bytes are omitted.
 pub fn write_entries(
     out: &mut String,
     names: &[String],
@@ -68,7 +69,7 @@ pub fn write_entries(
     }
 }
 
-/// `,name,a,b,` of a series.
+/// Writes the columns `,name,a,b,` of a series.
 fn series(names: &[String], labels: &Labels) -> String {
     let mut out = String::from(",");
     for name in std::iter::once(NAME).chain(names.iter().map(String::as_str)) {
@@ -84,7 +85,7 @@ fn time(out: &mut String, at: Timestamp) {
     let _ = moment.map(|moment| write!(out, "{moment}"));
 }
 
-/// In quotes where necessary.
+/// Writes the text, with quotes if necessary.
 fn cell(out: &mut String, text: &str) {
     let odd = |c: char| matches!(c, ',' | '"' | '\n' | '\r' | ';' | '\t' | '|');
     if !text.contains(odd) && text.trim() == text {

@@ -1,13 +1,13 @@
-//! The part of JSON that rows need: objects, arrays, strings, numbers, read in place (RFC 8259).
+//! Reads the part of JSON that rows need, in place: objects, arrays, strings, numbers (RFC 8259).
 //!
-//! Numbers stay text until their type is known, so that 64-bit integers and floats are exact.
+//! Numbers stay text until their type is known, so that 64-bit integers and floats stay exact.
 
 use std::borrow::Cow;
 
-/// Depth of arrays and objects that are skipped.
+/// Maximum depth of arrays and objects that are skipped.
 const DEPTH_MAX: usize = 32;
 
-/// An error in a line, and its byte.
+/// An error in a line, and the position of its byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         self.rest().bytes().next()
     }
 
-    /// Takes `byte` if it is next.
+    /// Consumes `byte` if it is next.
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         if self.take(byte) { Ok(()) } else { self.fault(format!("{:?} is missing", char::from(byte))) }
     }
 
-    /// Calls `each` at every element; it must consume the element.
+    /// Calls `each` for every element. `each` must consume the element.
     pub(super) fn array(
         &mut self,
         mut each: impl FnMut(&mut Self) -> Result<(), Fault>,
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Calls `each` with every name, positioned at its value; it must consume the value.
+    /// Calls `each` with every name. The cursor is at the value; `each` must consume the value.
     pub(super) fn object(
         &mut self,
         mut each: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), Fault>,
@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The character after a backslash.
+    /// Reads the character after a backslash.
     fn escape(&mut self) -> Result<char, Fault> {
         let Some(char) = self.rest().chars().next() else { return self.fault("text ends after a backslash") };
         self.at += char.len_utf8();
@@ -175,18 +175,18 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Four hexadecimal digits, or two times four for a character above U+FFFF.
+    /// Reads four hexadecimal digits, or twice four digits for a character above U+FFFF.
     fn unicode(&mut self) -> Result<char, Fault> {
         let first = self.hex4()?;
         let code = match first {
             0xD800..=0xDBFF => {
                 if !self.rest().starts_with("\\u") {
-                    return self.fault("half of a pair of surrogates");
+                    return self.fault("unpaired surrogate");
                 }
                 self.at += 2;
                 let second = self.hex4()?;
                 if !(0xDC00..=0xDFFF).contains(&second) {
-                    return self.fault("half of a pair of surrogates");
+                    return self.fault("unpaired surrogate");
                 }
                 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
             }
@@ -194,7 +194,7 @@ impl<'a> Cursor<'a> {
         };
         match char::from_u32(code) {
             Some(char) => Ok(char),
-            None => self.fault("half of a pair of surrogates"),
+            None => self.fault("unpaired surrogate"),
         }
     }
 
@@ -224,7 +224,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Only blanks may follow.
+    /// Checks that only blanks follow.
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
         match self.peek() {
             None => Ok(()),
@@ -236,7 +236,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// The text from here up to the position of `end`.
+    /// The text from the current position to the position of `end`.
     pub(super) fn until(&self, end: &Self) -> &'a str {
         self.text.get(self.at..end.at).unwrap_or("")
     }

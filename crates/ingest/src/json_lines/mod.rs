@@ -1,19 +1,23 @@
-//! JSON lines: which samples and entries does each object hold?
+//! JSON lines: which samples and entries does each object contain?
 //!
-//! Two shapes, distinguished line by line by their members:
+//! A line has one of two shapes. The members of the object show which:
 //! ```text
 //! {"metric":{"__name__":"up","job":"a"},"values":[1,0.5],"timestamps":[1700000000000,1700000060000]}
 //! {"__name__":"up","job":"a","time":"2023-11-14T22:13:20Z","value":1}
 //! ```
-//! The first is what VictoriaMetrics exports and imports (docs.victoriametrics.com, "JSON line format"): times in
-//! milliseconds, NaN as `null`, infinities as `"Infinity"` and `"-Infinity"`. Members of our own make it exact, and
-//! VictoriaMetrics ignores them: `nanoseconds` (0 to 999,999 each, added to the time), `type` (`i64`, `u64`; `f64` when
-//! absent), `nan` (the 64 bits of NaNs other than the usual one, by position), `within` (how far the values may be from
-//! the recorded ones; with `thinned` in it each value represents many). A line of entries has `entries` in place of
-//! `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape.
+//! VictoriaMetrics exports and imports the first shape (docs.victoriametrics.com, "JSON line format"). Times are in
+//! milliseconds; NaN is `null`; infinities are `"Infinity"` and `"-Infinity"`. A line of entries has `entries` instead of
+//! `values`: texts, or `{"hex":"00ff"}` for bytes. `write.rs` writes this shape. Additional members make it exact;
+//! VictoriaMetrics ignores them:
+//! - `nanoseconds`: 0 to 999,999 for each time, to be added to it;
+//! - `type`: `i64` or `u64`; `f64` if absent;
+//! - `nan`: by position, the 64 bits of NaNs other than the usual NaN;
+//! - `within`: the largest distance of the values from the recorded values; if it has a member `thinned`, each value
+//!   represents many values.
 //!
-//! In the second, `time` is a number since 1970 (s, ms, us or ns by its size) or a string in ISO 8601; a `value` that
-//! is a string becomes an entry; `labels` or `metric` may hold labels, and so may any member whose value is a string.
+//! In the second shape, `time` is a number since 1970 (s, ms, us or ns, depending on its size) or a string in ISO 8601.
+//! A `value` that is a string becomes an entry. Labels are in `labels`, in `metric`, or in any other member whose value
+//! is a string.
 
 mod json;
 mod write;
@@ -39,7 +43,7 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// `zone` applies to times in text without an offset.
+    /// `zone` applies to times that are texts without an offset.
     pub const fn new(zone: TimeZone) -> Self {
         Self { times: TimeReader::new(TimeFormat::Iso, zone) }
     }
@@ -75,7 +79,8 @@ impl Rows for JsonLines {
     }
 }
 
-/// The members of one object; arrays stay unparsed until all members are known that their parsing depends on.
+/// The members of one object. Arrays stay unparsed until all members are known, because their parsing depends on other
+/// members.
 #[derive(Default)]
 struct Members<'a> {
     labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -87,12 +92,12 @@ struct Members<'a> {
     value_type: Option<ValueType>,
     time: Option<(usize, Scalar<'a>)>,
     value: Option<Cursor<'a>>,
-    /// Each sample represents many.
+    /// Whether each sample represents many samples.
     thinned: bool,
 }
 
 impl JsonLines {
-    /// Nothing of a line is kept before all of it is valid.
+    /// Nothing of a line is kept until the whole line is valid.
     fn line(&mut self, text: &str, out: &mut Block) -> Result<(), Fault> {
         let mut cursor = Cursor::new(text);
         let mut members = Members::default();
@@ -163,7 +168,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
         "timestamps" => members.timestamps = Some(cursor.skip()?),
         "nanoseconds" => members.nanoseconds = Some(cursor.skip()?),
         "nan" => members.nan = Some(cursor.skip()?),
-        // What an export reports about inexact values.
+        // The statement of an export about inexact values.
         "within" if cursor.peek() == Some(b'{') => {
             return cursor.object(|cursor, name| {
                 members.thinned |= name == "thinned";
@@ -180,7 +185,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
                 Scalar::Text(text) => value_type(text),
                 _ => None,
             };
-            // A label named `type` in other lines is an ordinary label.
+            // In the second shape, a label named `type` is an ordinary label.
             match (known, said) {
                 (Some(known), _) => members.value_type = Some(known),
                 (None, Scalar::Text(text)) => members.labels.push((name, text)),
@@ -215,7 +220,7 @@ fn value_type(name: &str) -> Option<ValueType> {
     }
 }
 
-/// The one record of a line of the second shape.
+/// The only record of a line of the second shape.
 fn one(
     out: &mut Block,
     labels: Arc<Labels>,
@@ -232,7 +237,7 @@ fn one(
         Ok(())
     };
     if matches!(value.peek(), Some(b'{' | b'[')) {
-        // A structured entry keeps its JSON text.
+        // A structured entry stays JSON text.
         let begin = value.skip()?;
         return entry(begin.until(&value));
     }
@@ -267,14 +272,14 @@ fn zip<T, R>(
     Ok(times.into_iter().zip(of).map(|(at, value)| make(at, value)).collect())
 }
 
-/// Milliseconds, plus nanoseconds where given.
+/// Milliseconds, plus nanoseconds if given.
 fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Result<Vec<Timestamp>, Fault> {
     let mut out = Vec::new();
     timestamps.array(|cursor| {
         let at = cursor.at();
         let scalar = cursor.scalar()?;
         let ms = match &scalar {
-            // The first and the last representable time are inside milliseconds that do not fit completely.
+            // The first and the last representable time are within a millisecond that does not fit completely.
             Scalar::Number(text) => {
                 text.parse().ok().filter(|ms: &i64| ms.unsigned_abs() <= MILLISECONDS_MAX)
             }
@@ -308,7 +313,7 @@ fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Resul
     out.into_iter().map(|time| i64::try_from(time).map_err(late)).collect()
 }
 
-/// Limit above which no time of 64 bits of nanoseconds exists.
+/// Above this limit, a time does not fit into 64 bits of nanoseconds.
 const MILLISECONDS_MAX: u64 = (1 << 63) / 1_000_000 + 1;
 
 fn numbers(mut values: Cursor<'_>, value_type: ValueType) -> Result<Vec<Value>, Fault> {
@@ -355,7 +360,7 @@ fn number(scalar: &Scalar<'_>, value_type: ValueType, at: usize) -> Result<Value
     })
 }
 
-/// Numbers that JSON cannot express as digits.
+/// Numbers that JSON cannot write with digits.
 fn special(text: &str) -> Option<f64> {
     match text {
         "Infinity" | "+Infinity" | "Inf" | "+Inf" => Some(f64::INFINITY),
@@ -365,7 +370,7 @@ fn special(text: &str) -> Option<f64> {
     }
 }
 
-/// `{"position":"bits in hexadecimal"}` of the NaNs other than the usual one.
+/// Reads `{"position":"bits in hexadecimal"}` for NaNs other than the usual NaN.
 fn put_nans(values: &mut [Value], nan: Option<Cursor<'_>>) -> Result<(), Fault> {
     let Some(mut nan) = nan else { return Ok(()) };
     nan.object(|cursor, position| {

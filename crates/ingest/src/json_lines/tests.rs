@@ -29,7 +29,7 @@ fn fails(line: &str, expect: &str) {
 }
 
 #[test]
-fn both_shapes() {
+fn lines_of_both_shapes_are_read() {
     check(
         r#"{"metric":{"__name__":"up","job":"a"},"values":[1, 0.5,null,"-Infinity"],"timestamps":[1700000000000,1,2,-3]}"#,
         &[
@@ -71,7 +71,7 @@ fn errors_name_position_and_value() {
     fails(r#"{"__name__":"up","time":1,"value":1}x"#, "byte 37: bytes after the object");
     fails(r#"{"__name__":7,"time":1,"value":1}"#, "byte 13: label \"__name__\" is not a text");
     fails(r#"{"__name__":"a\q"}"#, "byte 17: 'q' cannot be escaped");
-    fails(r#"{"__name__":"\ud800"}"#, "byte 20: half of a pair of surrogates");
+    fails(r#"{"__name__":"\ud800"}"#, "byte 20: unpaired surrogate");
     let values = r#"{"metric":{"__name__":"n"},"values":[1,2],"timestamps":[1]}"#;
     fails(values, "byte 37: 2 values, but 1 times");
     let value = r#"{"metric":{"__name__":"n"},"type":"i64","values":[1.5],"timestamps":[1]}"#;

@@ -1,5 +1,4 @@
-//! Writes the lines of `tacho export` and `/api/v1/export`. [`super::JsonLines`] reads them back without loss, bit for
-//! bit.
+//! Writes the lines of `tacho export` and `/api/v1/export`. [`super::JsonLines`] reads them back bit for bit.
 
 use std::fmt::Write;
 
@@ -7,10 +6,10 @@ use tacho_model::{Body, Entry, Labels, Sample, Timestamp, Value, ValueType};
 
 use crate::json_text;
 
-/// The NaN that `null` represents.
+/// The NaN that is written as `null`.
 const NAN_BITS: u64 = f64::NAN.to_bits();
 
-/// Appends one line for each run of values of one type.
+/// Appends one line for each sequence of values of one type.
 pub fn write_samples(out: &mut String, labels: &Labels, samples: &[Sample]) {
     for run in samples.chunk_by(|a, b| a.value.value_type() == b.value.value_type()) {
         out.push_str("{\"metric\":");
@@ -81,7 +80,7 @@ fn value(out: &mut String, value: Value) {
         Value::F64(value) if value.is_nan() => out.push_str("null"),
         Value::F64(f64::INFINITY) => out.push_str("\"Infinity\""),
         Value::F64(f64::NEG_INFINITY) => out.push_str("\"-Infinity\""),
-        // The shortest digits that read back the same; an exponent where plain digits would be long.
+        // The shortest digits that are read back as the same number, with an exponent if plain digits would be long.
         Value::F64(value) if value == 0.0 || (1e-5..1e17).contains(&value.abs()) => {
             put(out, format_args!("{value}"));
         }

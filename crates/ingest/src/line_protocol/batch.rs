@@ -7,42 +7,43 @@ use tacho_model::{Batch, Body, Entry, EntrySeries, Sample, SampleSeries, Timesta
 use super::series::{SeriesIndex, SeriesTable};
 use super::text::{IN_STRINGS, unescape};
 
-/// The values of a body so far, and how many each series had in the previous body.
+/// The values of a body so far, and the number of values that each series had in the previous body.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
-    /// The numbers and texts of a line; they have no time yet.
+    /// The numbers and texts of the current line. Their time is not known yet.
     numbers: Vec<(SeriesIndex, Value)>,
     texts: Vec<(SeriesIndex, Body)>,
     samples: Vec<SampleSeries>,
-    /// The series of `samples`.
+    /// The series of each element of `samples`.
     order: Vec<SeriesIndex>,
-    /// Lengths of runs of `samples` that one line introduced each.
+    /// `samples` consists of runs of series, each introduced by one line. These are the lengths of the runs.
     runs: Vec<usize>,
     entries: Vec<EntrySeries>,
     entry_slots: HashMap<SeriesIndex, usize>,
     slots: Vec<Slot>,
     /// Number of the body.
     body: u32,
-    /// Samples for which capacity may still be reserved in advance.
+    /// Number of samples for which capacity may still be reserved in advance.
     prealloc: usize,
 }
 
-/// Where a series' samples are collected.
+/// The place at which the samples of a series are collected.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// The last body with samples of the series, and the position in its list.
+    /// The last body with samples of the series, and the position of the series in the list of that body.
     body: u32,
     position: u32,
-    /// Number of samples in that body: a prediction for this one.
+    /// Number of samples in that body. It predicts the number in the current body.
     count: u32,
 }
 
-/// Memory of an entry in addition to its text, bytes: its list exists twice while it grows.
+/// Memory of an entry in addition to its text, bytes. The list of entries exists twice while it grows.
 const TEXT_BYTES: usize = 128;
-/// Values of one line that need negligible memory before the line is kept.
+/// Up to this number, the values of one line need negligible memory before the line is kept.
 const VALUES_FEW: usize = 10_000;
 
-/// A field with its comma has at least four bytes: limits the reserved capacity to what a body can hold.
+/// A field with its comma has at least four bytes. This bounds the reserved capacity by the number of fields that a
+/// body can contain.
 const FIELD_BYTES_MIN: usize = 4;
 
 impl Gathering {
@@ -60,13 +61,13 @@ impl Gathering {
         self.texts.push((series, Body::Text(unescape(raw, IN_STRINGS).into())));
     }
 
-    /// Memory of the line's values, bytes: in the destination lists, and here where a line has many.
+    /// Memory of the line's values, bytes: in the destination lists and, if the line has many values, also here.
     pub(super) fn line_bytes(&self) -> usize {
         let lists = 3 * size_of::<Sample>() * self.numbers.len() + TEXT_BYTES * self.texts.len();
         if self.numbers.len() + self.texts.len() < VALUES_FEW { lists } else { 2 * lists }
     }
 
-    /// The line is refused: discards its values.
+    /// Discards the values of a refused line.
     pub(super) fn drop_line(&mut self) {
         self.numbers.clear();
         self.texts.clear();
@@ -101,7 +102,8 @@ impl Gathering {
         }
     }
 
-    /// The first sample of a series in this body. Its list gets the length that it had in the previous body.
+    /// Adds the first sample of a series in this body. The capacity of its list is the length of the list in the
+    /// previous body.
     #[cold]
     fn begin_list(&mut self, table: &SeriesTable, series: SeriesIndex) -> u32 {
         let position = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);
@@ -113,15 +115,15 @@ impl Gathering {
         let count = (slot.count as usize).min(self.prealloc);
         self.prealloc -= count;
         (slot.body, slot.position) = (self.body, position);
-        // At least one: a growing list starts with capacity for four.
+        // Reserves space for at least one sample, because a growing empty list takes space for four.
         let samples = Vec::with_capacity(count.max(1));
         self.samples.push(SampleSeries { labels: labels.clone(), samples });
         self.order.push(series);
         position
     }
 
-    /// Series in order of first appearance, each with its values in order, and the runs of series that one line
-    /// introduced.
+    /// Series in order of first appearance, each with its values in order. Also the lengths of the runs of series that
+    /// one line introduced.
     pub(super) fn take_batch(&mut self) -> (Batch, Vec<usize>) {
         for (series, list) in self.order.drain(..).zip(&self.samples) {
             if let Some(slot) = self.slots.get_mut(series as usize) {

@@ -7,7 +7,7 @@ use super::number::{short_number, short_time};
 use super::refused::Refused;
 use super::text::{IN_STRINGS, shown, unescape};
 
-/// Why a line is refused, and at which byte of the body.
+/// Why a line is refused, and the position in the body.
 #[derive(Debug)]
 pub(super) struct Fault {
     at: usize,
@@ -20,7 +20,7 @@ impl Fault {
     }
 }
 
-/// A slice of the body, still escaped, and its position.
+/// A slice of the body and its position. The slice is still escaped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
     pub bytes: &'a [u8],
@@ -30,7 +30,7 @@ pub(super) struct Piece<'a> {
 pub(super) struct Cursor<'a> {
     input: &'a [u8],
     at: usize,
-    /// Number of the current line, from 1, and where it begins.
+    /// Number of the current line, counted from 1, and the position of its start.
     line: u64,
     line_at: usize,
 }
@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
         Refused { line: self.line, column, reason: fault.reason.clone() }
     }
 
-    /// Bytes that were read.
+    /// Number of bytes read so far.
     pub(super) const fn at(&self) -> usize {
         self.at
     }
@@ -63,14 +63,14 @@ impl<'a> Cursor<'a> {
         self.at += rest.iter().position(|byte| !unwanted(*byte)).unwrap_or(rest.len());
     }
 
-    /// Takes `byte` if it is next.
+    /// Consumes `byte` if it is next.
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
-    /// Moves to the next line that is neither empty nor a comment; false at the end.
+    /// Moves to the next line that is neither empty nor a comment. Returns false at the end.
     pub(super) fn next_line(&mut self) -> bool {
         loop {
             self.skip(is_blank);
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         self.input.get(self.at..).unwrap_or_default()
     }
 
-    /// Consumes this known head if it is next and is followed by one blank and a field.
+    /// Consumes `head` if it is next and is followed by one blank and a field.
     #[inline]
     pub(super) fn take_head(&mut self, head: &[u8]) -> bool {
         let Some(behind) = self.rest().strip_prefix(head) else { return false };
@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Consumes this key and the `=` after it if they are next.
+    /// Consumes `key` and the following `=` if they are next.
     #[inline]
     pub(super) fn take_key(&mut self, key: &[u8]) -> bool {
         let found = matches!(self.rest().strip_prefix(key), Some([b'=', ..]));
@@ -117,7 +117,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Consumes a number that needs no further check: it ends where the value ends.
+    /// Consumes a number if it needs no further check, i.e. if it ends at the end of the value.
     #[inline]
     pub(super) fn short_number(&mut self) -> Option<Value> {
         let (value, bytes) = short_number(self.rest())?;
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
         ends.then_some(value)
     }
 
-    /// Consumes one blank, the time, and the end of the line, if nothing else is on the line.
+    /// Consumes one blank, the time, and the end of the line, if the line has nothing else.
     #[inline]
     fn short_time(&mut self) -> Option<(i64, usize)> {
         let digits = self.rest().strip_prefix(b" ")?;
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
         ends.then_some((time, at))
     }
 
-    /// Measurement and tags, up to the first blank that is not escaped.
+    /// Measurement and tags, up to the first unescaped blank.
     pub(super) fn head(&mut self) -> Result<Piece<'a>, Fault> {
         let from = self.at;
         self.scan(|byte| byte == b' ' || byte == b'\n');
@@ -150,7 +150,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A field's key, and the `=` after it.
+    /// A field's key. Also consumes the `=` after the key.
     pub(super) fn key(&mut self) -> Result<Piece<'a>, Fault> {
         let from = self.at;
         self.scan(|byte| matches!(byte, b'=' | b',' | b' ' | b'\n'));
@@ -164,7 +164,7 @@ impl<'a> Cursor<'a> {
         Err(Fault::new(from, format!("field {} has no value", shown(key.bytes))))
     }
 
-    /// Moves to the first byte for which `ends` is true, skipping escaped ones.
+    /// Moves to the first unescaped byte for which `ends` is true.
     fn scan(&mut self, ends: impl Fn(u8) -> bool) {
         loop {
             self.skip(|byte| byte != b'\\' && !ends(byte));
@@ -178,14 +178,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An unquoted value, or a time.
+    /// Reads an unquoted value, or a time.
     pub(super) fn token(&mut self) -> Piece<'a> {
         let from = self.at;
         self.skip(|byte| !matches!(byte, b',' | b'\n') && !is_blank(byte));
         self.piece(from)
     }
 
-    /// A string after its opening quote. It may contain line feeds.
+    /// Reads a string after its opening quote. The string may contain line feeds.
     pub(super) fn string(&mut self) -> Result<&'a str, Fault> {
         let from = self.at;
         let (line, line_at) = (self.line, self.line_at);
@@ -197,10 +197,10 @@ impl<'a> Cursor<'a> {
                     self.at += 1;
                     self.begin_line();
                 }
-                // A backslash escapes the next byte, unless it is a line feed, which must be counted.
+                // A backslash escapes the next byte. Line feeds are not escaped here, because they must be counted.
                 Some(_) => self.at += if self.input.get(self.at + 1) == Some(&b'\n') { 1 } else { 2 },
                 None => {
-                    // Only this line is refused, not all following ones.
+                    // Refuses only this line, not all following lines.
                     (self.at, self.line, self.line_at) = (from, line, line_at);
                     return Err(Fault::new(from - 1, "string without a closing quote"));
                 }
@@ -211,7 +211,7 @@ impl<'a> Cursor<'a> {
         check_string(raw)
     }
 
-    /// The time at the end of a line and its position; `None` if the line has none.
+    /// Reads the time at the end of a line. Returns it and its position; `None` if the line has no time.
     pub(super) fn time(&mut self) -> Result<Option<(i64, usize)>, Fault> {
         if let Some(time) = self.short_time() {
             return Ok(Some(time));

@@ -1,17 +1,18 @@
-//! InfluxDB line protocol: which samples and entries do these lines hold?
+//! Which samples and entries do the lines of a body in InfluxDB line protocol hold?
 //!
 //! ```text
 //!   measurement,tag=value,tag=value field=1.5,other=3i 1763758800000000000
 //!   └────────── head ─────────────┘ └──── fields ────┘ └─ time, optional ┘
 //! ```
 //!
-//! A field becomes the series `measurement_field`, the field `value` becomes `measurement`; tags become labels. Names
-//! are kept as they are: labels may hold any UTF-8. Floats are f64, `3i` is i64, `3u` is u64, booleans are the u64 1
-//! and 0, strings are entries. A line without a time gets the time of its arrival.
+//! A field becomes the series `measurement_field`; the field `value` becomes the series `measurement`. Tags become
+//! labels. Names are not changed, because labels may contain any UTF-8. Floats are f64, `3i` is i64, `3u` is u64,
+//! booleans are the u64 values 1 and 0, strings are entries. A line without a time gets the time of its arrival.
 //!
-//! Lines that repeat a head (most do, over many bodies) find their series by the head's bytes: it is compared with the
-//! head that followed the previous line the last time, and the fields with those of that head; nothing is unescaped,
-//! copied or hashed again. The step before is `server/src/http/`; the batch goes to the store.
+//! Most heads are repeated, in one body and over many bodies. The series of a repeated head are found by the bytes of
+//! the head. For each head, the decoder remembers which head followed it the last time. The next line is compared with
+//! this head first; if the bytes of head and fields are equal, nothing is unescaped, copied or hashed again. Step
+//! before: `server/src/http/`. Step after: the store takes the batch.
 
 mod batch;
 mod cursor;
@@ -56,7 +57,7 @@ impl Precision {
     }
 }
 
-/// The names from versions 1 and 2 of the HTTP API.
+/// Parses the names of versions 1 and 2 of the HTTP API.
 impl FromStr for Precision {
     type Err = String;
 
@@ -77,22 +78,22 @@ impl FromStr for Precision {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
-    /// Lengths of runs of sample series, in the batch's order, that differ only in their names: one line introduced
-    /// them.
+    /// In the batch, series of samples that one line introduced are adjacent and differ only in their names. These are
+    /// the lengths of such runs, in the order of the batch.
     pub runs: Vec<usize>,
     pub rejects: Rejects<Refused>,
 }
 
-/// Decodes a body. `now` is the time of lines without one. To decode many bodies, keep a [`Decoder`].
+/// Decodes a body. `now` is the time of lines without a time. To decode many bodies, keep a [`Decoder`].
 pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
     Decoder::default().decode(input, precision, now)
 }
 
-/// Memory for heads and series kept from one body to the next, bytes, estimated: some 50,000 series. When a body
-/// exceeds it, all of them are discarded.
+/// Estimated memory in bytes for heads and series that are kept from one body to the next: about 50,000 series. If a
+/// body exceeds the limit, all kept heads and series are discarded.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
-/// Decodes bodies and remembers the heads of previous ones.
+/// Decodes bodies. Remembers the heads of previous bodies.
 #[derive(Debug, Default)]
 pub struct Decoder {
     table: SeriesTable,
@@ -101,7 +102,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// `now` is the time of lines without one.
+    /// `now` is the time of lines without a time.
     pub fn decode(&mut self, input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
         let mut cursor = Cursor::new(input);
         let mut rejects = Rejects::default();
@@ -136,12 +137,12 @@ impl Decoder {
         Decoded { batch, runs, rejects }
     }
 
-    /// How often the remembered heads were discarded.
+    /// Number of times that the remembered heads were discarded.
     pub const fn resets(&self) -> u64 {
         self.resets
     }
 
-    /// Collects the values of one line; nothing is kept before the whole line is valid.
+    /// Collects the values of one line. Nothing is kept until the whole line is valid.
     fn read_line(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -167,7 +168,7 @@ impl Decoder {
     }
 }
 
-/// A field's value as written; a string is still escaped.
+/// A field's value as written. A string is still escaped.
 #[derive(Clone, Copy, Debug)]
 enum FieldValue<'a> {
     Number(Value),

@@ -1,21 +1,22 @@
-//! Which number is this? Integers and short decimals take a fast path; the standard library parses everything else.
+//! Which value does this number have? Integers and short decimals take a fast path; the standard library parses all
+//! other numbers.
 
 use tacho_model::Value;
 
-/// One digit less than 2^53 has: every integer of so many digits is exact in an f64.
+/// One digit less than 2^53 has. Every integer with this number of digits is exact in an f64.
 const MANTISSA_DIGITS_MAX: usize = 15;
-/// Every integer of so many digits fits an i64 and a u64.
+/// Every integer with this number of digits fits into an i64 and a u64.
 const INTEGER_DIGITS_MAX: usize = 18;
 
-/// Powers of ten, exact in an f64, that divide decimals of up to [`MANTISSA_DIGITS_MAX`] digits.
+/// Powers of ten that divide decimals of up to [`MANTISSA_DIGITS_MAX`] digits. They are exact in an f64.
 const POWERS: [f64; MANTISSA_DIGITS_MAX + 1] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// The number at the beginning of `rest`, and its length including `i` or `u`. `None`: not such a number, or not
-/// certainly one; the caller checks what follows.
+/// The number at the beginning of `rest`, and its length including `i` or `u`. `None` if it is not such a number, or if
+/// this is not certain. The caller checks the bytes that follow.
 ///
-/// A decimal of at most 15 digits is an integer divided by a power of ten, both exact, so that one division rounds it
-/// correctly (Clinger, "How to read floating point numbers accurately", 1990).
+/// A decimal of at most 15 digits is an integer divided by a power of ten. Both are exact, so one division rounds the
+/// result correctly (Clinger, "How to read floating point numbers accurately", 1990).
 #[inline]
 pub(super) fn short_number(rest: &[u8]) -> Option<(Value, usize)> {
     let negative = rest.first() == Some(&b'-');
@@ -45,8 +46,8 @@ pub(super) fn short_number(rest: &[u8]) -> Option<(Value, usize)> {
     }
 }
 
-/// Appends the digits at the beginning of `rest` to `number` and counts them. Above [`INTEGER_DIGITS_MAX`] digits in
-/// all, the result is meaningless, but never out of bounds.
+/// Appends the digits at the beginning of `rest` to `number` and counts them. With more than [`INTEGER_DIGITS_MAX`]
+/// digits in total, the resulting number is meaningless, but no access is out of bounds.
 #[inline]
 fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
     let mut number = number;
@@ -60,7 +61,7 @@ fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
     (number, rest.len())
 }
 
-/// The digits at the beginning of `rest` as a time, and their count: at most 18, eight at a time.
+/// The digits at the beginning of `rest` as a time, and their count. Reads at most 18 digits, eight at a time.
 #[inline]
 pub(super) fn short_time(rest: &[u8]) -> Option<(i64, usize)> {
     let (mut number, mut digits) = (0, 0);
@@ -76,19 +77,19 @@ pub(super) fn short_time(rest: &[u8]) -> Option<(i64, usize)> {
     }
     let (number, more) = leading_digits(rest.get(digits..)?, number);
     let digits = digits + more;
-    // 19 digits may exceed an i64, but not a u64.
+    // A number of 19 digits may exceed an i64, but it never exceeds a u64.
     let number = if digits <= INTEGER_DIGITS_MAX + 1 { i64::try_from(number).ok() } else { None };
     number.filter(|_| digits > 0).map(|number| (number, digits))
 }
 
-/// Parses eight digits at once: adds neighbours in pairs, then fours, then eights (Lemire, "Quickly parsing eight
+/// Parses eight digits at once: adds neighbours in pairs, then in fours, then in eights (Lemire, "Quickly parsing eight
 /// digits", 2018).
 #[inline]
 fn eight_digits(bytes: [u8; 8]) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
     let word = u64::from_le_bytes(bytes);
-    // All bytes are 0x30 to 0x3f, also after adding 6.
+    // All bytes are in the range 0x30 to 0x3f, also after adding 6.
     if word & HIGH != ZEROS || word.wrapping_add(0x0606_0606_0606_0606) & HIGH != ZEROS {
         return None;
     }
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn uncertain_numbers_are_left_to_the_standard_library() {
+    fn other_numbers_are_parsed_by_the_standard_library() {
         check("12i,", Some((Value::I64(12), 3)));
         check("-0i", Some((Value::I64(0), 3)));
         check("-0", Some((Value::F64(-0.0), 2)));

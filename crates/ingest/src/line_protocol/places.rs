@@ -1,9 +1,9 @@
-//! Hash table from hashes to positions in a list that is stored elsewhere.
+//! Hash table that maps hashes to positions in a list. The list is stored elsewhere.
 
-/// Open addressing with linear probing, at most half full (Knuth, TAOCP 6.4, algorithm L).
+/// Open addressing with linear probing. The table is at most half full (Knuth, TAOCP 6.4, algorithm L).
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Hash and position; the number of slots is a power of two.
+    /// Pairs of hash and position. The number of slots is a power of two.
     places: Vec<(u64, u32)>,
     len: usize,
 }
@@ -18,11 +18,11 @@ impl Places {
     }
 
     fn first(hash: u64, mask: usize) -> usize {
-        // The lower bits; truncation on a 32-bit machine does not matter.
+        // Uses the lower bits. Truncation on a 32-bit machine does not matter.
         usize::try_from(hash & mask as u64).unwrap_or_default()
     }
 
-    /// `is_it` compares the element at a position.
+    /// `is_it` returns whether the element at a position is the wanted one.
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let mask = self.places.len().checked_sub(1)?;
         let mut at = Self::first(hash, mask);
@@ -35,7 +35,7 @@ impl Places {
         None
     }
 
-    /// The element must not be in the table yet.
+    /// Inserts an element that is not in the table yet.
     pub(super) fn insert(&mut self, hash: u64, position: u32) {
         if (self.len + 1) * 2 > self.places.len() {
             let places = vec![FREE; (self.places.len() * 2).max(PLACES_MIN)];
@@ -58,7 +58,7 @@ impl Places {
             hole = (hole + 1) & mask;
         }
         self.len -= 1;
-        // Elements that could no longer be found move into the hole (TAOCP 6.4, algorithm R).
+        // Elements that could no longer be found are moved into the hole (TAOCP 6.4, algorithm R).
         let mut next = hole;
         loop {
             next = (next + 1) & mask;
@@ -100,7 +100,7 @@ mod tests {
     proptest! {
         #[test]
         fn inserted_elements_are_found_until_removed(steps in proptest::collection::vec((0u32..60, any::<bool>()), 0..300)) {
-            // Hashes that collide.
+            // The hashes collide.
             let hash = |position: u32| u64::from(position % 7);
             let mut places = Places::default();
             let mut here = std::collections::BTreeSet::new();

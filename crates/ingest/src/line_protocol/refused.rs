@@ -1,12 +1,12 @@
 //! Which line was refused, and why?
 
-/// One line that was refused with all its fields.
+/// One line that was refused, with all its fields.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct Refused {
-    /// From 1.
+    /// Counts from 1.
     pub line: u64,
-    /// In bytes, from 1.
+    /// Counts bytes, from 1.
     pub column: usize,
     pub reason: String,
 }

@@ -1,6 +1,7 @@
-//! Which series does a field of a line belong to? Found by the bytes of the line's head and the field's key.
+//! Which series does a field of a line belong to? The series is found by the bytes of the line's head and of the
+//! field's key.
 //!
-//! Heads and series are remembered for the next body, up to a limit: senders repeat their heads.
+//! Heads and series are remembered for the next body up to a limit, because senders repeat their heads.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
@@ -18,7 +19,7 @@ use crate::budget::Budget;
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_NAMES: &[char] = &[',', '=', ' '];
 
-/// The field whose name does not become part of the series' name.
+/// The field with this name does not become part of the series' name.
 const VALUE: &str = "value";
 
 /// Position in the table's list of heads.
@@ -26,18 +27,18 @@ pub(super) type HeadIndex = u32;
 /// Position in the table's list of series.
 pub(super) type SeriesIndex = u32;
 
-/// All heads and series seen so far.
+/// All heads and series that are remembered.
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     heads: Vec<Head>,
     head_places: Places,
     series: Vec<Series>,
     series_places: Places,
-    /// Keys of the fields of heads, in the order of a line; most heads share one list.
+    /// Shapes of heads: the keys of the fields, in the order of a line. Most heads share one shape.
     shapes: Vec<Vec<Box<[u8]>>>,
     /// The head of the previous line.
     before: HeadIndex,
-    /// The field keys of the new head, as far as they were read.
+    /// The field keys of the current line's new head that were read so far.
     learning: Vec<Box<[u8]>>,
     seed: u64,
     bytes: usize,
@@ -46,7 +47,7 @@ pub(super) struct SeriesTable {
     scratch: Vec<u8>,
 }
 
-/// State before the current line, to undo it.
+/// State before the current line. It is needed to undo the line.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineBegan {
     heads: usize,
@@ -54,7 +55,7 @@ struct LineBegan {
     bytes: usize,
     /// Memory that the line took from the budget.
     taken: usize,
-    /// Bytes of the labels of its new series, repeated for each series.
+    /// Bytes of the labels of the line's new series. Shared labels are counted for each series.
     labels_bytes: usize,
 }
 
@@ -62,11 +63,11 @@ struct LineBegan {
 struct Head {
     bytes: Box<[u8]>,
     measurement: Box<str>,
-    /// `Err`: two tags of one name, or too many. The head's lines are refused.
+    /// `Err` if two tags have the same name, or if there are too many tags. Lines with this head are refused.
     tags: Result<Arc<Labels>, LabelError>,
-    /// The head that followed this one the last time: a prediction.
+    /// The head that followed this head the last time. It predicts the next head.
     next: HeadIndex,
-    /// The series of its first line, in order; their keys are those of `shape`.
+    /// The series of the first line with this head, in order. Their keys are those of `shape`.
     first: SeriesIndex,
     shape: Option<usize>,
 }
@@ -80,14 +81,14 @@ struct Series {
 
 /// Memory of a remembered head or series in addition to its bytes.
 const ENTRY_BYTES: usize = 240;
-/// Memory of a new one while a body is decoded, in addition to its bytes: growing lists exist twice, and a series has
-/// its own list of values.
+/// Memory of a new head or series while a body is decoded, in addition to its bytes. Growing lists exist twice, and a
+/// series has its own list of values.
 const NEW_BYTES: usize = 640;
-/// Bytes of the labels of all new series of one line, which are written out to be hashed: limits the time that a line
-/// takes. Enough for 8,000 fields with tags of a kilobyte.
+/// Limit on the bytes of the labels of all new series of one line. These labels are written out to be hashed, so the
+/// limit bounds the time for a line. It is enough for 8,000 fields with tags of one kilobyte.
 pub(super) const LINE_LABELS_BYTES_MAX: usize = 8 << 20;
 
-/// A line's head, and the series that its next field probably belongs to.
+/// A line's head, and a prediction of the series of the line's next field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     head: HeadIndex,
@@ -122,7 +123,7 @@ impl SeriesTable {
         self.series.len()
     }
 
-    /// Memory, bytes, estimated. The lists keep the capacity of refused lines.
+    /// Estimated memory in bytes. The lists keep the capacity of refused lines.
     pub(super) const fn bytes(&self) -> usize {
         let lists = self.series.capacity() * size_of::<Series>()
             + self.heads.capacity() * size_of::<Head>()
@@ -186,14 +187,14 @@ impl SeriesTable {
         xxh3_64_with_seed(key, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Takes memory for new series or heads of this line from the budget.
+    /// Takes memory for new series or heads of the current line from the budget.
     fn take(&mut self, bytes: usize, at: usize) -> Result<(), Fault> {
         self.budget.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
         self.line.taken += bytes;
         Ok(())
     }
 
-    /// Consumes a field's key and the `=` after it.
+    /// Consumes a field's key and the following `=`.
     #[inline]
     pub(super) fn field(&mut self, line: &mut Line, cursor: &mut Cursor<'_>) -> Result<SeriesIndex, Fault> {
         let guess = line.next;
@@ -230,7 +231,7 @@ impl SeriesTable {
             return Err(Fault::new(key.at, "field without a measurement"));
         };
         let series = index_of(self.series.len());
-        // The first series of a head owns its tags, the following ones share them.
+        // The first series of a head owns the tags; the other series of the head share them.
         let shares = series != head.first;
         let tags_bytes = head.tags.as_ref().map_or(0, |tags| tags.canonical_bytes());
         let name_bytes = NAME.len() + head.measurement.len() + key.bytes.len() + 3;
@@ -249,7 +250,7 @@ impl SeriesTable {
         let labels = labels(head, &field, shares, &mut self.scratch);
         let labels = labels.map_err(|error| Fault::new(key.at, error.to_string()))?;
         self.bytes += labels.own_bytes() + 3 * key.bytes.len() + ENTRY_BYTES;
-        // Only for the head's first line: there, no series of other heads are in between.
+        // Only in the first line of the head, because then no series of other heads are in between.
         if head.shape.is_none() && series == head.first + index_of(self.learning.len()) {
             self.learning.push(key.bytes.into());
         }
@@ -258,7 +259,7 @@ impl SeriesTable {
         Ok(series)
     }
 
-    /// The line is refused: discards its heads and series and returns their memory to the budget.
+    /// Discards the heads and series of a refused line, and returns their memory to the budget.
     #[cold]
     pub(super) fn drop_line(&mut self) {
         self.learning.clear();
@@ -280,7 +281,7 @@ impl SeriesTable {
         self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0 };
     }
 
-    /// The line is kept: the field keys of a new head become its shape.
+    /// Ends a line that is kept. The field keys of a new head become its shape.
     pub(super) fn end_line(&mut self, line: Line) {
         if self.learning.is_empty() {
             return;
@@ -299,11 +300,12 @@ impl SeriesTable {
     }
 }
 
-/// The latest shapes that a new one is compared with: measurements that a sender writes in turn.
+/// A new shape is compared with this number of latest shapes, because a sender may write several measurements in
+/// rotation.
 const SHAPES_COMPARED: usize = 32;
 
 fn index_of(length: usize) -> u32 {
-    // A body of 4 GiB, far above the limit, has fewer heads and fields.
+    // Cannot overflow: even a body of 4 GiB, far above the limit, has fewer heads and fields.
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
@@ -326,7 +328,7 @@ fn read_head(piece: Piece<'_>) -> Result<Head, Fault> {
     let measurement = name(measurement, IN_MEASUREMENTS)?;
     let mut tags = Vec::new();
     while let Some(piece) = rest {
-        // One more than allowed suffices for the error.
+        // One tag more than allowed is sufficient for the error.
         if tags.len() > LABELS_MAX {
             return Err(Fault::new(piece.at, format!("more than {LABELS_MAX} tags")));
         }

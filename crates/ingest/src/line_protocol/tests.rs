@@ -1,4 +1,4 @@
-//! Lines and the records or errors that they decode to.
+//! Lines, and the expected records or errors.
 
 use proptest::prelude::*;
 use tacho_model::limits::{ENTRY_BYTES_MAX, LABEL_VALUE_BYTES_MAX};
@@ -8,7 +8,7 @@ use super::*;
 
 const NOW: Timestamp = 99;
 
-/// `series @ time = value` for each record, samples first; and each refused line.
+/// Each record as `series @ time = value`, samples first; and each refused line.
 fn read(input: &[u8], precision: Precision) -> (Vec<String>, Vec<String>) {
     let decoded = decode(input, precision, NOW);
     let samples = decoded.batch.samples.iter().flat_map(|series| {
@@ -40,7 +40,7 @@ fn strings(list: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn values_of_every_type() {
+fn values_of_every_type_are_read() {
     check("cpu value=1.5 7", &["cpu @ 7 = 1.5"], &[]);
     check(
         "m a=-1e3,b=9007199254740993i,c=18446744073709551615u,d=t,e=False,f=\"x\",g=+.5,h=-9223372036854775808i",
@@ -76,7 +76,7 @@ fn heads_and_fields_find_their_series() {
 }
 
 #[test]
-fn escapes_comments_and_blanks() {
+fn escapes_comments_and_blanks_are_read() {
     check(
         "# a comment\n\n  \r\nweather\\,\\ today,straße=größe\\ 1\\,\\=漢 value=\"say \\\"🚀\\\" \\\\ \\n\" 1\r\n",
         &["weather, today{straße=\"größe 1,=漢\"} @ 1 = \"say \\\"🚀\\\" \\\\ \\\\n\""],
@@ -89,7 +89,7 @@ fn escapes_comments_and_blanks() {
 }
 
 #[test]
-fn good_lines_beside_bad_ones_are_kept() {
+fn valid_lines_next_to_invalid_lines_are_kept() {
     check(
         "m value=1 1\nm value=x 2\nm value=3 3",
         &["m @ 1 = 1", "m @ 3 = 3"],
@@ -179,7 +179,7 @@ fn limits_hold_at_the_limit_and_one_past_it() {
 }
 
 #[test]
-fn many_bad_lines_are_counted_and_a_few_are_named() {
+fn all_invalid_lines_are_counted_and_some_are_named() {
     let decoded = decode(&b"bad\n".repeat(1000), Precision::Nanoseconds, NOW);
     assert_eq!((decoded.rejects.count, decoded.rejects.named.len()), (1000, crate::REJECTS_NAMED_MAX));
 }
@@ -201,7 +201,7 @@ fn a_decoder_discards_its_table_above_the_limit() {
     assert_eq!(decoder.decode(b"m,t=1 value=1 1", Precision::Nanoseconds, NOW).batch.samples.len(), 1);
 }
 
-/// Lines of few heads and keys, some of them bad.
+/// Lines with few different heads and keys. Some lines are invalid.
 fn any_line() -> impl Strategy<Value = String> {
     let head =
         prop_oneof![Just("m"), Just("m,t=1"), Just("m,t=2"), Just("n,t=1"), Just("m,t=1,t=1"), Just("m,t")];
@@ -221,7 +221,7 @@ fn any_line() -> impl Strategy<Value = String> {
     })
 }
 
-/// `series @ time = value` for each record, samples first.
+/// Each record as `series @ time = value`, samples first.
 fn records(batch: &Batch) -> Vec<String> {
     let samples = batch.samples.iter().flat_map(|s| s.samples.iter().map(|v| format!("{} {v:?}", s.labels)));
     let entries = batch.entries.iter().flat_map(|s| s.entries.iter().map(|v| format!("{} {v:?}", s.labels)));
@@ -230,7 +230,7 @@ fn records(batch: &Batch) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn any_names_and_values_survive(
+    fn any_names_and_values_are_read_back(
         measurement in "[a-zö漢 ,]{1,9}x",
         tag in "[a-zö= ,]{1,9}x",
         value in "[a-zö漢= ,\"]{1,9}x",
@@ -248,7 +248,7 @@ proptest! {
             escape(&value, &[',', '=', ' ']),
             escape(&text, &['"', '\\']),
         );
-        // A blank before a line is not part of it.
+        // Blanks before a line are not part of the line.
         prop_assume!(!measurement.starts_with(' '));
         let decoded = decode(line.as_bytes(), Precision::Nanoseconds, NOW);
         prop_assert!(decoded.rejects.is_empty(), "{line}: {:?}", decoded.rejects);

@@ -1,11 +1,11 @@
-//! Escapes of the line protocol.
+//! Which characters are escaped in the line protocol?
 
 use std::borrow::Cow;
 
-/// What a backslash escapes in a quoted string.
+/// Characters that a backslash escapes in a quoted string.
 pub(super) const IN_STRINGS: &[char] = &['"', '\\'];
 
-/// Removes the backslash before each of `escapable`; any other backslash is an ordinary character.
+/// Removes the backslash before each of the characters `escapable`. Any other backslash is an ordinary character.
 pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);
@@ -22,10 +22,10 @@ pub(super) fn unescape<'a>(raw: &'a str, escapable: &[char]) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// Characters of input shown in an error.
+/// Number of characters of input that an error shows.
 const SHOWN_CHARS_MAX: usize = 32;
 
-/// The beginning of some input, quoted.
+/// The beginning of some input in quotes.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.get(..4 * SHOWN_CHARS_MAX).unwrap_or(bytes));
     let begin: String = text.chars().take(SHOWN_CHARS_MAX).collect();

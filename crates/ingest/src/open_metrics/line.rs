@@ -1,4 +1,4 @@
-//! The parts of one line of an exposition.
+//! What are the parts of one line of an exposition?
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::rows::shown;
 /// The parts of a sample's line, as written.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line<'a> {
-    /// Name and labels: equal texts are equal series.
+    /// Name and labels. Two series are equal if these texts are equal.
     pub(super) series: &'a str,
     pub(super) value: &'a str,
     pub(super) time: Option<&'a str>,
@@ -33,7 +33,7 @@ impl<'a> Line<'a> {
         Ok(Self { series, value, time, exemplar })
     }
 
-    /// The series' name and labels.
+    /// Parses name and labels of the series.
     pub(super) fn labels(&self) -> Result<(&'a str, Pairs<'a>), String> {
         let (name, inside) = match self.series.split_once('{') {
             Some((name, inside)) => (name.trim_end(), inside.trim_end().strip_suffix('}').unwrap_or(inside)),
@@ -47,7 +47,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where the series ends: after the closing brace, ignoring braces in quotes, otherwise at the first blank.
+/// The end of the series: after the closing brace (braces in quotes are ignored), or at the first blank if there is no
+/// brace.
 fn series_end(text: &str) -> Result<usize, String> {
     let first = text.find(['{', ' ', '\t']).unwrap_or(text.len());
     let behind = text.get(first..).unwrap_or("");
@@ -68,7 +69,7 @@ fn series_end(text: &str) -> Result<usize, String> {
     Err("labels without a closing brace".into())
 }
 
-/// `name="value",...` with an optional comma at the end.
+/// Reads `name="value",...` with an optional comma at the end.
 fn pairs(mut inside: &str) -> Result<Pairs<'_>, String> {
     let mut out = Vec::new();
     loop {
@@ -91,7 +92,8 @@ fn pairs(mut inside: &str) -> Result<Pairs<'_>, String> {
     }
 }
 
-/// A value after its opening quote, and the rest after its closing one. Escapes are `\\`, `\"` and `\n`.
+/// Reads a value after its opening quote. Returns it and the rest after its closing quote. Escapes are `\\`, `\"` and
+/// `\n`.
 fn value(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let end = text.find(['"', '\\'])?;
     if text.get(end..)?.starts_with('"') {

@@ -1,14 +1,14 @@
-//! OpenMetrics 1.0 and the Prometheus text format: which samples does an exposition hold?
+//! Which samples does an exposition in OpenMetrics 1.0 or in the Prometheus text format hold?
 //!
 //! ```text
 //!   # TYPE http_requests counter
 //!   http_requests_total{code="200"} 1027 1700000000.5 # {trace_id="a"} 1.0 1700000000
 //!   └──────── series ─────────────┘ value  └ time, s   └ exemplar: counted and ignored
 //! ```
-//! Sources: the OpenMetrics specification 1.0 (sections "Text format" and "Metric types"), and Prometheus' "Exposition
-//! formats", whose times are whole milliseconds and whose counters need no `_total`. Types are not stored, but a sample
-//! that its declared type does not allow is refused: its meaning would be unclear. A sample without a time gets the
-//! given one.
+//! Sources: the OpenMetrics specification 1.0 (sections "Text format" and "Metric types"), and "Exposition formats" of
+//! Prometheus. In the latter, times are whole milliseconds and counters need no `_total`. Types are not stored. A
+//! sample that does not match its declared type is refused, because its meaning would be unclear. A sample without a
+//! time gets the given time.
 
 mod exposition;
 mod line;
@@ -31,12 +31,12 @@ pub struct OpenMetrics {
     exposition: Exposition,
     now: Timestamp,
     types: Types,
-    /// The line `# EOF` was read.
+    /// Whether the line `# EOF` was read.
     ended: bool,
 }
 
 impl OpenMetrics {
-    /// `now` is the time of samples without one.
+    /// `now` is the time of samples without a time.
     pub fn new(exposition: Exposition, now: Timestamp) -> Self {
         Self { exposition, now, types: Types::default(), ended: false }
     }
@@ -47,7 +47,7 @@ impl Rows for OpenMetrics {
         whole_lines(bytes)
     }
 
-    /// Types are declared before the samples that have them.
+    /// False, because types are declared before the samples of their metric.
     fn stand_alone(&self) -> bool {
         false
     }
@@ -87,7 +87,7 @@ impl OpenMetrics {
         }
         if let Some(comment) = text.strip_prefix('#') {
             self.ended = self.exposition == Exposition::OpenMetrics && comment.trim() == "EOF";
-            // Samples of a series before its TYPE line no longer count.
+            // A TYPE line changes the samples that are allowed, so each series must be checked again.
             places.clear();
             return self.types.comment(comment);
         }
@@ -129,7 +129,7 @@ impl OpenMetrics {
     }
 }
 
-/// Number syntax of both formats; Rust also parses other words.
+/// Number syntax of both formats. Rust would also parse other words.
 fn number(text: &str) -> Option<Value> {
     let number = match text {
         "NaN" | "nan" => f64::NAN,

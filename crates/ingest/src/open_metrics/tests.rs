@@ -24,7 +24,7 @@ fn fails(text: &str, expect: &str) {
 }
 
 #[test]
-fn samples_with_and_without_times() {
+fn samples_with_and_without_times_are_read() {
     let text = "# HELP r Requests.\n# TYPE r counter\n# UNIT r x\n\
         r_total{code=\"2\\n\\\"}\",b=\"\\\\\",} 1027 1700000000.5 # {trace_id=\"a\"} 1.0 1700000000\n\
         r_total{code=\"2\\n\\\"}\",b=\"\\\\\",} 1028 1700000001\nr_created 1.5e9\nup NaN\n# EOF\n";

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::exposition::Exposition;
 use crate::rows::shown;
 
-/// Metrics whose types are remembered; more than this is an error of the sender.
+/// Limit on the metrics whose types are remembered. More metrics are an error of the sender.
 const METRICS_MAX: usize = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Type {
         })
     }
 
-    /// Allowed suffixes of the names of its samples.
+    /// Allowed suffixes of the names of samples.
     const fn suffixes(self, exposition: Exposition) -> &'static [&'static str] {
         match (self, exposition) {
             (Self::Counter, Exposition::OpenMetrics) => &["_total", "_created"],
@@ -49,7 +49,7 @@ impl Type {
         }
     }
 
-    /// The label that its samples with this suffix must have.
+    /// The label that samples with this suffix must have.
     fn label(self, suffix: &str) -> Option<&'static str> {
         match (self, suffix) {
             (Self::Histogram | Self::GaugeHistogram, "_bucket") => Some("le"),
@@ -83,7 +83,7 @@ impl Types {
         Ok(())
     }
 
-    /// A sample of a metric without a type always matches.
+    /// Samples of a metric without a declared type always match.
     pub(super) fn check(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! What is the type of this column, and which values does it hold in these rows?
+//! What is the type of a column, and which values does the column hold in some rows?
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::time_text::Unit;
 
-/// Days from the start of the Julian day count to 1970.
+/// Number of days from the start of the Julian day count to 1970.
 const JULIAN_DAY_OF_1970: i128 = 2_440_588;
 const DAY_NS: i128 = 86_400_000_000_000;
-/// Bytes of the largest supported decimals: 38 digits.
+/// Bytes of the largest supported decimal, which has 38 digits.
 const DECIMAL_BYTES_MAX: usize = 16;
 
 /// The meaning of a column's values.
@@ -30,12 +30,12 @@ pub enum Kind {
     Uuid,
     /// Days since 1970.
     Date,
-    /// Whether it counts from 1970 in UTC, or from 1970 in local time.
+    /// Whether the value counts from 1970 in UTC. Otherwise it counts from 1970 in local time.
     Timestamp {
         unit: Unit,
         utc: bool,
     },
-    /// INT96, as Impala and old Spark versions write times: nanoseconds of a Julian day.
+    /// INT96: nanoseconds of a Julian day. Impala and old versions of Spark write times in this form.
     Julian,
 }
 
@@ -48,12 +48,12 @@ pub enum Cell {
     Float(f64),
     Bool(bool),
     Bytes(ByteArray),
-    /// Nanoseconds since 1970, before the range of times is checked.
+    /// Nanoseconds since 1970. They may be outside the range of timestamps.
     Moment(i128),
 }
 
 impl Kind {
-    /// `None` for types that a series cannot hold: lists, maps, intervals, times of day, geometries.
+    /// `None` for types that a series cannot hold, such as lists, maps, intervals, times of day, geometries.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         if column.max_rep_level() > 0 {
             return None;
@@ -98,12 +98,12 @@ impl Kind {
         matches!(self, Self::Signed | Self::Unsigned | Self::Float | Self::Bool | Self::Decimal(_))
     }
 
-    /// Whether the column type itself is a time, regardless of options for numbers and texts.
+    /// Whether the column type itself is a time. The options for numbers and texts are ignored.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Date | Self::Timestamp { .. } | Self::Julian)
     }
 
-    /// Whether times can be read from it.
+    /// Whether times can be read from the column.
     pub const fn may_be_time(self) -> bool {
         self.is_time() || matches!(self, Self::Signed | Self::Unsigned | Self::Float | Self::Text)
     }
@@ -152,14 +152,14 @@ impl CellReader {
         self.step
     }
 
-    /// Returns fewer than `rows` only at the end.
+    /// Returns fewer than `rows` cells only at the end.
     pub fn read(&mut self, rows: usize, out: &mut Vec<Cell>) -> Result<()> {
         use ColumnReader as C;
         let (kind, levels) = (self.kind, self.levels);
         match &mut self.reader {
             C::BoolColumnReader(r) => read(r, rows, levels, out, |v| Cell::Bool(*v)),
             C::Int32ColumnReader(r) => read(r, rows, levels, out, |v| match kind {
-                // Unsigned numbers are stored in the bits of signed ones.
+                // Parquet stores unsigned numbers in the bits of signed numbers.
                 Kind::Unsigned => Cell::Unsigned(v.cast_unsigned().into()),
                 Kind::Decimal(scale) => decimal((*v).into(), scale),
                 _ => Cell::Signed((*v).into()),
@@ -183,8 +183,8 @@ impl CellReader {
         }
     }
 
-    /// Skips fewer than `rows` only at the end. The decoders of some columns need memory for all rows that one call
-    /// skips.
+    /// Skips fewer than `rows` rows only at the end. The decoders of some columns need memory for all rows that are
+    /// skipped in one call.
     pub fn skip(&mut self, mut rows: usize) -> Result<()> {
         while rows > 0 {
             let step = rows.min(self.step);
@@ -236,7 +236,7 @@ fn bytes(kind: Kind, value: &ByteArray) -> Cell {
     match kind {
         Kind::Decimal(scale) => match value.data() {
             digits if digits.len() <= DECIMAL_BYTES_MAX => {
-                // Big-endian, two's complement.
+                // The bytes are big-endian and two's complement.
                 let sign = digits.first().map_or(0, |first| if *first >= 0x80 { -1 } else { 0 });
                 decimal(digits.iter().fold(sign, |sum: i128, byte| sum << 8 | i128::from(*byte)), scale)
             }
@@ -247,12 +247,12 @@ fn bytes(kind: Kind, value: &ByteArray) -> Cell {
     }
 }
 
-/// Rounded once, like the decimal digits would be.
+/// The value is rounded once, as the decimal digits would be.
 fn decimal(digits: i128, scale: i32) -> Cell {
     Cell::Float(format!("{digits}e{}", -i64::from(scale)).parse().unwrap_or(f64::NAN))
 }
 
-/// RFC 9562.
+/// Writes a UUID as in RFC 9562.
 fn uuid(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(36);
     for (nth, byte) in bytes.iter().enumerate() {
@@ -270,15 +270,15 @@ impl Cell {
         matches!(self, Self::Null)
     }
 
-    /// Length of a text.
+    /// Length of the cell if it is a text.
     pub fn text_bytes(&self) -> usize {
         if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 
-    /// Appends the cell as the text of a label to `out`; nothing for a null.
+    /// Appends the cell as the text of a label to `out`. A null appends nothing.
     ///
     /// # Errors
-    /// When the cell is not text.
+    /// If the cell is not text.
     pub fn put(&self, kind: Kind, out: &mut String) -> std::result::Result<(), String> {
         let moment = |ns: i128, out: &mut String| match jiff::Timestamp::from_nanosecond(ns) {
             Ok(at) => write!(out, "{at}"),

@@ -1,16 +1,17 @@
-//! Apache Parquet (parquet.apache.org): which samples does each row hold?
+//! Which samples does each row of an Apache Parquet file (parquet.apache.org) hold?
 //!
 //! ```text
 //!   long   time, name, host, value       one record per row; other columns are labels
 //!   wide   time, host, cpu, memory       one series per column of numbers, named by it; texts are labels
 //! ```
-//! `plan.rs` determines what the columns hold, `cell.rs` and `times.rs` read them, `sort.rs` assigns the rows' values
-//! to their series, `write.rs` writes long files, whose layout is in `own.rs`. Columns are decoded by the crate
-//! `parquet` (docs/adr/0007), which gets ranges of bytes and does no I/O itself.
+//! `plan.rs` determines the roles of the columns. `cell.rs` and `times.rs` read cells. `sort.rs` assigns the values of
+//! the rows to their series. `write.rs` writes long files, whose layout is in `own.rs`. The crate `parquet` decodes the
+//! columns (docs/adr/0007); it gets ranges of bytes and does no I/O itself.
 //!
-//! A file is read row group by row group, a wide one a few columns at a time, so that size and width do not matter.
-//! Damage costs at most the rest of its row group. Pages are checked before they are decompressed (`pages.rs`), and a
-//! block ends at a limit of text bytes, so that reading a file takes at most [`memory_bytes_max`].
+//! A file is read one row group after the other. A wide file is read a few columns at a time. Therefore the size and
+//! the width of a file do not matter. Damage costs at most the rest of a row group. Pages are checked before they are
+//! decompressed (`pages.rs`). A block ends at a limit of text bytes, so that reading a file takes at most
+//! [`memory_bytes_max`].
 
 mod cell;
 mod own;
@@ -45,28 +46,29 @@ use sort::Sorter;
 use times::Times;
 pub use write::Writer;
 
-/// Columns of values that are read together: each has a page in memory, of about a megabyte.
+/// Number of value columns that are read together. Each has a page in memory, of about a megabyte.
 const VALUES_AT_ONCE: usize = 64;
-/// Cells and rows of a block.
+/// Limits on the cells and rows of a block.
 const BLOCK_CELLS: usize = 1 << 19;
 const BLOCK_ROWS: usize = 1 << 16;
-/// A block ends when its texts, or the pages that hold them, exceed this many bytes.
+/// A block ends when its texts exceed the first limit, or the pages that hold the texts exceed the second limit.
 const BLOCK_TEXT_BYTES: usize = 16 << 20;
 const BLOCK_PAGE_BYTES: usize = 64 << 20;
-/// Rows of texts that are read before their size is checked; the second one for prefix-compressed texts.
+/// Rows with texts that are read before the size of the texts is checked. The second constant is for prefix-compressed
+/// texts.
 const STEP_ROWS: usize = 256;
 const STEP_ROWS_PREFIXED: usize = 16;
-/// Cells of the time column that are examined to detect its format.
+/// Number of cells of the time column that are examined to detect its format.
 const HEAD_ROWS: usize = 500;
 const HEAD_TEXT_BYTES: usize = 1 << 20;
 
-/// Memory for reading a file without its footer: pages, twice for prefix-compressed texts, cells, and the records of a
-/// block.
+/// Memory for reading a file, not including its footer: pages (twice for prefix-compressed texts), cells, and the
+/// records of a block.
 const MEMORY_BYTES_MAX: usize = 3 * PAGES_BYTES_MAX;
-/// Memory per byte of the footer: a column of a row group has at least a hundred bytes of it.
+/// Memory per byte of the footer. In the footer, each column of a row group takes at least a hundred bytes.
 const MEMORY_PER_FOOTER_BYTE: usize = 64;
 
-/// The most memory that reading a file takes, by the size of its footer.
+/// The maximum memory for reading a file, given the size of its footer.
 pub const fn memory_bytes_max(footer_bytes: usize) -> usize {
     MEMORY_BYTES_MAX.saturating_add(footer_bytes.saturating_mul(MEMORY_PER_FOOTER_BYTE))
 }
@@ -76,12 +78,12 @@ pub struct Parquet<R: ChunkReader> {
     file: SerializedFileReader<Shared<R>>,
     input: Shared<R>,
     plan: Plan,
-    /// Columns of values, part by part.
+    /// Columns of values. Each part is read together.
     parts: Vec<Vec<usize>>,
     times: Times,
     sorter: Sorter,
     place: Place,
-    /// Rows of the groups before this one.
+    /// Number of rows in the row groups before the current one.
     before: u64,
     open: Option<Open>,
     description: String,
@@ -90,28 +92,28 @@ pub struct Parquet<R: ChunkReader> {
 
 /// The part of a row group that is being read.
 struct Open {
-    /// The columns of the readers: the time, the labels, the values.
+    /// The columns that the readers read: the time, the labels, the values.
     columns: Vec<usize>,
     readers: Vec<CellReader>,
     held: Vec<Held>,
-    /// Rows that are read together; fewer where there are texts.
+    /// Number of rows that are read together. It is smaller if there are texts.
     step: usize,
     /// Rows that were read and are not yet assigned to their series.
     cells: Vec<Vec<Cell>>,
     sorted: usize,
 }
 
-/// An error, and its column.
+/// An error, and the column in which it occurred.
 struct Fault {
     column: Option<usize>,
     reason: String,
 }
 
 impl<R: ChunkReader + 'static> Parquet<R> {
-    /// `base` are labels of every series, including a name for long files without one.
+    /// `base` has the labels of every series. For long files without a column of names, it includes the name.
     ///
     /// # Errors
-    /// Why the file cannot be read, or which option is missing.
+    /// If the file cannot be read, or an option is missing; the error names the reason or the option.
     pub fn open(
         input: R,
         given: &Given,
@@ -162,12 +164,12 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         &self.description
     }
 
-    /// The time format, where the column type does not determine it.
+    /// The time format; `None` if the type of the column determines the time.
     pub fn time_format(&self) -> Option<&TimeFormat> {
         self.times.format()
     }
 
-    /// Choices where another reading fits equally well.
+    /// Settings for which another value fits equally well.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
     }
@@ -177,7 +179,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         self.place
     }
 
-    /// Continues at a position that [`Self::place`] returned. A position outside the file is its end.
+    /// Continues at a position that [`Self::place`] returned. A position outside the file means the end of the file.
     pub fn seek(&mut self, place: Place) {
         self.before = (0..place.group).map(|group| self.rows_of(group)).sum();
         self.place = place;
@@ -191,7 +193,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         }
     }
 
-    /// The next rows; `None` at the end.
+    /// Returns the next rows; `None` at the end.
     pub fn next_rows(&mut self) -> Option<Rows> {
         while self.place.group < self.file.num_row_groups() {
             match unwound(|| self.read()).unwrap_or_else(|reason| Err(Fault { column: None, reason })) {
@@ -213,7 +215,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         }
     }
 
-    /// Skips the rest of the part.
+    /// Skips the rest of the part after an error.
     fn give_up(&mut self, fault: Fault) -> Rows {
         let lost = self.rows_of(self.place.group).saturating_sub(self.place.row);
         let column = fault.column.map(|at| format!("{:?}", self.plan.column(at)));
@@ -229,7 +231,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         Rows { block, rows: 0, text: String::new() }
     }
 
-    /// Has rows to assign to their series; `None` at the end of the part.
+    /// Reads rows until there are rows to assign to their series; `None` at the end of the part.
     fn read(&mut self) -> Result<Option<Open>, Fault> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -297,8 +299,8 @@ impl Open {
         self.sorted >= self.rows()
     }
 
-    /// The next block; empty at the end. Reads all columns in step, some rows at a time, until their texts or the
-    /// pages that hold them reach a limit.
+    /// Reads the next block, which is empty at the end. Reads some rows of all columns at a time, until the texts or
+    /// the pages that hold them reach a limit.
     fn read(&mut self) -> Result<(), Fault> {
         self.sorted = 0;
         self.cells.iter_mut().for_each(Vec::clear);
@@ -329,18 +331,18 @@ impl Open {
         Ok(())
     }
 
-    /// Memory of the pages with texts of this block.
+    /// Memory of the pages that hold the texts of this block.
     fn page_bytes(&self) -> usize {
         self.held.iter().map(Held::passed).sum()
     }
 
-    /// Rows that may be read before the next check: each may have a page of its own.
+    /// Number of rows that may be read before the next check. Each row may have a page of its own.
     fn rows_of_pages(&self) -> usize {
         if self.step == BLOCK_ROWS {
             return BLOCK_ROWS;
         }
         let largest = self.held.iter().map(Held::largest).max().unwrap_or(0);
-        // The first row shows how large the pages are.
+        // One row at first, because it shows how large the pages are.
         (PAGES_BYTES_MAX / 2).checked_div(largest).map_or(1, |pages| pages.max(1))
     }
 }
@@ -389,7 +391,7 @@ fn check_places<R: ChunkReader + 'static>(file: &SerializedFileReader<R>) -> Res
     rows.map(|_| ()).ok_or_else(|| "not a whole Parquet file: its number of rows overflows".into())
 }
 
-/// Checked when the file is opened, not for each row group.
+/// Checks the compression of the columns once, when the file is opened, and not for each row group.
 fn check_codecs<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, plan: &Plan) -> Result<(), String> {
     let labels = plan.labels.iter().map(|(at, _)| at);
     let wanted: Vec<usize> =
@@ -419,7 +421,7 @@ fn head<R: ChunkReader + 'static>(
     let Some(kind) = cell::Kind::of(&schema.column(column)) else { return vec![] };
     let groups = file.metadata().row_groups();
     let Some(group) = groups.iter().position(|group| group.num_rows() > 0) else { return vec![] };
-    // A damaged group is reported when it is read; it is ignored here.
+    // Damage is ignored here, because it is reported when the row group is read.
     let read = guarded(|| {
         let mut reader = reader(file, input, group, column, kind, PageBudget::default().column())?;
         let mut cells = Vec::new();
@@ -467,7 +469,8 @@ thread_local! {
     static EXPECTED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// The crate reports most damage as errors, some as panics: those are caught here.
+/// Runs a call of the crate `parquet`. The crate reports most damage as errors and some damage as panics; this function
+/// catches the panics.
 fn unwound<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

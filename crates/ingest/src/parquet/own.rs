@@ -1,14 +1,15 @@
-//! Layout of the files that Tachograph writes, and how they are recognised.
+//! Which layout do the files have that Tachograph writes, and how are such files recognised?
 //!
 //! ```text
 //!   samples   time  name  LABEL...  value  value_i64  value_u64
 //!   entries   time  name  LABEL...  text   bytes
 //! ```
-//! `value` is a double for other programs; whole numbers are also in `value_i64` or `value_u64` and are read from
-//! there, so that no bit is lost. A label with the name of another column gets the prefix `label_`.
+//! `value` is a double for other programs. Whole numbers are also in `value_i64` or `value_u64`. Tachograph reads whole
+//! numbers from these columns, so that no bit is lost. A label with the name of another column gets the prefix
+//! `label_`.
 //!
-//! This file and `plan.rs` use each other: `plan.rs` first asks this file whether a file has the layout of Tachograph, and
-//! this file returns the plan of such a file.
+//! This file and `plan.rs` use each other. `plan.rs` first asks this file whether a file has the layout of Tachograph;
+//! if it has, this file returns the plan.
 
 use parquet::file::metadata::{FileMetaData, KeyValue};
 use tacho_model::NAME;
@@ -16,7 +17,7 @@ use tacho_model::NAME;
 use super::plan::{Column, Plan, Shape};
 use crate::csv::Given;
 
-/// The key in the file's metadata; its value is the version of this layout.
+/// The key in the metadata of the file. Its value is the version of this layout.
 const KEY: &str = "tachograph";
 const VERSION: &str = "1";
 
@@ -40,7 +41,7 @@ pub fn is_own(file: &FileMetaData) -> bool {
     pairs.iter().any(|pair| pair.key == KEY && pair.value.as_deref() == Some(VERSION))
 }
 
-/// Whether the given options agree with the layout: otherwise the file is read like one of another program.
+/// Whether the given options agree with the layout. If they do not, the file is read like a file of another program.
 pub fn fits(given: &Given) -> bool {
     let is = |said: &Option<String>, columns: &[&str]| {
         said.as_ref().is_none_or(|name| columns.contains(&name.as_str()))
@@ -48,7 +49,7 @@ pub fn fits(given: &Given) -> bool {
     !given.wide && is(&given.time_column, &[TIME]) && is(&given.value_column, &[VALUE, TEXT, BYTES])
 }
 
-/// The column of a label.
+/// The column that holds a label.
 pub fn column(label: &str) -> String {
     let clashes = FIXED.contains(&label) || label.starts_with(LABEL);
     if clashes { format!("{LABEL}{label}") } else { label.to_owned() }

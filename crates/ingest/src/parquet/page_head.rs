@@ -1,16 +1,17 @@
-//! Which sizes and counts does a page state, in its head and inside it?
+//! Which sizes and counts does a page state in its head and in its body?
 //!
 //! ```text
 //!   page    head (Thrift's compact protocol), then as many bytes as it states, compressed or not
 //!   delta   block size, miniblocks of a block, count of values, first value; then blocks (DELTA_BINARY_PACKED)
 //! ```
-//! The crate `parquet` allocates memory by these numbers before it reads the data. `pages.rs` checks them here first.
+//! The crate `parquet` allocates memory according to these numbers before it reads the data. Therefore `pages.rs`
+//! checks the numbers first, with the functions of this file.
 
 use crate::reader::{Flaw, Reader};
 
 /// Depth of nested structures in a head.
 const DEPTH_MAX: usize = 4;
-/// Values of a block of deltas: writers use 128 to 4,096.
+/// Values of a block of deltas. Writers use 128 to 4,096 values.
 const DELTA_BLOCK_MAX: u64 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Head {
     /// Length of the head itself.
     pub bytes: usize,
     pub kind: Kind,
-    /// Bytes of the page after it, as stored and decompressed.
+    /// Bytes of the page after the head, as stored and when decompressed.
     pub packed: usize,
     pub unpacked: usize,
     pub values: usize,
@@ -46,7 +47,7 @@ mod thrift {
 }
 
 impl Head {
-    /// `bytes` begin with the head.
+    /// `bytes` starts with the head.
     pub fn parse(bytes: &[u8]) -> Result<Self, Flaw> {
         let mut reader = Reader::new(bytes);
         let (mut kind, mut unpacked, mut packed, mut values) = (None, None, None, None);
@@ -54,7 +55,7 @@ impl Head {
             1 => once(reader, of, &mut kind),
             2 => once(reader, of, &mut unpacked),
             3 => once(reader, of, &mut packed),
-            // Data, dictionary, data of version 2: their first field is the number of values.
+            // Data, dictionary, and data of version 2. In all three, the first field is the number of values.
             5 | 7 | 8 if of == thrift::STRUCT => fields(reader, |reader, field, of| match field {
                 1 => once(reader, of, &mut values),
                 _ => skip(reader, of, DEPTH_MAX),
@@ -95,7 +96,7 @@ fn fields<'a>(
     }
 }
 
-/// A number that must occur once: readers differ in which of two they use.
+/// A number that must occur only once, because readers differ in which of two numbers they use.
 fn once(reader: &mut Reader<'_>, of: u8, number: &mut Option<i64>) -> Result<(), Flaw> {
     let flaw = reader.flaw("page head with an invalid or repeated number");
     let read = if (thrift::I16..=thrift::I64).contains(&of) { reader.zigzag()? } else { return Err(flaw) };
@@ -114,7 +115,7 @@ fn skip(reader: &mut Reader<'_>, of: u8, depth: usize) -> Result<(), Flaw> {
         thrift::LIST | thrift::SET => {
             let head = reader.u8()?;
             let count = if head >> 4 == 15 { reader.varint()? } else { u64::from(head >> 4) };
-            // In a list a boolean takes a byte.
+            // Inside a list, a boolean takes a byte.
             let of = if head & 0x0f <= thrift::FALSE { thrift::BYTE } else { head & 0x0f };
             (0..count).try_for_each(|_| skip(reader, of, depth))
         }
@@ -123,10 +124,10 @@ fn skip(reader: &mut Reader<'_>, of: u8, depth: usize) -> Result<(), Flaw> {
     }
 }
 
-/// Skips one list of deltas with at most `values_max` values.
+/// Skips one list of deltas. The list may have at most `values_max` values.
 ///
 /// # Errors
-/// When it states more values, or is malformed.
+/// If the list states more values, or is malformed.
 pub fn pass_deltas(reader: &mut Reader<'_>, values_max: usize) -> Result<(), Flaw> {
     let flaw = reader.flaw("malformed lengths of texts");
     let (block, miniblocks, count) = (reader.varint()?, reader.varint()?, reader.varint()?);
@@ -148,7 +149,7 @@ pub fn pass_deltas(reader: &mut Reader<'_>, values_max: usize) -> Result<(), Fla
         let widths = reader.take(usize::try_from(miniblocks).map_err(|_| flaw)?)?;
         let mut bytes = 0;
         for width in widths {
-            // After the last value, the widths of miniblocks have no meaning.
+            // After the last value, the widths of the remaining miniblocks have no meaning.
             bytes += if left > 0 { u64::from(*width) * of_miniblock / 8 } else { 0 };
             left = left.saturating_sub(of_miniblock);
         }
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn heads_are_read_to_their_last_byte() {
-        // Type, sizes, checksum; the data's count, encodings, and statistics with a text.
+        // Type, sizes, checksum; then the data header: count, encodings, and statistics with a text.
         let data = [
             0x15, 0, 0x15, 200, 1, 0x15, 20, 0x15, 1, 0x1c, 0x15, 14, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18,
             2, 7, 7, 0, 0, 0, 9,
@@ -176,7 +177,7 @@ mod tests {
         let dictionary = [0x15, 4, 0x15, 8, 0x15, 6, 0x4c, 0x15, 2, 0x15, 0, 0x12, 0, 0];
         let expect = Head { bytes: 14, kind: Kind::Dictionary, packed: 3, unpacked: 4, values: 1 };
         assert_eq!(Head::parse(&dictionary), Ok(expect));
-        // A repeated size, a negative one, a map, an index page, a text without end.
+        // A repeated size, a negative size, a map, an index page, a text without an end.
         for wrong in [
             &[0x15, 0, 0x15, 8, 0x05, 4, 8][..],
             &[0x15, 0, 0x15, 7, 0x15, 6, 0x2c, 0x15, 2, 0, 0],
@@ -194,7 +195,7 @@ mod tests {
             let mut reader = Reader::new(bytes);
             pass_deltas(&mut reader, values).map(|()| reader.at())
         };
-        // 128 to a block of 4, three values: 3 bits each in the first miniblock.
+        // Blocks of 128 values with 4 miniblocks, three values: 3 bits each in the first miniblock.
         let three = [0x80, 1, 4, 3, 2, 0, 3, 9, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0xaa];
         assert_eq!(pass(&three, 3), Ok(three.len() - 1));
         assert!(pass(&three, 2).is_err() && pass(&three[..20], 3).is_err());

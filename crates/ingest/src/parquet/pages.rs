@@ -1,8 +1,8 @@
-//! Memory limit for the pages of a file.
+//! How is the memory for the pages of a file limited?
 //!
-//! A small page can state a decompressed size of gigabytes, and a dictionary is kept as long as its column is read. So
-//! every page head is checked before the page is decompressed (`page_head.rs`), and all columns that are read together
-//! share one limit.
+//! A small page can state a decompressed size of gigabytes, and a dictionary stays in memory as long as its column is
+//! read. Therefore every page head is checked before the page is decompressed (`page_head.rs`). All columns that are
+//! read together share one limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,18 +17,18 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::page_head::{Head, Kind, pass_deltas};
 use crate::reader::Reader;
 
-/// Pages of all columns that are read together, bytes: 64 columns with pages and dictionaries of a MiB, as most writers
-/// make them, take half of it; DuckDB's pages have up to 100 MB.
+/// Limit in bytes on the pages of all columns that are read together. 64 columns with pages and dictionaries of one
+/// MiB, the size that most writers use, take half of the limit. Pages of DuckDB have up to 100 MB.
 pub const PAGES_BYTES_MAX: usize = 256 << 20;
-/// Bytes that are read for a head at first, and at most: a head may contain the smallest and the largest value of its
-/// page.
+/// Bytes that are read for a head in the first attempt, and the maximum. A head may contain the smallest and the
+/// largest value of its page.
 const HEAD_BYTES: (usize, usize) = (256, 4 << 20);
-/// Memory of one value of a dictionary, or of a prefix-compressed text.
+/// Memory of one value of a dictionary or of one prefix-compressed text.
 const CELL_BYTES: usize = 40;
-/// Memory of one length of a text.
+/// Memory of the length of one text.
 const LENGTH_BYTES: usize = 8;
 
-/// A file with several readers.
+/// A file that several readers share.
 pub struct Shared<R>(Arc<R>);
 
 impl<R> Shared<R> {
@@ -61,17 +61,17 @@ impl<R: ChunkReader> ChunkReader for Shared<R> {
     }
 }
 
-/// Memory of the pages of all columns that are read together.
+/// Counts the memory of the pages of all columns that are read together.
 #[derive(Clone, Debug, Default)]
 pub struct PageBudget(Arc<AtomicUsize>);
 
-/// The share of one column.
+/// The share of one column in the budget.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
     budget: PageBudget,
-    /// Pages before the current one: cells may still reference them.
+    /// Memory of the pages before the current page. Cells may still reference these pages.
     passed: Arc<AtomicUsize>,
-    /// The largest page, decompressed.
+    /// Size of the largest page when decompressed.
     largest: Arc<AtomicUsize>,
 }
 
@@ -108,7 +108,7 @@ impl Held {
         self.largest.load(Ordering::Relaxed)
     }
 
-    /// No cell references previous pages any more.
+    /// Releases the previous pages. No cell may reference them any more.
     pub fn settle(&self) {
         self.budget.give(self.passed.swap(0, Ordering::Relaxed));
     }
@@ -119,14 +119,14 @@ pub fn is_prefixed(column: &ColumnChunkMetaData) -> bool {
     column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY)
 }
 
-/// The pages of one column, each checked before it is read.
+/// The pages of one column. Each page is checked before it is read.
 pub struct Guard<R> {
     inner: Box<dyn PageReader>,
     input: Shared<R>,
     /// Position of the next head, and the remaining bytes of the column.
     at: u64,
     left: u64,
-    /// The next head, once checked.
+    /// The next head, if it was already read and checked.
     next: Option<Head>,
     physical: Type,
     has_levels: bool,
@@ -158,7 +158,7 @@ impl<R: ChunkReader> Guard<R> {
         }
     }
 
-    /// The head of the next page; `None` at the end.
+    /// Reads the head of the next page; `None` at the end.
     fn look(&mut self) -> Result<Option<Head>> {
         if self.next.is_some() || self.left == 0 {
             return Ok(self.next);
@@ -179,7 +179,7 @@ impl<R: ChunkReader> Guard<R> {
         if head.bytes as u64 + head.packed as u64 > self.left {
             return wrong("it ends after its column");
         }
-        // A text is preceded by its length.
+        // The length of a text is before the text.
         let least = match self.physical {
             Type::INT64 | Type::DOUBLE => 8,
             Type::INT96 => 12,
@@ -201,7 +201,7 @@ impl<R: ChunkReader> Guard<R> {
         }
     }
 
-    /// Memory of the decoder for lengths of texts that are stored separately, after checking their number.
+    /// Memory of the decoder for text lengths that are stored separately. Checks the number of the lengths first.
     fn lengths(&self, page: &Page) -> Result<usize> {
         let encoding = page.encoding();
         let lists = match encoding {

@@ -1,4 +1,4 @@
-//! Which column is the time, which are values, which are labels?
+//! Which column is the time, which columns are values, and which are labels?
 
 use parquet::file::metadata::FileMetaData;
 use tacho_model::NAME;
@@ -10,33 +10,33 @@ use crate::csv::{self, Given};
 /// The columns of a file and their roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// All columns, in the file's order.
+    /// All columns, in the order of the file.
     pub columns: Vec<Column>,
     pub time: usize,
-    /// Column and label: the series' name has the label [`NAME`].
+    /// Pairs of column and label. The series' name has the label [`NAME`].
     pub labels: Vec<(usize, String)>,
     pub shape: Shape,
-    /// Values are texts or bytes: entries, not samples.
+    /// Whether values are texts or bytes, i.e. entries instead of samples.
     pub texts: bool,
-    /// The file was written by [`super::Writer`].
+    /// Whether the file was written by [`super::Writer`].
     pub is_own: bool,
-    /// Ignored columns, and why.
+    /// Ignored columns, each with the reason.
     pub left_out: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pub name: String,
-    /// `None` for unsupported types.
+    /// `None` for unsupported column types.
     pub kind: Option<Kind>,
 }
 
 /// The columns of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One series each, named by the column.
+    /// Each column is a series with the name of the column.
     Wide(Vec<usize>),
-    /// One value per row: the first of these that is not null.
+    /// One value per row: the first value that is not null in these columns.
     Long(Vec<usize>),
 }
 
@@ -50,7 +50,7 @@ impl Shape {
 
 impl Plan {
     /// # Errors
-    /// The missing option, or why the file cannot be read.
+    /// If an option is missing or the file cannot be read; the error names the option or the reason.
     pub fn of(file: &FileMetaData, given: &Given) -> Result<Self, String> {
         let columns: Vec<Column> = file
             .schema_descr()
@@ -73,7 +73,7 @@ impl Plan {
             None => Shape::Wide(names.values(time)),
         };
         if shape.columns().is_empty() {
-            let hint = "give --text where texts are the values";
+            let hint = "give --text if texts are the values";
             return Err(format!("no column holds numbers, columns are {}: {hint}", names.list()));
         }
         let labels = names.labels(time, &shape);
@@ -91,7 +91,7 @@ impl Plan {
     }
 }
 
-/// Two columns of one name would become one series, or one label.
+/// Refuses two columns with the same name: they would become one series, or one label.
 fn check_names(columns: &[Column]) -> Result<(), String> {
     let mut seen = std::collections::HashMap::new();
     for (number, column) in (1..).zip(columns) {
@@ -128,7 +128,7 @@ impl Names<'_> {
         self.columns.iter().position(|column| column.kind.is_some_and(|kind| fits(column, kind)))
     }
 
-    /// By option, by name, by type, and last the first column if it holds whole numbers.
+    /// Finds the column by option, by name, by type. The last choice is the first column, if it holds whole numbers.
     fn time(&self) -> Result<usize, String> {
         if let Some(name) = &self.given.time_column {
             let at = self.position(name)?;
@@ -146,7 +146,7 @@ impl Names<'_> {
         })
     }
 
-    /// The one column of values of a long file.
+    /// The column of values of a long file.
     fn value(&self, time: usize) -> Result<Option<usize>, String> {
         let holds_values = |kind: Option<Kind>| kind.is_some_and(|kind| self.given.texts || kind.is_number());
         if self.given.wide {
@@ -159,7 +159,7 @@ impl Names<'_> {
             }
             return Ok(Some(at));
         }
-        // A time, a value and nothing else: a wide file of one series.
+        // A file with only a time and a value is a wide file of one series.
         let others = self.columns.iter().filter(|column| !is_index(&column.name)).count();
         let named = self.columns.iter().position(|column| csv::is_one_of(&column.name, &csv::VALUE_NAMES));
         let Some(at) = named.filter(|at| *at != time && others > 2) else { return Ok(None) };
@@ -181,7 +181,7 @@ impl Names<'_> {
         (0..self.columns.len()).filter(fits).collect()
     }
 
-    /// The remaining columns, except row numbers written by pandas. Of a wide file only texts.
+    /// The remaining columns, without the row numbers that pandas writes. For a wide file, only columns of texts.
     fn labels(&mut self, time: usize, shape: &Shape) -> Vec<(usize, String)> {
         let mut out = Vec::new();
         let mut named = false;
@@ -206,7 +206,7 @@ impl Names<'_> {
     }
 }
 
-/// The name of an unnamed index of a data frame.
+/// Whether this is the name that pandas gives to an unnamed index of a data frame.
 fn is_index(name: &str) -> bool {
     name.starts_with("__index_level_")
 }

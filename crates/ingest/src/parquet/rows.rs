@@ -1,22 +1,22 @@
-//! What does one step of reading yield, and where does it begin?
+//! What is the result of one step of reading, and where does the step begin?
 
 use crate::rows::Block;
 
 /// Position in a file where a block begins or ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Row group, from 0.
+    /// Row group, counted from 0.
     pub group: usize,
-    /// Index of the group of value columns that are read together, from 0.
+    /// Index of the group of value columns that are read together, counted from 0.
     pub part: usize,
-    /// Rows of the row group before this position.
+    /// Number of rows of the row group before this position.
     pub row: u64,
 }
 
-/// Some rows, or some columns of them.
+/// The content of some rows, or of some columns of these rows.
 pub struct Rows {
     pub block: Block,
-    /// How many of the part's rows were examined.
+    /// Number of examined rows of the part.
     pub(super) rows: usize,
     /// Broken rows as JSON lines; [`Broken::bytes`](crate::rows::Broken::bytes) refers to this text.
     pub text: String,

@@ -1,4 +1,4 @@
-//! Which series does each value of these rows belong to?
+//! To which series does each value of some rows belong?
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use super::times::Times;
 use crate::json_text;
 use crate::rows::{Block, Broken, shown};
 
-/// Limits of the remembered label sets, number and bytes; above either all are discarded.
+/// Limits on the remembered label sets: their number and their bytes. Above either limit all are discarded.
 const KNOWN_MAX: usize = 100_000;
 const KNOWN_BYTES_MAX: usize = 32 << 20;
-/// A block ends when its records and the texts of its broken rows take so much memory.
+/// A block ends when its records and the texts of its broken rows take this much memory.
 const BLOCK_BYTES: usize = 64 << 20;
-/// Texts of a broken row that is written out for correction: more than any valid row has.
+/// Limit on the texts of a broken row that is written out for correction. No valid row has more.
 const ROW_TEXT_BYTES_MAX: usize = 4 << 20;
 /// Memory of a record in addition to its texts.
 const RECORD_BYTES: usize = 64;
-/// Memory of a set of labels, or of the error of a broken row, in addition to their texts.
+/// Memory of a label set, or of the error of a broken row, in addition to its texts.
 const SET_BYTES: usize = 256;
 
 /// Assigns rows to their series.
@@ -31,16 +31,16 @@ pub struct Sorter {
     plan: Plan,
     /// Labels of every series.
     base: Vec<(String, String)>,
-    /// By the cells of the label columns: the series of each column of values.
+    /// Key: the cells of the label columns. Value: the series of each column of values.
     known: HashMap<String, Arc<[Arc<Labels>]>>,
     known_bytes: usize,
     /// Memory of the records of this block.
     taken: usize,
-    /// The columns of values that `known` refers to.
+    /// The columns of values to which the series in `known` belong.
     values: Vec<usize>,
 }
 
-/// The cells of some rows, column by column, and which columns they are.
+/// The cells of some rows, column by column. `at` lists the columns.
 struct Table<'a> {
     plan: &'a Plan,
     at: &'a [usize],
@@ -51,7 +51,7 @@ type Fault = (usize, String);
 
 impl Sorter {
     /// # Errors
-    /// A column name that cannot name a series.
+    /// If a column name cannot be the name of a series; the error names the column.
     pub fn new(plan: Plan, base: Vec<(String, String)>) -> Result<Self, String> {
         if let Shape::Wide(columns) = &plan.shape {
             for name in columns.iter().map(|at| plan.column(*at)) {
@@ -61,8 +61,8 @@ impl Sorter {
         Ok(Self { plan, base, known: HashMap::new(), known_bytes: 0, taken: 0, values: Vec::new() })
     }
 
-    /// Reads rows starting at `from` up to the limit of a block. `first` is the number of rows of the file before
-    /// these.
+    /// Assigns rows to their series, starting at row `from`, up to the limit of a block. `first` is the number of rows
+    /// of the file before these rows.
     pub fn sort(
         &mut self,
         at: &[usize],
@@ -91,7 +91,7 @@ impl Sorter {
             }
             number += 1;
             match times.read(table.cell(0, row)) {
-                // For a wide file it is reported once.
+                // For a wide file, the error is reported only once.
                 Err(reason) => faults.extend((place.part == 0).then_some((0, reason))),
                 Ok(time) => {
                     let same = last.filter(|(before, _)| table.same_labels(*before, row, labels));
@@ -120,7 +120,7 @@ impl Sorter {
         rows
     }
 
-    /// The series of a row's labels: one per column of values, or one for all.
+    /// The series with the labels of a row: one series per column of values in a wide file, otherwise one series.
     fn series(
         &mut self,
         table: &Table<'_>,
@@ -160,7 +160,7 @@ impl Sorter {
             true => {
                 let mut list = Vec::with_capacity(self.values.len());
                 for at in &self.values {
-                    // A given name applies to the only column: checked before.
+                    // The plan has checked that a given name applies to the only column.
                     let given = self.base.iter().find(|(label, _)| label == NAME);
                     let name = given.map_or_else(|| self.plan.column(*at), |(_, name)| name);
                     pairs.push((NAME, name));
@@ -198,7 +198,7 @@ impl Sorter {
         let cells = (begin..table.at.len()).map(|nth| (nth, table.cell(nth, row)));
         let mut cells = cells.filter(|(_, cell)| !cell.is_null());
         let is_wide = matches!(self.plan.shape, Shape::Wide(_));
-        // In a long file the first one counts.
+        // In a long file, the first value that is not null is used.
         let one = if is_wide { None } else { cells.next() };
         for (nth, cell) in one.into_iter().chain(cells.take(if is_wide { usize::MAX } else { 0 })) {
             let series = if is_wide { nth - begin } else { 0 };
@@ -228,7 +228,7 @@ const fn number(cell: &Cell) -> Option<Value> {
     }
 }
 
-/// Bytes stay bytes in our own files; in others they are text where valid.
+/// Bytes stay bytes in files of Tachograph. In other files they are text if they are valid UTF-8.
 fn body(table: &Table<'_>, nth: usize, row: usize) -> Result<Body, String> {
     let column = table.at.get(nth).copied().unwrap_or(usize::MAX);
     let must_be_bytes = table.plan.is_own && table.plan.column(column) == own::BYTES;
@@ -266,7 +266,8 @@ impl Table<'_> {
         self.cell(nth, row).put(kind, out)
     }
 
-    /// Checks limits of labels before the value is copied. `before` are the bytes of the row's other labels so far.
+    /// Checks the limits of labels before the value is copied. `before` is the number of bytes of the row's other
+    /// labels so far.
     fn check_label(&self, nth: usize, row: usize, before: usize) -> Result<(), String> {
         let bytes = self.cell(nth, row).text_bytes();
         let label = self.plan.labels.get(nth - 1).map_or("", |(_, label)| label);
@@ -296,7 +297,7 @@ impl Table<'_> {
         self.at.get(nth).map_or("?", |at| self.plan.column(*at))
     }
 
-    /// The row as an object that [`crate::json_lines::JsonLines`] reads once it is corrected.
+    /// The row as a JSON object. [`crate::json_lines::JsonLines`] reads the object after a user has corrected it.
     fn json(&self, row: usize, out: &mut String) {
         let long = matches!(self.plan.shape, Shape::Long(_));
         let labels = self.plan.labels.len();
@@ -342,7 +343,7 @@ impl Table<'_> {
 }
 
 impl Rows {
-    /// One error per row: the first, and the number of further ones.
+    /// One error per row: the first error, and the number of further errors.
     fn broken(&mut self, table: &Table<'_>, row: usize, number: u64, place: Place, faults: &mut Vec<Fault>) {
         let more = faults.len().saturating_sub(1);
         let Some((nth, reason)) = faults.drain(..).next() else { return };
@@ -354,7 +355,7 @@ impl Rows {
                 table.json(row, &mut self.text);
                 reason
             }
-            // Too long to be corrected line by line.
+            // The row is too long for a correction by hand.
             false => format!("{reason} (the row has {text_bytes} bytes and is not written out)"),
         };
         let column = Some(format!("{:?} of row group {}", table.name(nth), place.group));
@@ -362,12 +363,12 @@ impl Rows {
     }
 }
 
-/// The positions in the batch where the records of each series are collected.
+/// For each series, the position in the batch at which its records are collected.
 #[derive(Default)]
 struct Slots {
     batch: tacho_model::Batch,
     sets: Vec<Set>,
-    /// By the address of the series, which `sets` keeps allocated.
+    /// Key: the address of the series. `sets` keeps the series allocated.
     numbers: HashMap<usize, usize>,
 }
 
@@ -377,7 +378,7 @@ struct Set {
 }
 
 impl Slots {
-    /// The number of these series in this block.
+    /// The number of this set of series in the block.
     fn set(&mut self, series: Arc<[Arc<Labels>]>) -> usize {
         let next = self.sets.len();
         let number = *self.numbers.entry(series.as_ptr().addr()).or_insert(next);

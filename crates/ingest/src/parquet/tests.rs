@@ -1,4 +1,4 @@
-//! Files of other programs, of our own, and damaged ones.
+//! Tests with files of other programs, files of Tachograph, and damaged files.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn open(file: &[u8], given: &Given) -> Result<Parquet<Bytes>, String> {
     Parquet::open(Bytes::copy_from_slice(file), given, TimeZone::UTC, vec![])
 }
 
-/// A whole file: its blocks merged, and the text of its broken rows.
+/// The content of a whole file: its merged blocks, and the text of its broken rows.
 fn all(mut parquet: Parquet<Bytes>) -> (Block, String) {
     let (mut sum, mut text) = (Block::default(), String::new());
     while let Some(rows) = parquet.next_rows() {
@@ -35,7 +35,7 @@ fn all(mut parquet: Parquet<Bytes>) -> (Block, String) {
     (sum, text)
 }
 
-/// As JSON lines, in order.
+/// The records as JSON lines, in order.
 fn lines(block: &Block) -> String {
     let mut out = String::new();
     for series in &block.batch.samples {
@@ -87,7 +87,7 @@ fn files_of_data_frames_are_read() {
 }
 
 #[test]
-fn columns_of_every_supported_type() {
+fn columns_of_every_supported_type_are_read() {
     let wide = |time: &str| {
         let given = Given { wide: true, ..given(time, "") };
         all(open(TYPES, &given).unwrap()).0
@@ -171,7 +171,7 @@ fn through(series: &[(Arc<Labels>, Vec<Sample>)], entries: &[(Arc<Labels>, Vec<E
     series.iter().for_each(|(labels, samples)| writer.samples(labels, samples).unwrap());
     entries.iter().for_each(|(labels, entries)| writer.entries(labels, entries).unwrap());
     let file = writer.finish().unwrap();
-    // Options that agree with the file's layout change nothing.
+    // Options that agree with the layout of the file change nothing.
     let said = match kind {
         Kind::Entry => Given { texts: true, ..given("time", "text") },
         _ => given("", "value"),
@@ -210,7 +210,7 @@ fn written_files_read_back_bit_for_bit() {
     assert_eq!(block.broken, vec![]);
     for ((labels, samples), read) in series.iter().zip(&block.batch.samples) {
         assert_eq!(labels, &read.labels);
-        // As text, because a NaN is not equal to itself.
+        // Compared as text, because a NaN is not equal to itself.
         assert_eq!(format!("{samples:?}"), format!("{:?}", read.samples));
         let bits = |list: &[Sample]| list.first().map(|sample| sample.value.as_f64().to_bits());
         assert_eq!(bits(samples), bits(&read.samples));
@@ -262,7 +262,7 @@ fn row_groups_are_bounded_and_reading_resumes_anywhere() {
     }
 }
 
-/// Reading a damaged file may return errors, and nothing worse.
+/// Reads a damaged file. The result may be errors, but never a panic.
 fn read_anyway(file: &[u8]) {
     if let Ok(parquet) = open(file, &Given::default()) {
         let (block, _) = all(parquet);

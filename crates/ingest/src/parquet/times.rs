@@ -1,4 +1,4 @@
-//! Which time is in this cell?
+//! Which time does a cell hold?
 
 use jiff::tz::TimeZone;
 use tacho_model::Timestamp;
@@ -8,25 +8,25 @@ use crate::csv;
 use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 
-/// Bytes of a text that an error message examines: more than it shows.
+/// Number of bytes of a text that an error message examines. The message shows fewer.
 const SHOWN_BYTES: usize = 256;
 const DAY_NS: i128 = 86_400_000_000_000;
 
-/// Reads the cells of the times' column.
+/// Reads the cells of the column with times.
 pub struct Times {
     kind: Kind,
     /// The unit of numbers.
     unit: Unit,
-    /// The format of texts, and the zone of times without an offset.
+    /// The format of texts, and the time zone for texts without an offset.
     reader: TimeReader,
     format: TimeFormat,
 }
 
 impl Times {
-    /// `head` are the first cells: they determine the unit of numbers and the format of texts.
+    /// `head` has the first cells. They determine the unit of numbers and the format of texts.
     ///
     /// # Errors
-    /// When they determine none.
+    /// If the first cells determine no unit or format.
     pub fn new(
         kind: Kind,
         given: Option<&TimeFormat>,
@@ -61,7 +61,7 @@ impl Times {
         Ok(Self { kind, unit, reader: TimeReader::new(format.clone(), zone), format })
     }
 
-    /// The time format, for the user.
+    /// Describes the time format for the user.
     pub fn description(&self, zone: &str) -> String {
         match self.kind {
             Kind::Timestamp { unit, utc: true } => format!("timestamps in {unit}"),
@@ -79,7 +79,7 @@ impl Times {
     }
 
     /// # Errors
-    /// Why it is not a time.
+    /// If the cell is not a time; the error names the reason.
     pub fn read(&mut self, cell: &Cell) -> Result<Timestamp, String> {
         let unit = i128::from(self.unit.nanoseconds());
         match (cell, self.kind) {

@@ -1,4 +1,5 @@
-//! The inverse of [`super::Parquet`]: writes a long file, row group by row group. Columns are in `own.rs`.
+//! The inverse of [`super::Parquet`]: writes a long file, one row group after the other. The columns are described in
+//! `own.rs`.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,21 +16,22 @@ use tacho_model::{Body, Entry, Kind, Labels, NAME, Sample, Value};
 
 use super::own;
 
-/// Rows of a row group, which are in memory until written. The size that one reader thread usually processes.
+/// Rows of a row group. They are in memory until the group is written. One reader thread usually processes this many
+/// rows.
 const GROUP_ROWS_MAX: usize = 1 << 17;
-/// Cells of a row group: files with many labels have fewer rows per group.
+/// Cells of a row group. If a file has many labels, its row groups have fewer rows.
 const GROUP_CELLS_MAX: usize = 1 << 23;
 const GROUP_ROWS_MIN: usize = 1 << 10;
-/// Bytes of texts in memory.
+/// Limit on the bytes of texts in memory.
 const GROUP_BYTES_MAX: usize = 16 << 20;
 
 /// Writes samples or entries.
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
-    /// Labels with their own column, the name first.
+    /// Labels that have a column; the name is the first one.
     labels: Vec<String>,
     kind: Kind,
-    /// Rows of one series after the other, and how many of each.
+    /// Runs of rows of one series, and the length of each run.
     runs: Vec<(Arc<Labels>, usize)>,
     samples: Vec<Sample>,
     entries: Vec<Entry>,
@@ -39,10 +41,10 @@ pub struct Writer<W: Write + Send> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// `names` are those of all labels that will occur; `kind` is samples or entries.
+    /// `names` are the names of all labels that will occur. `kind` is samples or entries.
     ///
     /// # Errors
-    /// When `out` cannot be written.
+    /// If `out` cannot be written.
     pub fn new(out: W, names: impl IntoIterator<Item = String>, kind: Kind) -> Result<Self> {
         let labels: Vec<String> =
             [NAME.to_owned()].into_iter().chain(names.into_iter().filter(|name| name != NAME)).collect();
@@ -63,7 +65,7 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// # Errors
-    /// When `out` cannot be written.
+    /// If `out` cannot be written.
     pub fn samples(&mut self, labels: &Arc<Labels>, samples: &[Sample]) -> Result<()> {
         let mut rest = samples;
         while !rest.is_empty() {
@@ -76,7 +78,7 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// # Errors
-    /// When `out` cannot be written.
+    /// If `out` cannot be written.
     pub fn entries(&mut self, labels: &Arc<Labels>, entries: &[Entry]) -> Result<()> {
         for entry in entries {
             self.bytes += entry.body.as_bytes().len();
@@ -112,7 +114,7 @@ impl<W: Write + Send> Writer<W> {
                 let value = labels.get(label);
                 levels.resize(levels.len() + rows, i16::from(value.is_some()));
                 if let Some(value) = value {
-                    // Copies of the same bytes share memory.
+                    // Equal texts share memory.
                     let value = ByteArray::from(value.as_bytes().to_vec());
                     values.resize(values.len() + rows, value);
                 }
@@ -136,7 +138,7 @@ impl<W: Write + Send> Writer<W> {
             };
             optional::<Int64Type, _>(group.next_column()?, &self.samples, signed)?;
             let unsigned = |sample: &Sample| match sample.value {
-                // Unsigned numbers are stored in the bits of signed ones.
+                // Parquet stores unsigned numbers in the bits of signed numbers.
                 Value::U64(value) => Some(value.cast_signed()),
                 Value::I64(_) | Value::F64(_) => None,
             };
@@ -153,7 +155,7 @@ impl<W: Write + Send> Writer<W> {
     /// Writes the remaining rows and the footer; returns the output.
     ///
     /// # Errors
-    /// When `out` cannot be written.
+    /// If `out` cannot be written.
     pub fn finish(mut self) -> Result<W> {
         if self.rows > 0 {
             self.group()?;

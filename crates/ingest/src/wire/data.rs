@@ -1,6 +1,7 @@
-//! DATA: which records does a frame hold, which of them are refused, and is the frame a repetition?
+//! DATA: which records does a frame hold, which records are refused, and is the frame repeated?
 //!
-//! Step before: `frame.rs` cut the frame out of the stream. Step after: `server/src/listen/commit.rs` appends the batch.
+//! Step before: `frame.rs`, which cuts the frame out of the stream. Step after: `server/src/listen/commit.rs`, which
+//! appends the batch.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,15 +19,15 @@ use crate::budget::Budget;
 use crate::reader::{Flaw, Reader};
 use crate::{Error, Rejects};
 
-/// Name of the series that a session's executions belong to.
+/// Name of the series for the executions of a session.
 const EXECUTIONS: &str = "executions";
-/// Value of a missing `service` or `host`.
+/// Value of the labels `service` and `host` if the client does not send them.
 const UNKNOWN: &str = "unknown";
 
 /// One record that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Position in the frame, from 0.
+    /// Position in the frame, counted from 0.
     pub record: u64,
     pub reason: String,
 }
@@ -42,23 +43,23 @@ pub struct Data {
 /// How to handle a DATA frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
-    /// Decode it and keep its records.
+    /// A new frame: decode it and keep its records.
     Fresh,
-    /// Repeated after a reconnect: acknowledge it, discard its records.
+    /// A frame repeated after a reconnect: acknowledge it and discard its records.
     Repeated,
 }
 
-/// The sequence numbers of a session's DATA frames: they start at 1 and rise. Gaps of up to [`SEQ_JUMP_MAX`] are
-/// allowed after the first frame: a far larger number would turn every later frame of the session into a repetition.
+/// The sequence numbers of a session's DATA frames. They start at 1 and rise. After the first frame, gaps of up to
+/// [`SEQ_JUMP_MAX`] are allowed. A far larger number would turn every later frame of the session into a repeated frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
     taken: u64,
-    /// No frame has arrived yet.
+    /// Whether no frame has arrived yet.
     begins: bool,
 }
 
 impl Sequence {
-    /// `acked` is the number of the session's last durable frame, 0 for none.
+    /// `acked` is the number of the session's last durable frame; 0 if there is none.
     pub const fn new(acked: u64) -> Self {
         Self { taken: acked, begins: true }
     }
@@ -69,9 +70,9 @@ impl Sequence {
     }
 
     /// # Errors
-    /// `Malformed` for a number that is too far from the last one. The first frame may have any number up to
-    /// [`SEQ_FIRST_MAX`]: the session may be old, and the server may have lost its state or run on an older copy of
-    /// its data.
+    /// `Malformed` for a number that is too far from the last number. The first frame may have any number up to
+    /// [`SEQ_FIRST_MAX`], because the session may be old. The server may also have lost its state, or run on an older
+    /// copy of its data.
     pub fn take(&mut self, seq: u64) -> Result<Numbering, Error> {
         let most = self.taken.saturating_add(SEQ_JUMP_MAX).max(if self.begins { SEQ_FIRST_MAX } else { 0 });
         if seq > most {
@@ -86,7 +87,7 @@ impl Sequence {
     }
 }
 
-/// Decoder state of one connection: its session, and the definitions of its ids.
+/// Decoder state of one connection: its session, and the definitions of the ids.
 #[derive(Debug)]
 pub struct Session {
     id: u128,
@@ -96,7 +97,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Fails where a pair of HELLO exceeds the limits of a label.
+    /// Fails if a pair of HELLO exceeds the limits of a label.
     pub fn new(hello: &Hello) -> Result<Self, Error> {
         let executions = execution_labels(hello)
             .map_err(|error| Error::Unexpected { what: format!("pair in HELLO: {error}") })?;
@@ -108,7 +109,7 @@ impl Session {
         })
     }
 
-    /// Labels of the session's executions; `service` is among them.
+    /// Labels of the session's executions, including `service`.
     pub const fn executions(&self) -> &Arc<Labels> {
         &self.executions
     }
@@ -123,23 +124,23 @@ impl Session {
         self.dictionary.define(body)
     }
 
-    /// Record types defined since the last call.
+    /// Record types that were defined since the last call.
     pub fn take_record_types(&mut self) -> Vec<Arc<RecordType>> {
         self.dictionary.take_record_types()
     }
 
-    /// Number of a DATA frame, for [`Sequence::take`], read before the rest is decoded.
+    /// Number of a DATA frame, for [`Sequence::take`]. It is read before the rest of the frame is decoded.
     pub fn seq(body: &[u8]) -> Result<u64, Error> {
         read_head(&mut Reader::new(body)).map(|(seq, _)| seq)
     }
 
-    /// Decodes the body of a DATA frame. A bad record does not affect good ones; only a frame without number or
-    /// base is an error.
+    /// Decodes the body of a DATA frame. An invalid record does not affect valid records. Only a frame without a number
+    /// or base is an error.
     pub fn data(&mut self, body: &[u8]) -> Result<Data, Error> {
         self.data_within(body, &mut Budget::of_body(body.len()))
     }
 
-    /// As [`Session::data`], for a frame that shares its budget with others.
+    /// As [`Session::data`], but the frame shares its budget with other frames.
     pub fn data_within(&mut self, body: &[u8], budget: &mut Budget) -> Result<Data, Error> {
         let mut reader = Reader::new(body);
         let (seq, base) = read_head(&mut reader)?;
@@ -155,7 +156,7 @@ impl Session {
                 Ok(Record::Samples(series)) => add_samples(&mut batch.samples, series),
                 Ok(Record::Entry(series)) => add_entries(&mut batch.entries, series),
                 Ok(Record::Segment(segment)) => segments.push(segment),
-                // The budget is not returned: checking that a record is too long takes time.
+                // The budget is not returned, because the check for too long records takes time too.
                 Err(reason) => rejects.add(|| Refused { record: position, reason: reason.to_string() }),
             }
             position += 1;
@@ -196,8 +197,8 @@ enum Record {
     Segment(Segment),
 }
 
-/// Reads one record and moves to the next, even if the record is refused. If its length is invalid, the following
-/// records cannot be located: the rest of the frame counts as one refused record.
+/// Reads one record and moves to the next record, even if the record is refused. If the length of a record is invalid,
+/// the following records cannot be located. In this case the rest of the frame counts as one refused record.
 fn read_record(
     context: &Context<'_>,
     table: &mut OperationTable,

@@ -1,6 +1,7 @@
-//! DATA, tag 4: the entry for a record of a declared type.
+//! DATA, tag 4: which entry does a record of a declared type become?
 //!
-//! Step before: `data.rs` passes the bytes of one record. Step after: the entry, a JSON object, is added to the batch.
+//! Step before: `data.rs`, which passes the bytes of one record. Step after: the entry, a JSON object, is added to the
+//! batch.
 
 use std::sync::Arc;
 
@@ -13,17 +14,17 @@ use super::record::{RecordError, check_length, series, text};
 use super::segment::{self, Context, uuid};
 use crate::reader::{Flaw, Reader};
 
-/// Bits of a record's flags.
+/// Flags of a record.
 pub(super) mod flag {
     pub const CONTEXT: u8 = 1;
     pub const NULLS: u8 = 2;
-    /// The same bit as in a segment.
+    /// The same bit as in the flags of a segment.
     pub const TRACE_FULL: u8 = 4;
     pub const TRACE_OF_SEGMENT: u8 = 8;
     pub const ALL: u8 = 15;
 }
 
-/// Memory of an entry in addition to its text, bytes: the list of entries exists twice while it grows.
+/// Memory of an entry in addition to its text, bytes. The list of entries exists twice while it grows.
 const RECORD_BYTES: usize = 256;
 /// Bytes of a JSON member in addition to its name and its value.
 const FIELD_BYTES: usize = 8;
@@ -45,7 +46,7 @@ pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result
         0 => &[],
         _ => read_nulls(record_type.fields.len(), reader)?,
     };
-    // The names of its fields, and the longest values that are dictionary ids in the record.
+    // Memory for the names of the fields, and for the longest values that the record gives as dictionary ids.
     let names: usize = record_type.fields.iter().map(|field| field.name.len() + FIELD_BYTES).sum();
     context.take_beyond(RECORD_BYTES + names + reader.remaining(), reader.remaining())?;
     let mut object = Object::default();
@@ -65,7 +66,7 @@ pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result
         object.text(&span.to_string());
     }
     let text = object.finish();
-    // Memory for the growing text, and for its final copy.
+    // Memory for the growing text and for its final copy.
     context.take_beyond(3 * text.len(), names)?;
     check_length("entry", text.as_bytes(), ENTRY_BYTES_MAX)?;
     Ok(EntrySeries { labels, entries: vec![Entry { at, body: Body::Text(text.into()) }] })
@@ -93,7 +94,7 @@ fn read_call(session: u128, flags: u8, reader: &mut Reader<'_>) -> Result<(Trace
     Ok((trace, SpanId(mix64(segment::span_base(session, number).wrapping_add(call)))))
 }
 
-/// One bit per field, the lowest first; a field whose bit is set has no value.
+/// One null bit per field, the lowest bit first. If the bit is set, the field has no value.
 fn read_nulls<'a>(fields: usize, reader: &mut Reader<'a>) -> Result<&'a [u8], Flaw> {
     let beyond = reader.flaw("null bit without a field");
     let bits = reader.take(fields.div_ceil(8))?;
@@ -133,7 +134,7 @@ fn put_value(
         FieldType::TextId => {
             let text = text(context.dictionary, "value of a field", reader.varint()?)?;
             context.take(text.len())?;
-            // Stops here instead of writing on to determine the length.
+            // Stops here, because writing more only to determine the length takes time.
             if object.so_far().len() > ENTRY_BYTES_MAX {
                 return Err(RecordError::Beyond { what: "entry", max: ENTRY_BYTES_MAX });
             }

@@ -1,7 +1,7 @@
-//! DICT, kind 4: the definition of a declared record type.
+//! DICT, kind 4: how is a declared record type defined?
 //!
-//! Step before: `dict.rs` reads it. Step after: `declared.rs` decodes records with it; the server lists it with its
-//! units.
+//! Step before: `dict.rs`, which reads the definition. Step after: `declared.rs`, which decodes records with it. The
+//! server lists the record type with its units.
 
 use tacho_model::limits::LABEL_NAME_BYTES_MAX;
 use tacho_model::varint::{put_bytes, put_varint};
@@ -9,11 +9,11 @@ use tacho_model::varint::{put_bytes, put_varint};
 use super::{RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX};
 use crate::reader::{Flaw, Reader};
 
-/// Members of an entry in addition to the record's fields: the call that wrote it.
+/// Members that an entry has in addition to the fields of the record. They name the call that wrote the record.
 pub(super) const TRACE_MEMBER: &str = "trace_id";
 pub(super) const SPAN_MEMBER: &str = "span_id";
 
-/// How a field's value is encoded. The discriminants are on the wire.
+/// How the value of a field is encoded. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FieldType {
@@ -45,7 +45,7 @@ impl FieldType {
         Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 
-    /// The type name for readers of the record: how its text was transmitted does not matter.
+    /// The type name for readers of the record. It is independent of the encoding of a text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -64,18 +64,18 @@ impl FieldType {
 pub struct RecordField {
     pub field_type: FieldType,
     pub name: Box<str>,
-    /// Empty if it has none.
+    /// Empty if the field has no unit.
     pub unit: Box<str>,
 }
 
-/// A declared record type: its name, and its fields in the order of their values.
+/// A declared record type: its name and its fields. Records have their values in the order of the fields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordType {
     pub name: Box<str>,
     pub fields: Vec<RecordField>,
 }
 
-/// Why a record type is refused: each of its records is refused with this reason.
+/// Why a record type is refused. Every record of a refused type is refused with this reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordTypeError {
     #[error("record type without a name")]
@@ -104,10 +104,10 @@ pub enum RecordTypeError {
     UnitTooLong { name: String, field: String, bytes: usize },
 }
 
-/// A definition as read, not yet checked.
+/// A definition that was read but is not checked yet.
 pub(super) struct Described<'a> {
     pub name: &'a str,
-    /// Type, name, unit.
+    /// Type, name and unit of each field.
     pub fields: Vec<(u8, &'a str, &'a str)>,
 }
 

@@ -1,4 +1,4 @@
-//! DICT: the strings, operations and series that a connection's ids refer to.
+//! DICT: which strings, operations and series do the ids of a connection name?
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const OPERATION: u8 = 2;
 const SERIES: u8 = 3;
 const RECORD_TYPE: u8 = 4;
 
-/// Limit on new record types that were not yet queried; further ones are not listed.
+/// Limit on new record types that the server has not queried yet. Further types are not listed.
 const NEW_TYPES_MAX: usize = 1_024;
 
 /// Memory of a string in addition to its bytes: pointer, length, reference counts, allocator overhead.
@@ -31,16 +31,16 @@ const STRING_OVERHEAD_BYTES: usize = 64;
 pub struct Dictionary {
     texts: Slots<Arc<str>>,
     operations: Slots<Operation>,
-    /// Labels that exceed a limit are stored as refused: each record that uses them is refused.
+    /// Labels that exceed a limit are stored as refused. Each record with such labels is refused.
     series: Slots<Result<Arc<Labels>, LabelError>>,
-    /// As for series, a type that exceeds a limit is refused record by record.
+    /// A record type that exceeds a limit is stored as refused, as for series. Each record of the type is refused.
     record_types: Slots<Result<Arc<RecordType>, RecordTypeError>>,
     new_types: Vec<Arc<RecordType>>,
     /// All strings of the current definitions.
     size: Size,
 }
 
-/// Number of strings and their bytes.
+/// Number of strings, and number of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Size {
     strings: usize,
@@ -82,14 +82,14 @@ impl Dictionary {
         std::mem::take(&mut self.new_types)
     }
 
-    /// Estimated memory of the currently defined strings, bytes.
+    /// Estimated memory of the strings that are currently defined, bytes.
     pub fn memory_bytes(&self) -> usize {
         let slots =
             self.texts.bytes() + self.operations.bytes() + self.series.bytes() + self.record_types.bytes();
         self.size.bytes + self.size.strings * STRING_OVERHEAD_BYTES + slots
     }
 
-    /// Operation ids up to this one are stored in an array.
+    /// Operation ids up to this id are stored in an array.
     pub(super) const fn operations_dense(&self) -> usize {
         self.operations.dense.len()
     }
@@ -182,10 +182,10 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Definition<'a>, Flaw> {
     Ok(Definition { id, content, size })
 }
 
-/// Names and values of labels.
+/// Pairs of label name and value.
 type Pairs<'a> = Vec<(&'a str, &'a str)>;
 
-/// The labels of a series, and the size of all their strings.
+/// The labels of a series, and the size of their strings.
 fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Pairs<'a>, Size), Flaw> {
     let count = reader.length()?;
     let mut pairs = Vec::with_capacity(count.min(LABELS_MAX + 1));
@@ -193,7 +193,7 @@ fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Pairs<'a>, Size), Flaw> {
     for _ in 0..count {
         let (name, value) = (reader.string()?, reader.string()?);
         size = size.add(Size::of(name)).add(Size::of(value));
-        // One more than allowed suffices for the error; a label with an empty value counts as absent.
+        // One label more than allowed is sufficient for the error. A label with an empty value counts as absent.
         if !value.is_empty() && pairs.len() <= LABELS_MAX {
             pairs.push((name, value));
         }
@@ -201,8 +201,9 @@ fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Pairs<'a>, Size), Flaw> {
     Ok((pairs, size))
 }
 
-/// Definitions by id, with the sizes of their strings: id `i` is at position `i - 1` while ids arrive roughly in order.
-/// Other ids are in a map, so that memory follows the number of definitions and not the highest id.
+/// Definitions by id, with the sizes of their strings. While ids arrive roughly in order, id `i` is at position `i - 1`
+/// of the array. All other ids are in a map. Therefore memory is proportional to the number of definitions and
+/// independent of the highest id.
 #[derive(Debug)]
 struct Slots<T> {
     dense: Vec<Option<(T, Size)>>,
@@ -211,7 +212,7 @@ struct Slots<T> {
     count: usize,
 }
 
-/// Ids that may be skipped before one goes to the map, in addition to as many as are defined.
+/// Ids may skip as many positions as there are definitions, plus this number. After a larger gap an id goes to the map.
 const GAP_MAX: usize = 64;
 
 impl<T> Default for Slots<T> {
@@ -230,10 +231,10 @@ impl<T> Slots<T> {
         slot.map(|(value, _)| value)
     }
 
-    /// Defines `id`, which is within the limit; returns the size of its previous definition.
+    /// Defines `id`, which must be within the limit. Returns the size of the previous definition of `id`.
     fn set(&mut self, id: u64, value: T, size: Size) -> Size {
         let Ok(at) = usize::try_from(id.saturating_sub(1)) else { return Size::default() };
-        // Twice as many as are defined.
+        // Twice the number of definitions, plus the allowed gap.
         let reach = self.dense.len().max(2 * self.count + GAP_MAX);
         let before = if at < reach {
             self.grow(at + 1);
@@ -259,7 +260,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Memory of the slots themselves.
+    /// Memory of the array and the map, without the strings.
     fn bytes(&self) -> usize {
         (self.dense.capacity() + 2 * self.sparse.capacity()) * size_of::<Option<(T, Size)>>()
     }
@@ -287,7 +288,7 @@ impl DictFrame {
         put_bytes(&mut self.body, name.as_bytes());
     }
 
-    /// Labels in the order given, `__name__` included.
+    /// Labels in the given order, including `__name__`.
     pub fn series<'a>(&mut self, id: u64, labels: impl ExactSizeIterator<Item = (&'a str, &'a str)>) {
         self.begin(SERIES, id);
         put_varint(&mut self.body, labels.len() as u64);
@@ -328,7 +329,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Applies the definitions that `build` writes; returns the error or the string bytes.
+    /// Applies the definitions that `build` writes. Returns the number of string bytes, or the error.
     fn define(dictionary: &mut Dictionary, build: impl FnOnce(&mut DictFrame)) -> Result<usize, String> {
         let mut frame = DictFrame::new();
         build(&mut frame);
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_the_number_of_definitions() {
+    fn memory_is_proportional_to_the_number_of_definitions() {
         let mut dictionary = Dictionary::default();
         let order = (1..=64).rev().map(|nth| nth * 1_000).chain(1..=2_000);
         for id in order.clone() {

@@ -1,6 +1,6 @@
-//! DATA, the encoder: the bytes that an agent writes for records.
+//! DATA, the encoder: which bytes does an agent write for records?
 //!
-//! Used by tests, by the vectors in `testdata/wire/`, and by `tacho load`; `agent/java` has its own.
+//! Used by tests, by the vectors in `testdata/wire/`, and by `tacho load`. `agent/java` has its own encoder.
 
 use tacho_model::varint::{put_bytes, put_varint, put_zigzag};
 use tacho_model::{Entry, Event, EventKind, Sample, SpanId, Timestamp, TraceId, Value, ValueType};
@@ -13,20 +13,20 @@ use super::segment::{FAILED_EXIT, Form, flag};
 /// The forms of a segment's trace id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceForm {
-    /// A new trace: the id follows from the segment's number.
+    /// A new trace. Its id is derived from the segment's number.
     Own,
-    /// The trace started by the segment with this number.
+    /// The trace that the segment with this number started.
     OfSegment(u64),
-    /// An id from another process.
+    /// An id that came from another process.
     Full(TraceId),
 }
 
-/// State carried over from the previous parts to a later part of a segment.
+/// State of the previous parts that a later part of a segment repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continued<'a> {
     pub part: u32,
     pub first_call: u32,
-    /// Operation id, call number, age in ns: outermost first.
+    /// Operation id, call number and age in ns of each open call, outermost call first.
     pub carried: &'a [(u32, u32, u64)],
 }
 
@@ -40,7 +40,7 @@ pub enum AttributeForm<'a> {
     Integer(i64),
 }
 
-/// A segment with ids of the connection's dictionary.
+/// A segment that uses ids of the connection's dictionary.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentRecord<'a> {
     /// The segment's number in its session.
@@ -51,13 +51,13 @@ pub struct SegmentRecord<'a> {
     pub thread: u64,
     pub start: Timestamp,
     pub continued: Option<Continued<'a>>,
-    /// An index in `EventKind::Enter` is an operation id.
+    /// The index in `EventKind::Enter` is an operation id.
     pub events: &'a [Event],
     /// Call number, text id of the key, value.
     pub attributes: &'a [(u32, u64, AttributeForm<'a>)],
 }
 
-/// The forms of a field's value; its type must match the descriptor.
+/// The forms of a field's value. The form must match the type in the descriptor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FieldValue<'a> {
     Null,
@@ -83,14 +83,14 @@ pub struct CallRef {
     pub call: u32,
 }
 
-/// A declared record with ids of the connection's dictionary.
+/// A declared record that uses ids of the connection's dictionary.
 #[derive(Clone, Copy, Debug)]
 pub struct DeclaredRecord<'a> {
     pub record_type: u64,
     pub series: u64,
     pub at: Timestamp,
     pub call: Option<CallRef>,
-    /// In the order of the descriptor.
+    /// Values in the order of the descriptor.
     pub values: &'a [FieldValue<'a>],
 }
 
@@ -103,7 +103,7 @@ pub struct DataFrame {
 }
 
 impl DataFrame {
-    /// `seq` starts at 1 and rises; times are written relative to `base`.
+    /// `seq` starts at 1 and rises. Times are written relative to `base`.
     pub fn new(seq: u64, base: Timestamp) -> Self {
         let mut body = Vec::new();
         put_varint(&mut body, seq);
@@ -204,7 +204,7 @@ impl DataFrame {
         self.end_record(Tag::Declared);
     }
 
-    /// Appends a record of any tag, like a later version or a hostile sender.
+    /// Appends a record with any tag, as a later version or a hostile sender may do.
     pub fn raw(&mut self, tag: u8, record: &[u8]) {
         self.body.push(tag);
         put_bytes(&mut self.body, record);
@@ -272,7 +272,8 @@ fn put_continued(out: &mut Vec<u8>, continued: &Continued<'_>) {
     }
 }
 
-/// A difference has 63 bits: the lowest bit distinguishes enter (or failed exit, as operation 0) from exit.
+/// A difference has 63 bits. The lowest bit distinguishes an enter from an exit. A failed exit is written as an enter
+/// of operation 0.
 fn put_event(out: &mut Vec<u8>, event: Event) {
     let (more, operation) = match event.kind {
         EventKind::Enter(operation) => (1, operation),

@@ -1,4 +1,4 @@
-//! Frames: splits the byte stream into messages and checks their checksums.
+//! Where do frames begin and end in the byte stream, and are their checksums correct?
 //!
 //! ```text
 //!  0        4    5    6    8        12
@@ -13,7 +13,7 @@ use crate::Error;
 pub const HEADER_BYTES: usize = 12;
 /// Bytes of the header that the checksum covers.
 const CHECKED_BYTES: usize = 8;
-/// An emptied buffer larger than this is freed.
+/// An empty buffer larger than this is freed.
 const BUFFER_KEPT_BYTES: usize = 256 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +62,9 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-/// Appends a frame to `out`; `body` appends the body.
+/// Appends a frame to `out`. The function `body` appends the body of the frame.
 ///
-/// A body longer than [`FRAME_BODY_BYTES_MAX`] is a bug of the caller: the receiver will refuse it.
+/// The body must not be longer than [`FRAME_BODY_BYTES_MAX`]: the receiver would refuse it.
 pub(super) fn put_frame(out: &mut Vec<u8>, frame_type: FrameType, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -97,12 +97,13 @@ fn checksum(checked: [u8; CHECKED_BYTES], body: &[u8]) -> u32 {
 
 /// Splits a byte stream into frames.
 ///
-/// Push the received bytes, then pull until `None`: so the buffer never holds more than one frame and one read. Memory
-/// follows the bytes received, never the length that a header states. After an error no more frames are returned.
+/// The caller pushes the received bytes and then pulls frames until `None`. Therefore the buffer never holds more than
+/// one frame and one read. Its memory is proportional to the bytes received and independent of the length that a header
+/// states. After an error no more frames are returned.
 #[derive(Debug, Default)]
 pub struct FrameDecoder {
     buffer: Vec<u8>,
-    /// Bytes at the front of `buffer` that were returned.
+    /// Number of bytes at the front of `buffer` that were already returned.
     consumed: usize,
     /// Position of `buffer` in the connection's byte stream.
     offset: u64,
@@ -127,12 +128,12 @@ impl FrameDecoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Bytes pushed and not yet pulled.
+    /// Number of bytes that were pushed and not pulled yet.
     pub fn gathered(&self) -> usize {
         self.buffer.len() - self.consumed
     }
 
-    /// True when the next [`Self::pull`] returns a frame.
+    /// Whether the next [`Self::pull`] returns a frame.
     pub fn is_whole(&self) -> Result<bool, Error> {
         match &self.failed {
             Some(error) => Err(error.clone()),
@@ -146,7 +147,7 @@ impl FrameDecoder {
         self.offset + self.consumed as u64
     }
 
-    /// The next whole frame, or `None` until more bytes are pushed.
+    /// The next complete frame, or `None` if more bytes must be pushed first.
     pub fn pull(&mut self) -> Result<Option<Frame<'_>>, Error> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -182,7 +183,7 @@ fn frame_bytes(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     Ok(Some(HEADER_BYTES + length as usize).filter(|whole| *whole <= bytes.len()))
 }
 
-/// As [`frame_bytes`], and verifies the checksum.
+/// As [`frame_bytes`], but also verifies the checksum.
 fn measure(bytes: &[u8], offset: u64) -> Result<Option<usize>, Error> {
     let Some(length) = frame_bytes(bytes, offset)? else { return Ok(None) };
     let parts = bytes.get(..length).and_then(<[u8]>::split_first_chunk::<HEADER_BYTES>);
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_the_bytes_received() {
+    fn memory_is_proportional_to_the_bytes_received() {
         let mut decoder = FrameDecoder::new();
         decoder.push(&with_checksum(checked_part(FRAME_BODY_BYTES_MAX, 3), 0));
         assert_eq!(decoder.pull(), Ok(None));

@@ -1,4 +1,4 @@
-//! Control frames: the messages of both sides other than records.
+//! Control frames: all messages of client and server except records.
 
 use tacho_model::varint::{put_bytes, put_varint};
 
@@ -9,19 +9,19 @@ use super::{HELLO_PAIRS_BYTES_MAX, HELLO_PAIRS_MAX, VERSION};
 use crate::Error;
 use crate::reader::{Flaw, Reader};
 
-/// The first bytes of every connection's first body: detects other protocols immediately.
+/// The body of every connection's first frame starts with these bytes. They detect other protocols immediately.
 const MAGIC: [u8; 5] = *b"tacho";
 
-/// First frame of a connection: identifies the client.
+/// First frame of a connection. It identifies the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     pub version_min: u8,
     pub version_max: u8,
-    /// The same over all reconnects of a process.
+    /// The id is the same for all connections of a process.
     pub session: u128,
-    /// `service`, `host`, `instance`, `runtime`, ... in the sender's order.
+    /// `service`, `host`, `instance`, `runtime` and others, in the sender's order.
     pub pairs: Vec<(String, String)>,
-    /// The secret that the session id is derived from; older clients have none.
+    /// The secret from which the session id is derived. Older clients have none.
     pub secret: Option<Secret>,
 }
 
@@ -30,7 +30,7 @@ impl Hello {
         self.pairs.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// The highest version that both sides know.
+    /// The highest version that client and server support.
     pub const fn version(&self) -> Result<u8, Error> {
         if self.version_min <= VERSION && VERSION <= self.version_max {
             Ok(VERSION)
@@ -80,13 +80,13 @@ impl Hello {
             }
             pairs.push((key.to_owned(), value.to_owned()));
         }
-        // A shorter rest is not a secret.
+        // If fewer bytes remain, they are not a secret.
         let secret = reader.array().ok().map(Secret);
         Ok(Self { version_min, version_max, session, pairs, secret })
     }
 }
 
-/// Heartbeat of a client: totals of its session.
+/// Heartbeat of a client with the totals of its session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ping {
     pub executions_dropped: u64,
@@ -161,16 +161,16 @@ pub struct Welcome {
     pub acked: u64,
     pub frame_body_bytes_max: u64,
     pub heartbeat_ms: u64,
-    /// Bits of [`super::feature`]. A server without features omits it: 0.
+    /// Bits of [`super::feature`]. A server without features omits the field, which means 0.
     pub features: u64,
 }
 
-/// One record was refused; the rest of its frame was kept.
+/// One record was refused. The other records of its frame were kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// Number of the DATA frame.
     pub seq: u64,
-    /// Position in the frame, from 0.
+    /// Position in the frame, counted from 0.
     pub record: u64,
     pub reason: String,
 }
@@ -188,9 +188,9 @@ pub enum ErrorCode {
     ShuttingDown = 7,
     Storage = 8,
     TooManyConnections = 9,
-    /// The session is not derived from the secret.
+    /// The session id is not derived from the secret.
     Session = 10,
-    /// The client does not use TLS, and the listener requires it.
+    /// The client does not use TLS, but the listener requires it.
     Tls = 11,
 }
 
@@ -201,11 +201,11 @@ pub enum ServerFrame {
     /// Every frame up to this number is durable.
     Ack(u64),
     Reject(Reject),
-    /// The server is out of capacity: expect no ACK for this long, ms.
+    /// The server is out of capacity. It will send no ACK for this time, ms.
     Wait(u64),
     /// The server's clock, ns.
     Pong(i64),
-    /// A code of [`ErrorCode`], or one of a later version.
+    /// A code of [`ErrorCode`], or a code of a later version.
     Error {
         code: u64,
         message: String,
@@ -248,7 +248,7 @@ impl ServerFrame {
         }
     }
 
-    /// `None` for a type that this client version does not know: it is skipped.
+    /// `None` for a type that this version of the client does not support. Such a frame is skipped.
     pub fn decode(frame: Frame<'_>) -> Result<Option<Self>, Error> {
         let mut reader = Reader::new(frame.body);
         match FrameType::from_byte(frame.type_byte) {

@@ -1,4 +1,4 @@
-//! The native record protocol: which records does an agent's byte stream hold? (`docs/format/wire.md`)
+//! Which records does the byte stream of an agent hold? Defines the native protocol (`docs/format/wire.md`).
 //!
 //! ```text
 //!   bytes ── frame ──▶ Frame ── message ──▶ HELLO, PING, ...       (probes: PROBES, PROBED)
@@ -6,8 +6,9 @@
 //!                        └─ DATA ── data ──▶ Batch + rejects      (record, segment, declared: one record each)
 //! ```
 //!
-//! Path of one record: `server/src/listen/connection.rs` pushes bytes in; [`Session::data`] returns the batch that
-//! `server/src/listen/commit.rs` passes to the store. [`Dictionary`] and [`DataFrame`] decode and encode records.
+//! Path of one record: `server/src/listen/connection.rs` pushes bytes. [`Session::data`] returns the batch, and
+//! `server/src/listen/commit.rs` passes the batch to the store. [`Dictionary`] and [`DataFrame`] decode and encode
+//! records.
 
 mod data;
 mod declared;
@@ -35,40 +36,41 @@ pub use secret::Secret;
 
 /// The protocol version of this code.
 pub const VERSION: u8 = 1;
-/// Features beyond the first servers of this version, announced in WELCOME.
+/// Features that the first servers of this version lack. WELCOME announces them.
 pub mod feature {
     /// DICT kind 4 and DATA tag 4: records of declared types.
     pub const RECORDS: u64 = 1;
 }
 
-/// Bytes of one frame's body: limits the memory of a connection. Senders aim at 64 KiB.
+/// Bytes of one frame's body. The limit bounds the memory of a connection. Senders aim at 64 KiB.
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
-/// Largest step from the last DATA frame's number of a connection to the next.
+/// Largest step between the numbers of two consecutive DATA frames of a connection.
 pub const SEQ_JUMP_MAX: u64 = 1_048_576;
-/// The largest number of a connection's first frame, since a server may have lost its data: decades of frames.
+/// Largest number of a connection's first frame. A server may have lost its data, so the number may be large; the limit
+/// allows decades of frames.
 pub const SEQ_FIRST_MAX: u64 = 1_099_511_627_776;
-/// Ids of one kind on one connection.
+/// Number of ids of one kind on one connection.
 pub const DICT_IDS_MAX: u64 = 65_536;
-/// Bytes of all strings that a connection's dictionary holds.
+/// Bytes of all strings in the dictionary of a connection.
 pub const DICT_BYTES_MAX: usize = 16_777_216;
-/// Pairs in HELLO that describe a process.
+/// Number of pairs in HELLO. They describe a process.
 pub const HELLO_PAIRS_MAX: usize = 32;
-/// Bytes of all of them: the server keeps them as long as the connection.
+/// Bytes of all pairs in HELLO. The server keeps them as long as the connection is open.
 pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
-/// Heartbeat interval of each side, ms; silence for three intervals ends the connection.
+/// Heartbeat interval of each side, ms. A connection ends after three intervals without a frame.
 pub const HEARTBEAT_MS: u64 = 5_000;
-/// Rejects of one frame that are named; the others are only counted.
+/// Rejects of one frame that are named. Further rejects are only counted.
 pub const REJECTS_MAX: usize = 16;
 const _: () = assert!(REJECTS_MAX == crate::reject::REJECTS_NAMED_MAX);
-/// Rules of one PROBES frame, and of one server.
+/// Rules of one PROBES frame, and maximum number of rules of a server.
 pub const PROBE_RULES_MAX: usize = 1_000;
-/// Bytes of one rule's pattern.
+/// Bytes of the pattern of one rule.
 pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
 /// Fields of one declared record type.
 pub const RECORD_FIELDS_MAX: usize = 64;
 /// Bytes of a field's unit.
 pub const RECORD_UNIT_BYTES_MAX: usize = 64;
-/// Operations in one PROBED frame: the most frequently called.
+/// Operations in one PROBED frame. The client lists the operations that are called most often.
 pub const PROBED_MOVED_MAX: usize = 256;
-/// Bytes of a text of PROBED that are kept; a longer text is truncated.
+/// Bytes of a text in PROBED that are kept. A longer text is truncated.
 pub const PROBED_TEXT_BYTES_MAX: usize = 512;

@@ -1,6 +1,6 @@
-//! The body of a declared record's entry: writes a JSON object (RFC 8259) member by member.
+//! The body of a declared record's entry: a JSON object (RFC 8259), written member by member.
 //!
-//! Whole numbers keep all digits; numbers that JSON cannot express (`NaN`, `+Inf`, `-Inf`) are strings, as in PromQL
+//! Whole numbers keep all digits. Numbers that JSON cannot express (`NaN`, `+Inf`, `-Inf`) are strings, as in PromQL
 //! responses.
 
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use crate::json_text;
 const NS_PER_SECOND: i64 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// An object under construction: a name, then its value.
+/// An object under construction. A member is written as its name, then its value.
 #[derive(Default)]
 pub(super) struct Object {
     out: String,
@@ -35,7 +35,7 @@ impl Object {
         self.put(format_args!("{value}"));
     }
 
-    /// The shortest digits that identify this number.
+    /// The fewest digits that identify this number.
     pub fn real(&mut self, value: f64) {
         match special(value) {
             Some(text) => self.text(text),
@@ -43,7 +43,7 @@ impl Object {
         }
     }
 
-    /// As [`Object::real`], for a 32-bit number: 0.1 is not 0.10000000149011612.
+    /// As [`Object::real`], for a 32-bit number: the 32-bit number 0.1 is written as 0.1, not as 0.10000000149011612.
     pub fn real_short(&mut self, value: f32) {
         match special(f64::from(value)) {
             Some(text) => self.text(text),
@@ -51,7 +51,7 @@ impl Object {
         }
     }
 
-    /// RFC 3339 in UTC, with nine digits of nanoseconds.
+    /// A time as in RFC 3339, in UTC, with nine digits of nanoseconds.
     pub fn time(&mut self, at: i64) {
         let seconds = at.div_euclid(NS_PER_SECOND);
         let (year, month, day) = date(seconds.div_euclid(SECONDS_PER_DAY));
@@ -92,8 +92,8 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// Year, month and day of a day since 1970, in the proleptic Gregorian calendar: years begin in March, so that a leap
-/// day is the last of its year, and 400 years have 146,097 days.
+/// Year, month and day of a number of days since 1970, in the proleptic Gregorian calendar. Years begin in March, so
+/// that a leap day is the last day of its year. 400 years have 146,097 days.
 const fn date(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);

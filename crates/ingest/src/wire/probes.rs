@@ -1,6 +1,7 @@
-//! PROBES and PROBED: the rules for a client's probes, and the client's result.
+//! PROBES and PROBED: the rules for the probes of a client, and the client's report on them.
 //!
-//! Step before: `server/src/control/mod.rs` holds the rules. Step after: the agent's own patterns.
+//! Step before: `server/src/control/mod.rs`, which holds the rules. Step after: the agent, which interprets the
+//! patterns.
 
 use tacho_model::Timestamp;
 use tacho_model::varint::{put_bytes, put_varint};
@@ -8,14 +9,14 @@ use tacho_model::varint::{put_bytes, put_varint};
 use super::{PROBE_RULES_MAX, PROBED_MOVED_MAX};
 use crate::reader::{Flaw, Reader};
 
-/// The effect of a rule on a method. The discriminants are on the wire.
+/// The state that a rule gives to a method. The discriminants are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ProbeState {
     Off = 0,
     /// Each call is recorded.
     On = 1,
-    /// Count, sum, maximum and histogram instead of records.
+    /// The client sends count, sum, maximum and histogram instead of records.
     Aggregate = 2,
 }
 
@@ -33,11 +34,11 @@ impl ProbeState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRule {
     pub state: ProbeState,
-    /// Interpreted by the client.
+    /// The pattern. The client interprets it.
     pub pattern: String,
 }
 
-/// The complete list of rules for one client: the last matching rule applies to a method.
+/// The complete list of rules for one client. If several rules match a method, the last one applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probes {
     pub revision: u64,
@@ -69,15 +70,15 @@ impl Probes {
 /// The result of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleOutcome {
-    /// Position of the rule in PROBES, from 0.
+    /// Position of the rule in PROBES, counted from 0.
     pub rule: u64,
     /// Number of methods to which the rule applies.
     pub matched: u64,
-    /// Why the rule cannot be applied; empty if it can.
+    /// Why the rule cannot be applied; empty if it was applied.
     pub fault: String,
 }
 
-/// An operation that the client switched to aggregation itself.
+/// An operation that the client itself switched to aggregation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub operation: String,
@@ -88,11 +89,11 @@ pub struct Moved {
 /// Response to PROBES.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
-    /// Revision of the PROBES frame that it responds to.
+    /// Revision of the PROBES frame to which this frame responds.
     pub revision: u64,
     pub on: u64,
     pub aggregated: u64,
-    /// Methods switched off by a rule.
+    /// Number of methods that a rule switched off.
     pub off: u64,
     pub rules: Vec<RuleOutcome>,
     pub moved: Vec<Moved>,
@@ -142,7 +143,7 @@ impl Probed {
     }
 }
 
-/// A count within its limit and within the remaining bytes.
+/// Reads a count. It must be within its limit and within the remaining bytes.
 fn count(reader: &mut Reader<'_>, max: usize, past: &'static str) -> Result<usize, Flaw> {
     let flaw = reader.flaw(past);
     let count = reader.length()?;

@@ -1,7 +1,7 @@
-//! One record of a DATA frame: decodes its samples or its entry, or reports why it is refused.
+//! What does one record of a DATA frame hold, or why is it refused?
 //!
-//! This file and `segment.rs` use each other: samples and entries are read in the context that `segment.rs` defines, and
-//! segments are checked with the limits and refused with the errors of this file.
+//! This file and `segment.rs` use each other. `segment.rs` defines the context in which samples and entries are read.
+//! Segments use the limit checks and the errors of this file.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Tag {
     }
 }
 
-/// Why one record was refused: the text of a REJECT frame.
+/// Why one record was refused. A REJECT frame has this text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RecordError {
     #[error(transparent)]
@@ -65,7 +65,7 @@ pub(super) enum RecordError {
     Full(#[from] Full),
 }
 
-/// Memory of the list with a record, which exists twice while it grows, bytes.
+/// Memory of the list for a record, bytes. The list exists twice while it grows.
 const LISTED_BYTES: usize = 128;
 
 /// Samples of one series.
@@ -79,7 +79,7 @@ pub(super) fn samples(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<
     let count = reader.length()?;
     let bytes_least = if value_type == ValueType::F64 { 9 } else { 2 };
     let count_most = count.min(reader.remaining() / bytes_least);
-    // Three times: adjacent records of one series are merged into one list.
+    // Three times, because adjacent records of one series are merged into one list.
     context.take_beyond(LISTED_BYTES + 3 * size_of::<Sample>() * count_most, record_bytes)?;
     let mut samples = Vec::with_capacity(count_most);
     let mut at = base;
@@ -120,7 +120,7 @@ pub(super) fn series(dictionary: &Dictionary, id: u64) -> Result<Arc<Labels>, Re
     Ok(Arc::clone(labels.as_ref().map_err(LabelError::clone)?))
 }
 
-/// A text of the dictionary, short enough for a thread's name, a key or a value.
+/// A text of the dictionary that is short enough to be a thread's name, a key or a value.
 pub(super) fn text(dictionary: &Dictionary, what: &'static str, id: u64) -> Result<Arc<str>, RecordError> {
     let text = dictionary.text(id).ok_or(RecordError::Undefined { what, id })?;
     check_length(what, text.as_bytes(), ATTRIBUTE_BYTES_MAX)?;

@@ -1,4 +1,4 @@
-//! Ownership of a session: its id is public, the secret that it is derived from is not (`docs/format/wire.md`).
+//! Who owns a session? Its id is public, but the secret from which the id is derived is not (`docs/format/wire.md`).
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ const MARK: [u8; 4] = *b"tach";
 /// Hashed together with the secret, so that the hash cannot be reused elsewhere.
 const PURPOSE: &[u8; 18] = b"tachograph session";
 
-/// Drawn at random by a process, and sent only in HELLO.
+/// A process draws it at random and sends it only in HELLO.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Secret(pub [u8; 16]);
 
@@ -20,12 +20,12 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Whether a client must present the secret of this session. The id of a session without a secret is random.
+    /// Whether a client must present the secret of this session. If a session has no secret, its id is random.
     pub fn is_needed(session: u128) -> bool {
         session.to_be_bytes().starts_with(&MARK)
     }
 
-    /// The session id derived from the secret.
+    /// The session id that is derived from the secret.
     pub fn session(self) -> u128 {
         let hash = Sha256::new().chain_update(PURPOSE).chain_update(self.0).finalize();
         MARK.iter().chain(hash.iter()).take(16).fold(0, |session, byte| session << 8 | u128::from(*byte))
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_format_page() {
+    fn the_example_of_the_format_page_is_correct() {
         let secret = Secret(std::array::from_fn(|n| 0x20 + n as u8));
         assert_eq!(secret.session(), 0x7461636828168de5e0ef6fcc67509172);
         assert!(Secret::is_needed(secret.session()) && !Secret::is_needed(secret.session() ^ 1 << 96));

@@ -1,6 +1,6 @@
-//! The segment record: the calls of one thread in one trace.
+//! The segment record: which calls did one thread make in one trace?
 //!
-//! The step before is `data.rs`, which passes one record's bytes; the segment is added to the batch.
+//! Step before: `data.rs`, which passes the bytes of one record. Step after: the segment is added to the batch.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -29,10 +29,10 @@ pub(super) mod flag {
     pub const ALL: u8 = 31;
 }
 
-/// The operation id that means "the innermost open call ended with an exception".
+/// The operation id for the end of the innermost open call with an exception.
 pub(super) const FAILED_EXIT: OperationIndex = 0;
 
-/// Bits of a span base below the segment's number: numbers the calls of one segment.
+/// Bits of a span base below the segment's number. They number the calls of the segment.
 const CALL_BITS: u32 = 24;
 
 /// The forms of an attribute's value. The discriminants are on the wire.
@@ -57,13 +57,13 @@ impl Form {
     }
 }
 
-/// The operations of one frame, in order of first use: maps ids of the connection to positions in it.
+/// The operations of one frame, in order of first use. Maps ids of the connection to positions in this list.
 #[derive(Debug, Default)]
 pub(super) struct OperationTable {
     operations: Vec<Operation>,
-    /// For operation id `i + 1`: the last frame that used it, and its position there.
+    /// For operation id `i + 1`: the last frame that used the id, and the position of the operation in that frame.
     places: Vec<(u64, OperationIndex)>,
-    /// Positions of ids beyond `places`.
+    /// Positions of operations whose ids are beyond `places`.
     sparse: HashMap<u64, OperationIndex>,
     frame: u64,
 }
@@ -97,7 +97,7 @@ impl OperationTable {
         }
         let operation = dictionary.operation(id).ok_or(undefined)?;
         check_operation(&operation.name)?;
-        // The journal writes the name in full.
+        // The name is counted in full, because the journal writes it in full.
         context.take(3 * size_of::<Operation>() + operation.name.len())?;
         let index = OperationIndex::try_from(self.operations.len()).unwrap_or(OperationIndex::MAX);
         self.operations.push(operation.clone());
@@ -111,7 +111,7 @@ impl OperationTable {
     }
 }
 
-/// The state that a segment's ids refer to.
+/// The state to which the ids of a segment refer.
 pub(super) struct Context<'a> {
     pub session: u128,
     pub base: Timestamp,
@@ -133,10 +133,11 @@ impl Context<'_> {
     }
 }
 
-/// Memory of a segment without its events, carried calls and attributes, bytes: its list exists twice while it grows.
+/// Memory of a segment in bytes, not counting its events, carried calls and attributes. The list of segments exists
+/// twice while it grows.
 const SEGMENT_BYTES: usize = 3 * size_of::<Segment>();
 
-/// Reads one segment; its operations are added to `table`.
+/// Reads one segment and adds its operations to `table`.
 pub(super) fn segment(
     context: &Context<'_>,
     table: &mut OperationTable,
@@ -175,19 +176,20 @@ pub(super) fn segment(
     Ok(segment)
 }
 
-/// Span base of a session's segment: call `k` has the id `mix64(base + k)`.
+/// Span base of a segment. Call `k` has the id `mix64(base + k)`.
 pub(super) fn span_base(session: u128, number: u64) -> u64 {
     let [.., a, b, c, d, e, f, g, h] = session.to_be_bytes();
     u64::from_be_bytes([a, b, c, d, e, f, g, h]).wrapping_add(number << CALL_BITS)
 }
 
-/// Id of the trace that a session's segment started.
+/// Id of the trace that a segment of the session started.
 fn own_trace(session: u128, number: u64) -> TraceId {
     let high = session >> 64 << 64;
     TraceId(high | u128::from(mix64(span_base(session, number))))
 }
 
-/// The trace id in one of its forms: in full, that of another segment, or that of segment `number` itself.
+/// Reads the trace id in one of its forms: the full id, the trace of another segment, or a new trace of segment
+/// `number`.
 pub(super) fn read_trace(
     session: u128,
     full: bool,
@@ -273,7 +275,7 @@ fn read_value(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<Attribut
     let text: Arc<str> = match Form::from_byte(form).ok_or(unknown)? {
         Form::TextId => {
             let text = text(dictionary, "attribute value", reader.varint()?)?;
-            // The journal writes it in full each time.
+            // Counted each time, because the journal writes the text in full each time.
             context.take(text.len())?;
             text
         }
@@ -288,7 +290,7 @@ fn read_value(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<Attribut
     Ok(AttributeValue::Text(text))
 }
 
-/// Lower case with hyphens: 8-4-4-4-12 (RFC 9562, section 4).
+/// A UUID in lower case with hyphens: 8-4-4-4-12 digits (RFC 9562, section 4).
 pub(super) fn uuid(bytes: [u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (at, byte) in bytes.into_iter().enumerate() {
@@ -302,7 +304,7 @@ pub(super) fn uuid(bytes: [u8; 16]) -> String {
     text
 }
 
-/// A count within its limit and within the remaining bytes.
+/// Reads a count. It must be within its limit and within the remaining bytes.
 fn read_count(what: &'static str, max: usize, reader: &mut Reader<'_>) -> Result<usize, RecordError> {
     let beyond = reader.flaw("count beyond the end of the input");
     let claimed = reader.varint()?;

@@ -1,23 +1,23 @@
-//! Searches for bodies that need much memory for their size: starts with known bad shapes, then keeps every change of a
-//! shape that needs more (hill climbing). For tests that are alone in their process: the allocator counts for all
-//! threads.
+//! Searches for bodies that need much memory for their size. It starts with known bad shapes, and then keeps every
+//! change of a shape that needs more memory (hill climbing). The test must be the only one in its process, because the
+//! allocator counts all threads.
 
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// The numbers that define a body; each decoder's test defines their meaning.
+/// The numbers that define a body. The test of each decoder defines their meaning.
 pub type Shape = [usize; 6];
 
-/// The memory that one body took, and its limit, bytes.
+/// The memory that decoding one body took, and its limit, bytes.
 pub struct Taken {
     pub peak: usize,
     pub bound: usize,
     pub body: usize,
 }
 
-/// The peak memory of `work` in addition to the memory allocated before.
+/// The peak of the memory that `work` takes in addition to the memory allocated before.
 pub fn peak(work: impl FnOnce()) -> usize {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
@@ -25,10 +25,10 @@ pub fn peak(work: impl FnOnce()) -> usize {
     MEMORY.peak_usage().saturating_sub(before)
 }
 
-/// Tries all of `worst`, then this many changes of the worst shape found.
+/// Tries all shapes in `worst`, and then the given number of changes of the worst shape found.
 ///
 /// # Panics
-/// When a body takes more than its limit.
+/// If decoding a body takes more than its limit.
 pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Shape) -> Taken) {
     let mut best: (f64, Shape) = (0.0, [0; 6]);
     let mut try_shape = |best: &mut (f64, Shape), shape: Shape| {
@@ -53,7 +53,7 @@ pub fn climb(name: &str, worst: &[Shape], tries: usize, mut take: impl FnMut(&Sh
     println!("{name}: {:.2} of its bound, shape {:?}", best.0, best.1);
 }
 
-/// A pseudo-random generator (constants of Numerical Recipes), the same in each run.
+/// A pseudo-random generator (constants of Numerical Recipes). It yields the same numbers in each run.
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! Encodes control frames from a case's keys, and decodes them back.
+//! Encodes control frames from the keys of a case, and decodes them again.
 
 use tacho_ingest::wire::{
     ClientFrame, Frame, Hello, Moved, Ping, ProbeRule, ProbeState, Probed, Probes, Reject, RuleOutcome,

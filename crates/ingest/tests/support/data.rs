@@ -1,4 +1,4 @@
-//! Encodes DICT and DATA frames from a case's keys, and decodes them back.
+//! Encodes DICT and DATA frames from the keys of a case, and decodes them again.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::control::pair;
 use super::declared;
 use super::vector::{Case, hex, number, unhex};
 
-/// The session of the cases that name one.
+/// The session of the cases that name a session.
 const SESSION: u128 = 0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0;
 
 pub fn hello() -> Hello {
@@ -37,7 +37,7 @@ pub fn encode(case: &Case) -> Vec<u8> {
     }
 }
 
-/// The keys of each record, the first of them `record`.
+/// The keys of each record. Each list starts with the key `record`.
 fn records(case: &Case) -> impl Iterator<Item = Keys<'_>> {
     let begin = case.keys.iter().position(|(key, _)| key == "record").unwrap_or(case.keys.len());
     case.keys[begin..].chunk_by(|_, (key, _)| key != "record")
@@ -114,7 +114,7 @@ fn definition(text: &str) -> Definition {
     }
 }
 
-/// The definitions of the cases so far.
+/// The definitions of the cases that were read so far.
 #[derive(Default)]
 pub struct Defined {
     texts: HashMap<u64, String>,

@@ -1,4 +1,4 @@
-//! Encodes declared record types and their records from a case's keys, and checks their entries.
+//! Encodes declared record types and their records from the keys of a case, and checks the entries of the records.
 
 use tacho_ingest::wire::{
     CallRef, DataFrame, DeclaredRecord, FieldType, FieldValue, RecordField, RecordType,
@@ -8,7 +8,7 @@ use tacho_model::{Body, Entry};
 use super::data::{Keys, all, get, one, trace_form};
 use super::vector::{number, unhex};
 
-/// `TYPE NAME` or `TYPE NAME UNIT`.
+/// Reads `TYPE NAME` or `TYPE NAME UNIT`.
 pub fn field(text: &str) -> RecordField {
     let (kind, rest) = text.split_once(' ').unwrap();
     let (name, unit) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -36,7 +36,7 @@ pub fn encode(frame: &mut DataFrame, base: i64, keys: Keys<'_>) {
     });
 }
 
-/// `FORM VALUE`; floating-point numbers as their bits in hex.
+/// Reads `FORM VALUE`. Floating-point numbers are given as their bits in hex.
 fn value(text: &str) -> FieldValue<'_> {
     let (form, rest) = text.split_once(' ').unwrap_or((text, ""));
     match form {
@@ -54,7 +54,7 @@ fn value(text: &str) -> FieldValue<'_> {
     }
 }
 
-/// The text of the record's entry: the key `text` follows from the others.
+/// The expected entry of the record. Its body is the value of the key `text`.
 pub fn entry(base: i64, keys: Keys<'_>) -> Entry {
     let body = Body::Text(one(keys, "text").unwrap().into());
     Entry { at: base.wrapping_add(get(keys, "dt")), body }

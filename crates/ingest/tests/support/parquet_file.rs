@@ -1,4 +1,4 @@
-//! Parquet files built by hand, as small as possible: numbers and texts are in dictionaries.
+//! Parquet files built by hand, as small as possible. Numbers and texts are in dictionaries.
 //!
 //! ```text
 //!   PAR1  pages of each column, shared by all row groups  footer  its length  PAR1
@@ -31,7 +31,7 @@ pub struct Column {
     pages: Vec<Page>,
 }
 
-/// One page, and the values that its head states.
+/// One page, and the number of values that its head states.
 pub struct Page {
     is_dictionary: bool,
     encoding: i64,
@@ -49,7 +49,7 @@ impl File {
         self.columns.push(column);
     }
 
-    /// The file, and the length of its footer.
+    /// Returns the file, and the length of its footer.
     pub fn bytes(&self) -> (Bytes, usize) {
         let mut out = b"PAR1".to_vec();
         let mut chunks = Vec::new();
@@ -90,16 +90,16 @@ impl Column {
         Self { name: name.to_owned(), physical, encodings, codec: UNCOMPRESSED, rows, pages }
     }
 
-    /// One number for all rows.
+    /// Writes the same number for all rows.
     pub fn numbers(name: &str, rows: usize) -> Self {
         let dictionary = Page::dictionary(1, 1_700_000_000i64.to_le_bytes().to_vec());
-        // Bit width 0, one run.
+        // One run with bit width 0.
         let mut body = vec![0];
         varint(&mut body, rows << 1);
         Self::new(name, INT64, rows, RLE_DICTIONARY, vec![dictionary, Page::data(RLE_DICTIONARY, rows, body)])
     }
 
-    /// Texts that alternate, each for this many rows.
+    /// Writes alternating texts. Each text is repeated for the given number of rows.
     pub fn texts(name: &str, rows: usize, texts: &[Vec<u8>], run: usize) -> Self {
         let dictionary = Page::dictionary(texts.len(), texts.iter().flat_map(|text| plain(text)).collect());
         let mut body = vec![16];
@@ -122,9 +122,9 @@ impl Column {
         )
     }
 
-    /// One text, then repetitions of it.
+    /// Writes one text, followed by repetitions of it.
     pub fn prefixed(name: &str, rows: usize, length: usize) -> Self {
-        // Each text after the first has the whole previous text as its prefix, and an empty suffix.
+        // After the first text, each text has the whole previous text as its prefix, and an empty suffix.
         let mut body = Vec::new();
         deltas(&mut body, rows, 0, length as i64);
         deltas(&mut body, rows, length as i64, -(length as i64));
@@ -132,7 +132,7 @@ impl Column {
         Self::new(name, BYTE_ARRAY, rows, DELTA_BYTE_ARRAY, vec![Page::data(DELTA_BYTE_ARRAY, rows, body)])
     }
 
-    /// A page for each short text, followed by padding.
+    /// Writes a page for each short text, followed by padding.
     pub fn padded(name: &str, rows: usize, length: usize) -> Self {
         let mut body = plain(b"x");
         body.resize(body.len() + length, 0);
@@ -189,7 +189,8 @@ impl Page {
         self.values = values.min(i32::MAX as usize);
     }
 
-    /// Replaces the body by this many lengths of texts, and states as many values, as far as the field permits.
+    /// Replaces the body by the given number of text lengths. The page states as many values, as far as the field
+    /// permits.
     pub fn claim_lengths(&mut self, lengths: usize) {
         let mut body = Vec::new();
         deltas(&mut body, lengths.min(1 << 40), 0, 0);
@@ -277,13 +278,13 @@ fn zigzag(number: i64) -> Vec<u8> {
     out
 }
 
-/// The length, then the text.
+/// Writes the length of the text, then the text.
 fn plain(text: &[u8]) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes(), text].concat()
 }
 
-/// A list of `count` numbers: `first`, then one larger by `step`, then the same value repeated, in as few bytes as
-/// possible.
+/// Writes a list of `count` numbers in as few bytes as possible: `first`, then a number that is larger by `step`, then
+/// the same number repeated.
 fn deltas(out: &mut Vec<u8>, count: usize, first: i64, step: i64) {
     let (block, miniblocks) = if step == 0 { (1 << 16, 1) } else { (128, 4) };
     varint(out, block);
@@ -294,7 +295,7 @@ fn deltas(out: &mut Vec<u8>, count: usize, first: i64, step: i64) {
     let mut is_first = step != 0;
     while left > 0 {
         if is_first {
-            // The others exceed the smallest step by 32 bits each.
+            // The other differences exceed the smallest step by 32 bits each.
             let least = step.min(0);
             out.extend(zigzag(least));
             out.extend_from_slice(&[32; 4]);

@@ -1,11 +1,11 @@
-//! A request as the demo's agent reports it: ten calls, an incoming trace context and request id, a status.
+//! A request as the agent of the demo reports it: ten calls, an incoming trace context and request id, a status.
 
 use tacho_ingest::wire::{AttributeForm, DataFrame, SegmentRecord, TraceForm};
 use tacho_model::{Event, EventKind, SpanId, TraceId};
 
 pub const CALLS: usize = 10;
-/// Enters (operation) and exits (0), and ns between them: a servlet that validates, waits for a connection, queries the
-/// database, and renders.
+/// Enters (as operation ids) and exits (as 0), and ns between them. A servlet validates, waits for a connection,
+/// queries the database, and renders.
 const EVENTS: [(u32, u64); 2 * CALLS] = [
     (1, 0),
     (2, 18_400),
@@ -37,7 +37,7 @@ pub fn events() -> Vec<Event> {
     list.collect()
 }
 
-/// One request, `nth` of its session.
+/// One request. `nth` is its number in its session.
 pub fn put(frame: &mut DataFrame, nth: u64, events: &[Event]) {
     let attributes = [
         (0, 2, AttributeForm::Integer(200)),

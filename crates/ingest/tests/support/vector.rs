@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 pub struct Case {
     pub name: String,
-    /// In the file's order; keys may repeat.
+    /// Keys in the order of the file. A key may be repeated.
     pub keys: Vec<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! Which calls does a row hold, and how long did each take? One pass over the row's times, at any depth.
+//! Which calls does a row hold, and how long did each take? One pass over the times of the row, for any call depth.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::awaited;
 use super::source::SourceBlock;
 use crate::{Cancel, Error};
 
-/// A call as one row records it.
+/// A call as it is recorded in one row.
 pub(super) struct Visit<'a> {
     pub(super) call: &'a Call,
     /// Index of the call in the shape.
@@ -36,8 +36,8 @@ pub(super) struct Walker {
     ends: PartEnds,
 }
 
-/// Time of the last event of each part that another part follows. The time between two parts belongs to the call that was
-/// innermost at the cut: a call that sleeps for minutes has no event in between.
+/// Time of the last event of each part that is followed by another part. The time between two parts belongs to the
+/// innermost call at the cut. For example, a call that sleeps for minutes has no event during that time.
 #[derive(Default)]
 struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
 
@@ -68,13 +68,13 @@ impl PartEnds {
 }
 
 impl Walker {
-    /// A walker for the rows of these blocks; it knows the gaps between parts of a segment.
+    /// Creates a walker for the rows of these blocks. It computes the gaps between the parts of a segment first.
     pub(super) fn over(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
         Ok(Self { ends: PartEnds::new(blocks, cancel)?, ..Self::default() })
     }
 
-    /// Calls `visit` for each call of `row`: first the ended calls in order of their exits, then the open ones. Returns the
-    /// time of the row's last event.
+    /// Calls `visit` for each call of `row`: first for the ended calls in order of their exits, then for the open
+    /// calls. Returns the time of the row's last event.
     pub(super) fn walk<'a>(&mut self, row: RowRef<'a>, mut visit: impl FnMut(Visit<'a>)) -> Timestamp {
         let shape = row.shape();
         let calls = shape.calls();

@@ -1,7 +1,7 @@
 //! Which call paths were executed, how often, and for how long, over all traces? Calls with the same callers share a node.
 //!
-//! A segment caused by a call of another segment is a child of that call, even across services. The calls of each shape are
-//! mapped to nodes once; rows of that shape then only add their times.
+//! A segment caused by a call of another segment is a child of that call, even across services. The calls of each shape
+//! are mapped to nodes only once; each row of the shape then adds only its times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,18 +14,19 @@ use super::parents::{Parents, Place};
 use super::source::{Filter, SourceBlock, Table};
 use crate::{Cancel, Error};
 
-/// Limit on the nodes of one tree; calls that need more are omitted.
+/// Limit on the nodes of one tree; calls beyond the limit are omitted.
 const NODES_MAX: usize = 100_000;
-/// Limit on the depth of one tree; deeper calls are omitted. Protects recursive readers of the answer from stack overflow.
+/// Limit on the depth of one tree; deeper calls are omitted. The limit protects recursive readers of the answer from a
+/// stack overflow.
 const DEPTH_MAX: u32 = 512;
-/// Limit on the length of a chain of segments, each caused by the next.
+/// Limit on the length of a chain of segments in which each segment causes the next.
 const CHAIN_MAX: usize = 128;
 
 /// The call tree of one service, or of all services.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallTree {
     pub service: Option<String>,
-    /// Artificial node: the sum of its children, with an empty operation.
+    /// Artificial node without an operation: the sum of its children.
     pub root: CallTreeNode,
 }
 
@@ -60,9 +61,9 @@ struct Node {
 /// Position of a call in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Spot {
-    /// Above the requested operation, or in a service other than the requested one.
+    /// The call is above the requested operation, or in a service other than the requested one.
     Outside,
-    /// In the tree, but beyond its limits.
+    /// The call belongs to the tree, but is beyond the limits of the tree.
     Cut,
     Node(usize),
 }
@@ -74,17 +75,18 @@ struct Tree<'a> {
     filter: &'a Filter,
     parents: Parents,
     operations: Table<(Arc<str>, Operation), ()>,
-    /// Per block: index of each of its operations in the table.
+    /// For each block: the index of each operation of the block in the table.
     numbers: Vec<Vec<u32>>,
     nodes: Vec<Node>,
     children: HashMap<(usize, u32), usize>,
-    /// Per block, shape and spot of the parent: the spot of each call.
+    /// For each block, shape, and spot of the parent: the spots of the calls.
     laid: HashMap<(u32, usize, Spot), Arc<[Spot]>>,
-    /// Spot of each row that has a parent.
+    /// Spot of each row whose segment has a parent.
     hung: HashMap<Place, Spot>,
 }
 
-/// The tree of calls entered in the range. If the filter has an operation, the tree starts at the outermost calls of it.
+/// The tree of the calls that were entered in the range. If the filter has an operation, the tree starts at the
+/// outermost calls of that operation.
 pub fn calltree(blocks: &[SourceBlock], filter: &Filter, cancel: &Cancel) -> Result<CallTree, Error> {
     let mut tree = Tree::new(blocks, filter, Parents::new(blocks, cancel)?);
     let mut walker = Walker::over(blocks, cancel)?;
@@ -141,9 +143,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Spot of a row's outermost calls, below the call that caused its segment. First follows the chain of causes upwards,
-    /// then assigns spots from the top down. If the chain is too long or has a cycle, the last segment reached counts as its
-    /// start.
+    /// Spot of the outermost calls of a row, below the call that caused the row's segment. First follows the chain of
+    /// causes upwards, then assigns spots from the top down. If the chain is too long or has a cycle, the last segment
+    /// reached is the start of the chain.
     fn below(&mut self, place: Place) -> Spot {
         if place.row(self.blocks).parent().is_none() {
             return self.hang(place, None);
@@ -164,7 +166,7 @@ impl<'a> Tree<'a> {
             chain.push((place, cause.map(|(_, position)| position)));
             next = cause.map(|(place, _)| place);
         }
-        // Spot of the row above; `None` at first, if the chain ended without a known spot.
+        // Spot of the row above. `None` at the top of a chain whose start has no known spot.
         let mut above: Option<(Place, Spot)> = next.zip(known);
         let mut spot = known.unwrap_or(Spot::Outside);
         for (place, position) in chain.into_iter().rev() {
@@ -177,7 +179,7 @@ impl<'a> Tree<'a> {
         spot
     }
 
-    /// Spot of a row. `cause` is the spot of the causing row, and the index of the causing call in it.
+    /// Spot of a row. `cause` holds the spot of the causing row and the index of the causing call in that row.
     fn hang(&mut self, place: Place, cause: Option<((Place, Spot), usize)>) -> Spot {
         let taken = self.filter.takes_service(&self.blocks[place.block as usize]);
         let first = if taken { TOP } else { Spot::Outside };
@@ -206,7 +208,8 @@ impl<'a> Tree<'a> {
             let wanted = self.filter.takes_operation(&source.operations()[operation].name);
             let number = self.numbers[block as usize][operation];
             spots.push(match caller {
-                // Outside: callers of the requested operation, and all calls of a service other than the requested one.
+                // Calls outside are callers of the requested operation, and calls of services other than the requested
+                // one.
                 TOP if !wanted => Spot::Outside,
                 Spot::Outside if below != Spot::Outside && wanted => self.child(0, number),
                 Spot::Node(parent) => self.child(parent, number),
@@ -232,7 +235,8 @@ impl<'a> Tree<'a> {
         Spot::Node(node)
     }
 
-    /// Moves each node into its parent, from the last to the first: a parent has a lower index than its children.
+    /// Adds each node to its parent, from the last node to the first, because a parent has a lower index than its
+    /// children.
     fn finish(self) -> CallTreeNode {
         let operations = self.operations.rows;
         let mut children: Vec<Vec<CallTreeNode>> = self.nodes.iter().map(|_| vec![]).collect();

@@ -35,7 +35,7 @@ fn edge_label(edge: &GraphEdge) -> String {
     figures(edge.count, edge.errors, edge.total_ns)
 }
 
-/// Number of calls, mean duration, and number of failures unless 0.
+/// Number of calls, mean duration, and number of failures if there are any.
 fn figures(count: u64, errors: u64, total_ns: u64) -> String {
     let mean_ns = total_ns as f64 / count.max(1) as f64;
     let (unit, name) = match mean_ns {
@@ -48,7 +48,8 @@ fn figures(count: u64, errors: u64, total_ns: u64) -> String {
     format!("{count} x {:.3} {name}{failed}", mean_ns / unit)
 }
 
-/// A double-quoted string. Backslashes are escaped; control characters have no representation.
+/// A double-quoted string. Backslashes are escaped. Other control characters than line feeds become spaces, because the
+/// language has no form for them.
 fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -32,7 +32,7 @@ impl Durations {
         }
     }
 
-    /// 0 when there are no durations; so for all figures here.
+    /// 0 when there are no durations, as for all statistics of this type.
     pub(super) fn min(&self) -> u64 {
         self.min.unwrap_or_default()
     }
@@ -41,7 +41,8 @@ impl Durations {
         self.max
     }
 
-    /// p50, p95 and p99: the smallest duration that is at least as long as that percentage of all durations.
+    /// p50, p95 and p99. Each is the smallest duration that is at least as long as the given percentage of all
+    /// durations.
     pub(super) fn percentiles(&mut self) -> [u64; 3] {
         [0.50, 0.95, 0.99].map(|quantile| self.quantile(quantile))
     }
@@ -56,7 +57,7 @@ impl Durations {
     }
 }
 
-/// Counts one duration. A histogram that resizes itself accepts every value below 2^63.
+/// Counts one duration. The histogram resizes itself and accepts every value below 2^63.
 fn record(histogram: &mut Histogram<u32>, duration: u64) {
     let _ = histogram.record(duration.min(u64::MAX >> 1));
 }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_many_agree() {
+    fn lists_and_histograms_give_the_same_percentiles() {
         check(0, [0, 0, 0]);
         check(1, [1_000, 1_000, 1_000]);
         check(100, [50_000, 95_000, 99_000]);
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_is_kept() {
+    fn the_longest_duration_is_exact() {
         let mut durations = Durations::default();
         (0..2_000).for_each(|_| durations.record(u64::MAX));
         assert_eq!(durations.max(), u64::MAX);

@@ -15,13 +15,14 @@ use crate::{Cancel, Error};
 /// What a node of the graph represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// An operation of a service; count and times cover all its calls.
+    /// An operation of a service. Count and times include all calls of the operation.
     Operation,
-    /// A service, or the databases of a service; count and times cover the calls that enter it from outside.
+    /// A service, or the databases of a service. Count and times include only the calls that enter the node from
+    /// outside.
     Service,
 }
 
-/// Nodes sorted by id, edges by their ends.
+/// Nodes sorted by id, edges sorted by the ids of their ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     pub nodes: Vec<GraphNode>,
@@ -32,7 +33,7 @@ pub struct Graph {
 pub struct GraphNode {
     pub id: String,
     pub service: Arc<str>,
-    /// Empty for a service.
+    /// Name of the operation; empty for a service.
     pub operation: Arc<str>,
     /// Kind of the operation; `service` or `database` at service level.
     pub kind: &'static str,
@@ -42,7 +43,7 @@ pub struct GraphNode {
     pub self_ns: u64,
 }
 
-/// Calls from one node to another; both are ids.
+/// Calls from one node to another. Both ends are node ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphEdge {
     pub from: String,
@@ -73,13 +74,13 @@ impl Figures {
     }
 }
 
-/// The node and edge to which a call of a shape adds.
+/// The node and the edge that count a call of a shape.
 #[derive(Clone, Copy)]
 struct Target {
     node: u32,
     /// Node of the caller; `None` for an outermost call.
     caller: Option<u32>,
-    /// `None` without a caller, or when the call stays within its caller's node.
+    /// `None` for an outermost call, or when the call stays within the node of its caller.
     edge: Option<u32>,
 }
 
@@ -88,12 +89,13 @@ struct Builder<'a> {
     level: Level,
     nodes: Table<Key, Figures>,
     edges: Table<(u32, u32), Figures>,
-    /// Per block: node of each of its operations.
+    /// For each block: the node of each operation of the block.
     numbers: Vec<Vec<u32>>,
     targets: HashMap<(u32, usize), Arc<[Target]>>,
 }
 
-/// The graph of calls entered in the range. With a service or operation in the filter: its nodes and their neighbours.
+/// The graph of the calls that were entered in the range. If the filter has a service or operation, the graph has the
+/// nodes of that service or operation, and their neighbours.
 pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level, cancel: &Cancel) -> Result<Graph, Error> {
     let parents = Parents::new(blocks, cancel)?;
     let mut builder = Builder::new(blocks, level);
@@ -224,7 +226,8 @@ fn id((service, operation, kind): &Key) -> String {
     }
 }
 
-/// Whether a call counts for its node and for the edge to it. At service level, only a call from another node counts.
+/// Whether a call counts for its node and for the edge to that node. At service level, only a call from another node
+/// counts.
 fn counts(level: Level, caller: Option<u32>, node: u32) -> bool {
     level == Level::Operation || caller != Some(node)
 }

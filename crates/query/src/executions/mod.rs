@@ -1,16 +1,16 @@
 //! Which traces, operations, call trees and dependencies do these executions show?
 //!
-//! Each question is one function over [`SourceBlock`]s that the caller fetched. It returns plain data that mirrors
-//! `docs/api.md` field by field. Blocks may extend beyond the requested range: a call belongs to the time at which it was
-//! entered.
+//! Each question is one function over [`SourceBlock`]s that the caller fetched. It returns plain data with the same
+//! fields as the answer in `docs/api.md`. Blocks may extend beyond the requested range. A call belongs to the range if
+//! its enter event is in the range.
 //!
-//! Each function polls for cancellation, at least between blocks.
+//! Each function polls for cancellation, at least once per block.
 //!
-//! **Self time** of a call: the time during which it was the innermost open call of its thread. Calls that it makes are
-//! subtracted. Work that it hands to other threads or services is not: the call either waits for that work or continues in
-//! parallel.
+//! **Self time** of a call: the time during which it was the innermost open call of its thread. The time of calls that
+//! it makes on this thread is subtracted. The time of work that it hands to other threads or services is not
+//! subtracted: during that work, the call either waits or continues in parallel.
 //!
-//! Step before: `server/src/http/executions/fetch.rs`, which reads blocks from the store; step after:
+//! Step before: `server/src/http/executions/fetch.rs`, which reads blocks from the store. Step after:
 //! `server/src/http/executions/answer.rs`, which writes JSON.
 
 use crate::{Cancel, Error};
@@ -36,7 +36,7 @@ pub use services::{ServicePoint, ServiceStats, services};
 pub use source::{Filter, Outcome, SourceBlock};
 pub use trace::{SPANS_MAX, Span, Trace, holds, trace};
 
-/// The blocks with their indexes; an error once the query is cancelled.
+/// The blocks with their indexes. Yields an error if the query is cancelled.
 fn awaited<'a>(
     blocks: &'a [SourceBlock],
     cancel: &Cancel,

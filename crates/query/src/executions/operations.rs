@@ -1,4 +1,4 @@
-//! Which operations were executed, how often, how long, and how often did they fail?
+//! Which operations were executed, how often, how long did they take, and how often did they fail?
 
 use std::sync::Arc;
 
@@ -89,7 +89,8 @@ impl Gathered {
     }
 }
 
-/// Figures of each operation with a completed call, by descending total time. `kind` selects operations of one kind.
+/// Figures of each operation with at least one completed call, by descending total time. If `kind` is set, only
+/// operations of that kind.
 pub fn operations(
     blocks: &[SourceBlock],
     filter: &Filter,

@@ -1,4 +1,4 @@
-//! Which call caused this segment? An unmixed span id gives the segment and the call.
+//! Which call caused this segment? The inverse of `mix64` turns a span id into the segment and the call.
 
 use tacho_chunk::RowRef;
 use tacho_model::{SpanId, TraceId, unmix64};
@@ -7,7 +7,7 @@ use super::awaited;
 use super::source::SourceBlock;
 use crate::{Cancel, Error};
 
-/// A row: index of its block, and its index in the block.
+/// The position of a row: the index of its block, and its index in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) block: u32,
@@ -22,12 +22,12 @@ impl Place {
 
 /// Index of spans with lookup in logarithmic time.
 pub(super) struct Parents {
-    /// Sorted by span base, trace, and first call of each row.
+    /// For each row: span base, trace, and first call; sorted by these.
     rows: Vec<(u64, TraceId, u32, Place)>,
 }
 
 impl Parents {
-    /// Builds the index; it stays empty when no row has a parent.
+    /// Builds the index. It stays empty when no row has a parent.
     pub(super) fn new(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
         let mut asked = false;
         for source in awaited(blocks, cancel) {
@@ -44,8 +44,8 @@ impl Parents {
         Ok(Self { rows })
     }
 
-    /// Row and index of the call with this span id in this trace. Span ids of other tracers are not found; segments that
-    /// they caused then have no cause.
+    /// Finds the row and the index of the call with this span id in this trace. Span ids of other tracers are not
+    /// found. The segments caused by such spans have no cause.
     pub(super) fn find(
         &self,
         blocks: &[SourceBlock],

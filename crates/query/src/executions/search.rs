@@ -1,8 +1,8 @@
 //! Which traces match a search? Newest first.
 //!
-//! A trace is represented by its *entry*: the segment without a parent, or else the first segment present. Time, duration
-//! and outcome are those of the entry's first call. Service, operation and request id match if any call of the trace
-//! matches.
+//! A trace is represented by its *entry*: the segment without a parent, or the first known segment if every segment has
+//! a parent. Time, duration and outcome of the trace are those of the entry's first call. A condition on service,
+//! operation or request id is met if any call of the trace meets it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use crate::{Cancel, Error};
 const REQUEST_ID: &str = "request.id";
 const HTTP_STATUS: &str = "http.status";
 
-/// Conditions of a search; `None` is no condition.
+/// Conditions of a search. `None` means that there is no such condition.
 #[derive(Clone, Debug)]
 pub struct Search {
     pub filter: Filter,
@@ -44,7 +44,7 @@ pub struct SearchResult {
     pub scanned: usize,
 }
 
-/// One line of the result.
+/// A trace that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSummary {
     pub trace_id: TraceId,
@@ -52,9 +52,9 @@ pub struct TraceSummary {
     pub operation: Arc<str>,
     pub kind: OperationKind,
     pub start: Timestamp,
-    /// For a call that still runs: the time until its last known event.
+    /// If the call has not ended: the time until its last known event.
     pub duration_ns: u64,
-    /// Calls entered, in all services examined.
+    /// Number of calls entered, in all services examined.
     pub calls: u64,
     pub outcome: Outcome,
     pub request_id: Option<String>,
@@ -69,15 +69,16 @@ struct Gathered {
     request_seen: bool,
 }
 
-/// The segment that represents a trace.
+/// The entry of a trace: the segment that represents the trace.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Lower is better: no parent, earlier part, earlier start; the span base breaks ties.
+    /// The lower key is the better entry. A segment without a parent is better, then an earlier part, then an earlier
+    /// start; the span base breaks ties.
     rank: (bool, u32, Timestamp, u64),
     place: Place,
     /// Index of its first call within the segment.
     first_call: u32,
-    /// The latest part that starts with that call. The operation of that part is the final one.
+    /// The latest part that starts with the first call. The operation of the trace is taken from this part.
     named: (u32, Place),
     base: u64,
     start: Timestamp,
@@ -91,7 +92,8 @@ impl Entry {
         let rank = (row.parent().is_some(), row.part(), row.start(), row.base());
         let (first, end) = (row.shape().calls().first(), row.range().end);
         let age = row.ages().first().copied().unwrap_or(0);
-        // The first call of a row is its outermost: it exits last, or is open at the end of the row.
+        // The first call of a row is its outermost call. It is the last call to exit, or it is open at the end of the
+        // row.
         let left = first.filter(|call| call.exit.is_some());
         Self {
             rank,
@@ -108,7 +110,7 @@ impl Entry {
     /// Joins two parts of one segment.
     fn join(self, other: Self) -> Self {
         let (first, later) = if other.rank < self.rank { (other, self) } else { (self, other) };
-        // If the first call ended earlier, a later part starts with another call and adds nothing.
+        // If the first call ended in the earlier part, the later part starts with another call and adds nothing here.
         if first.first_call != later.first_call {
             return first;
         }
@@ -117,7 +119,7 @@ impl Entry {
         Self { last: end.last, outcome: end.outcome, start, named, ..first }
     }
 
-    /// Whether the first part is still missing. When it arrives, this segment may become the entry of its trace.
+    /// Whether the first part is still missing. If it arrives later, this segment may become the entry of its trace.
     const fn is_headless(&self) -> bool {
         self.rank.1 > 0
     }
@@ -127,12 +129,12 @@ impl Entry {
     }
 }
 
-/// Segments without their first part that currently are not the entry of their trace.
+/// Segments whose first part is missing and that are currently not the entry of their trace.
 #[derive(Default)]
 struct Headless(HashMap<(TraceId, u64), Entry>);
 
 impl Headless {
-    /// The better entry of the known one and another row of the trace.
+    /// Returns the better entry: the known one, or another row of the trace.
     fn better(&mut self, trace: TraceId, known: Entry, row: Entry) -> Entry {
         if known.base == row.base {
             return known.join(row);
@@ -156,7 +158,7 @@ fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
     row.start().saturating_add_unsigned(passed)
 }
 
-/// Finds traces. Reads each row once, and the operations of each shape once.
+/// Finds traces. Reads each row once, and the operations of each shape only once.
 pub fn search(blocks: &[SourceBlock], search: &Search, cancel: &Cancel) -> Result<SearchResult, Error> {
     let gathered = gather(blocks, search, cancel)?;
     let scanned = gathered.len();
@@ -186,7 +188,7 @@ fn gather(
 ) -> Result<HashMap<TraceId, Gathered>, Error> {
     let request_id = search.request_id.as_ref().map(|id| AttributeValue::Text(id.as_str().into()));
     let request_id = request_id.map(|id| AttributeData::new(&id));
-    // Most traces are one segment; growing the table step by step would cost as much as filling it.
+    // Most traces have one segment. Growing the table step by step would take as long as filling it.
     let segments = blocks.iter().map(|source| source.block.len()).sum();
     let mut traces: HashMap<TraceId, Gathered> = HashMap::with_capacity(segments);
     let mut headless = Headless::default();
@@ -216,7 +218,7 @@ fn gather(
     Ok(traces)
 }
 
-/// Per shape of a block: whether it has a call of the requested service and operation.
+/// For each shape of a block: whether it has a call of the requested service and operation.
 fn shapes_with(source: &SourceBlock, filter: &Filter) -> Vec<bool> {
     let service = filter.takes_service(source);
     let operations: Vec<bool> =

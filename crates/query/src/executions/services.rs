@@ -11,8 +11,8 @@ use super::source::{Filter, SourceBlock, Table};
 use super::timeline::Steps;
 use crate::{Cancel, Error};
 
-/// Figures of a service over the range. A *request* is a call of kind http-server or, in a service without such calls, a
-/// call without a caller.
+/// Figures of a service over the range. A *request* is a call of kind http-server. In a service without http-server
+/// calls, a request is a call without a caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceStats {
     pub service: Arc<str>,
@@ -20,7 +20,7 @@ pub struct ServiceStats {
     pub hosts: Vec<Arc<str>>,
     /// Completed requests.
     pub requests: u64,
-    /// Completed calls of any kind.
+    /// Completed calls of all kinds.
     pub calls: u64,
     /// Failed requests.
     pub errors: u64,
@@ -41,7 +41,7 @@ pub struct ServicePoint {
     pub p95_ns: u64,
 }
 
-/// Requests of one sort: http-server calls, or calls without a caller.
+/// Requests of one kind: http-server calls, or calls without a caller.
 struct Requests {
     count: u64,
     errors: u64,
@@ -67,7 +67,7 @@ impl Requests {
     }
 }
 
-/// Accumulated figures of one service. Whether it has http-server calls is known only at the end.
+/// Accumulated figures of one service. Only at the end is it known whether the service has http-server calls.
 struct Gathered {
     hosts: BTreeSet<Arc<str>>,
     calls: u64,
@@ -97,7 +97,7 @@ impl Gathered {
     }
 }
 
-/// Figures of each service with a completed call, sorted by name. Ignores the operation of the filter.
+/// Figures of each service with at least one completed call, sorted by name. The operation in the filter is ignored.
 pub fn services(
     blocks: &[SourceBlock],
     filter: &Filter,

@@ -1,4 +1,4 @@
-//! What data does an analysis read, and what does it select?
+//! Which data does an analysis read, and which calls does it select?
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,7 +9,7 @@ use tacho_model::{Labels, TimeRange};
 
 use crate::{Cancel, Error};
 
-/// Name of a service or host that did not send its name.
+/// Name of a service or host for senders that did not send one.
 const UNKNOWN: &str = "unknown";
 
 /// Segments of one series: of one process, or of several processes with the same labels.
@@ -36,12 +36,12 @@ pub struct Filter {
     pub service: Option<String>,
     /// Name of an operation; `None`: all operations.
     pub operation: Option<String>,
-    /// Calls that were entered within it.
+    /// Calls whose enter event is in this range.
     pub range: TimeRange,
 }
 
 impl Filter {
-    /// Blocks of the service; an error once the query is cancelled.
+    /// Blocks of the requested service. Yields an error if the query is cancelled.
     pub(super) fn blocks<'a>(
         &self,
         blocks: &'a [SourceBlock],
@@ -64,9 +64,9 @@ impl Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Ok,
-    /// Ended with an exception.
+    /// The call ended with an exception.
     Failed,
-    /// Not ended, as far as is known.
+    /// No exit of the call is known.
     Running,
 }
 
@@ -85,7 +85,7 @@ impl Outcome {
     }
 }
 
-/// Values with an index each, in order of first appearance.
+/// Values with one index each, in order of first appearance.
 pub(super) struct Table<K, V> {
     positions: HashMap<K, u32>,
     pub(super) rows: Vec<(K, V)>,

@@ -1,4 +1,5 @@
-//! Traces in a small notation, and the expected answers of the analyses. One helper per question; the rest is data.
+//! Traces in a small notation, and the expected answers of the analyses. Each question has one helper; the rest of the
+//! file is data.
 
 mod awaited;
 mod laws;
@@ -12,7 +13,8 @@ use super::*;
 use awaited::{calltree, graph, operations, search, services, trace};
 use notation::blocks;
 
-/// A web shop: two requests on one thread, the second fails; a task on another thread; a call to another service.
+/// A web shop: two requests on one thread, of which the second fails; a task on another thread; a call to another
+/// service.
 const SHOP: &str = "
 shop h1 main trace=a1 base=1000 at=5000000000
   0 > http-server GET /ads
@@ -49,7 +51,7 @@ fn filter(service: &str, operation: &str) -> Filter {
     Filter { service: some(service), operation: some(operation), range: TimeRange::ALL }
 }
 
-/// Operations in lines of: service, operation, count/errors, p50, min to max, total, self.
+/// One line per operation: service, operation, count/errors, p50, min to max, total, self.
 fn check_operations(traces: &str, filter: &Filter, expected: &str) {
     let mut said = String::new();
     for o in operations(&blocks(traces), filter, None) {
@@ -61,7 +63,7 @@ fn check_operations(traces: &str, filter: &Filter, expected: &str) {
     assert_eq!(said.trim(), expected.trim());
 }
 
-/// Services in lines of: service, hosts, requests/errors, calls, p50 and p99.
+/// One line per service: service, hosts, requests/errors, calls, p50 and p99.
 fn check_services(traces: &str, filter: &Filter, expected: &str) {
     let mut said = String::new();
     for s in services(&blocks(traces), filter) {
@@ -77,7 +79,7 @@ fn check_services(traces: &str, filter: &Filter, expected: &str) {
     assert_eq!(said.trim(), expected.trim());
 }
 
-/// Found traces in lines of: id, service, operation, duration, calls, outcome, request id, status.
+/// One line per trace: id, service, operation, duration, calls, outcome, request id, status.
 fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) -> SearchResult {
     let mut asked = Search {
         filter: filter("", ""),
@@ -103,7 +105,7 @@ fn check_search(traces: &str, change: impl FnOnce(&mut Search), expected: &str) 
     found
 }
 
-/// Spans of trace `id`, indented by depth: operation, thread, offset, duration, self, outcome.
+/// One line per span of trace `id`, indented by depth: operation, thread, offset, duration, self, outcome.
 fn check_trace(traces: &str, id: u128, expected: &str) -> Trace {
     let found = trace(&blocks(traces), TraceId(id)).expect("trace exists");
     let mut said = String::new();
@@ -118,7 +120,7 @@ fn check_trace(traces: &str, id: u128, expected: &str) -> Trace {
     found
 }
 
-/// The tree, indented: operation, count/errors, total, self.
+/// One line per node of the tree, indented: operation, count/errors, total, self.
 fn check_calltree(traces: &str, filter: &Filter, expected: &str) {
     fn write_node(said: &mut String, node: &CallTreeNode, depth: usize) {
         let indent = "  ".repeat(depth);
@@ -152,7 +154,8 @@ fn check_graph(traces: &str, filter: &Filter, level: Level, expected: &str) -> G
     graph
 }
 
-/// One segment in three parts: `serve` is open in all, `work` across the first cut, `late` until the end.
+/// One segment in three parts. `serve` is open in all parts, `work` is open across the first cut, `late` is open until
+/// the end.
 const PARTS: &str = "
 app h1 main trace=b base=500 at=1000
   0 > method serve
@@ -171,7 +174,7 @@ app h1 main trace=b base=500 part=2 first=3 at=1600
   10 <
 ";
 
-/// A request that was completed later, when its route was known.
+/// A request whose operation changed after it started, when its route was known.
 const LATER: &str = "
 app h1 main trace=d base=600 at=1000
   0 > http-server GET
@@ -183,7 +186,7 @@ app h1 main trace=d base=600 part=1 first=2 at=1500
   @0 http.status = 200
 ";
 
-/// Parents that are missing, that form a cycle, and one segment that is its own parent.
+/// Segments whose parents are missing or form a cycle, and one segment that is its own parent.
 const ODD: &str = "
 app h1 t1 trace=c base=100 at=10 parent=900+7
   0 > method orphan
@@ -238,7 +241,7 @@ fn a_call_is_in_range_if_its_enter_is() {
 }
 
 #[test]
-fn operations_of_one_kind() {
+fn operations_can_be_limited_to_one_kind() {
     let databases = operations(&blocks(SHOP), &filter("", ""), Some(OperationKind::Database));
     assert_eq!(databases.iter().map(|o| &*o.operation).collect::<Vec<_>>(), ["SELECT 1"]);
 }
@@ -343,7 +346,8 @@ fn a_later_part_renames_only_its_first_call() {
     check_search(PARTED, |_| {}, "e app first 40 ns 2 calls ok");
 }
 
-/// In order of arrival: a later part of the entry, another segment without a parent, the first part of the entry.
+/// Segments in the order of their arrival: a later part of the entry, another segment without a parent, the first part
+/// of the entry.
 const TURNED: &str = "
 a h1 main trace=d base=600 part=1 first=2 at=1500
   ~ 500 0 http-server GET /users/{name}

@@ -44,7 +44,7 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// Number of steps, seconds per step, and the positions of the range's ends.
+    /// Number of steps, seconds per step, and the positions of both ends of the range.
     fn check(start: i64, end: i64, len: usize, step_s: i64) {
         let steps = Steps::new(TimeRange::new(start, end));
         assert_eq!((steps.len, steps.index(start), steps.index(end)), (len, Some(0), Some(len - 1)));

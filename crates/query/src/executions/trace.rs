@@ -1,4 +1,4 @@
-//! Which calls does a trace consist of? Its segments, from all threads and services, as one tree of spans.
+//! Which calls does a trace consist of? The segments of all threads and services become one tree of spans.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::calls::Walker;
 use super::source::{Outcome, SourceBlock};
 use crate::{Cancel, Error};
 
-/// Limit on the spans of one answer; the first ones in tree order are returned.
+/// Limit on the spans of one answer. The answer has the first spans in tree order.
 pub const SPANS_MAX: usize = 100_000;
 
 /// One trace as a tree of spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub trace_id: TraceId,
-    /// Enter of its first call.
+    /// Enter time of the first call.
     pub start: Timestamp,
     /// From `start` to the last event of any of its segments.
     pub duration_ns: u64,
-    /// In tree order: a parent before its children, siblings by time.
+    /// Spans in tree order: a parent is before its children, siblings are sorted by time.
     pub spans: Vec<Span>,
     /// Number of spans omitted because of [`SPANS_MAX`].
     pub spans_cut: usize,
@@ -32,7 +32,7 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub id: SpanId,
-    /// Id of the parent, also when the parent is missing; such a span is a root.
+    /// Id of the parent, even if the parent is missing. A span with a missing parent is a root.
     pub parent: Option<SpanId>,
     /// Depth in the tree: 0 for a root.
     pub depth: u32,
@@ -41,9 +41,9 @@ pub struct Span {
     pub thread: Arc<str>,
     pub operation: Arc<str>,
     pub kind: OperationKind,
-    /// From the start of the trace.
+    /// Time from the start of the trace.
     pub offset_ns: u64,
-    /// For a call that still runs: until the last event of its segment.
+    /// If the call has not ended: the time until the last event of its segment.
     pub duration_ns: u64,
     /// Duration without the calls that it made on its own thread.
     pub self_ns: u64,
@@ -79,7 +79,7 @@ pub fn trace(blocks: &[SourceBlock], id: TraceId, cancel: &Cancel) -> Result<Opt
         let (_, source) = source?;
         rows.extend(source.block.rows().filter(|row| row.trace() == id).map(|row| (source, row)));
     }
-    // In order of parts, so that a call exists before a later part carries or ends it.
+    // Sorted by part, so that a call exists before a later part carries or ends it.
     rows.sort_by_key(|(_, row)| (row.base(), row.part()));
     let mut assembly = Assembly::default();
     let mut walker = Walker::default();
@@ -116,7 +116,7 @@ impl Assembly {
             };
             let at = match self.by_id.get(&id) {
                 Some(at) => {
-                    // The operation of a call may become known late, e.g. the route of a request.
+                    // The operation of a call may become known late, for example the route of a request.
                     let span = &mut self.spans[*at].span;
                     span.operation = Arc::clone(&operation.name);
                     span.kind = operation.kind;
@@ -140,7 +140,7 @@ impl Assembly {
         }
     }
 
-    /// Sets times and outcomes of the calls of a row; `positions` maps its calls to spans.
+    /// Sets times and outcomes of the calls of a row. `positions` maps the calls to spans.
     fn time(&mut self, row: RowRef<'_>, positions: &[usize], walker: &mut Walker) {
         let mut open = vec![];
         let last = walker.walk(row, |visit| {
@@ -160,7 +160,7 @@ impl Assembly {
         }
     }
 
-    /// Computes durations, self times and the order of the tree.
+    /// Computes durations and self times, and sorts the spans in tree order.
     fn finish(mut self, trace_id: TraceId) -> Option<Trace> {
         let start = self.spans.iter().map(|loose| loose.start).min()?;
         let end = self.spans.iter().map(|loose| loose.end).max()?;
@@ -185,8 +185,8 @@ impl Assembly {
         Some(Trace { trace_id, start, duration_ns, spans, spans_cut })
     }
 
-    /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles: spans
-    /// that no root reaches are ordered from the earliest of them on.
+    /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles.
+    /// Spans that no root reaches are ordered starting with the earliest of them.
     fn order(&self) -> Vec<(usize, u32)> {
         let mut by_time: Vec<usize> = (0..self.spans.len()).collect();
         by_time.sort_by_key(|at| (self.spans[*at].start, *at));

@@ -57,7 +57,7 @@ struct Group {
     members: Vec<Row>,
 }
 
-/// In order of first appearance.
+/// Groups in order of first appearance.
 fn groups(rows: Vec<Row>, grouping: &LabelChoice, room: &LabelRoom) -> Result<Vec<Group>, Error> {
     let mut groups: Vec<Group> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
@@ -111,7 +111,7 @@ fn quantiles(groups: Vec<Group>, q: &[f64]) -> Vec<Row> {
     groups.into_iter().map(of_group).collect()
 }
 
-/// `k` as a count per step; a value below 1 selects nothing.
+/// `k` as a count for each step; a value below 1 selects no series.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -127,7 +127,7 @@ fn counts(k: &[f64]) -> Result<Vec<usize>, Error> {
     k.iter().map(count).collect()
 }
 
-/// The `k` best members of each group at each step. With a single step, rows are returned best first.
+/// The `k` best members of each group at each step. If there is a single step, the best row is first.
 fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for mut group in groups {
@@ -145,7 +145,7 @@ fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
             }
         }
         for index in order {
-            // Later occurrences of a member find nothing.
+            // A later occurrence of the same member finds no entry.
             let points = std::mem::take(&mut kept[index]);
             if !points.is_empty() {
                 group.members[index].points = points;
@@ -156,7 +156,7 @@ fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     rows
 }
 
-/// Best first, NaN last; ties keep the given order.
+/// Sorts the best values first and NaN last; equal values keep the given order.
 fn rank(op: AggregateOp, there: &mut [(usize, f64)]) {
     let by_nan = |a: f64, b: f64| a.is_nan().cmp(&b.is_nan());
     match op {
@@ -175,7 +175,7 @@ fn counted_values(
     if label.is_empty() {
         return Err(Error::execution("invalid label name \"\""));
     }
-    // The label with the value also identifies the group, independent of `by`.
+    // The label with the value also identifies the group, even if `by` does not name it.
     let grouping = match grouping {
         LabelChoice::Only(names) => {
             LabelChoice::Only(names.iter().cloned().chain([label.to_owned()]).collect())
@@ -190,7 +190,7 @@ fn counted_values(
             let labels = chosen(&*with(&row.labels, &[(label, &plain(*value))])?, &grouping);
             let position = match positions.get(&labels) {
                 Some(position) => *position,
-                // One row per distinct value: memory is allocated only after the limit is checked.
+                // One row per distinct value. Memory is allocated after the limit is checked.
                 None => {
                     canvas.check_rows(groups.len() + 1)?;
                     let labels = canvas.labels.keep(labels)?;
@@ -206,7 +206,7 @@ fn counted_values(
     Ok(groups)
 }
 
-/// Without an exponent.
+/// Writes the value without an exponent.
 fn plain(value: f64) -> String {
     if value.is_infinite() {
         if value > 0.0 { "+Inf".into() } else { "-Inf".into() }

@@ -1,4 +1,4 @@
-//! Which aggregations exist? One line each in the table, for the parser, for messages and for completion.
+//! Which aggregations exist? The table has one line for each; the parser, messages and completion use it.
 //!
 //! `aggregate.rs` computes them.
 
@@ -34,7 +34,7 @@ pub const fn aggregations() -> &'static [(&'static str, &'static str)] {
     DOCS
 }
 
-/// The aggregation whose name is accepted.
+/// The aggregation with this name, if the parser accepts it.
 pub(super) fn find(accepts: impl Fn(&str) -> bool) -> Option<AggregateOp> {
     OPERATIONS.iter().find(|(name, _)| accepts(name)).map(|(_, op)| *op)
 }

@@ -30,7 +30,7 @@ pub fn compute<'d>(
         }
         (Value::Scalar(scalar), other) => {
             with_scalar(node, other.into_rows()?, canvas.labels, |step, value| {
-                // A filter returns the element, not the scalar on its left.
+                // A filter returns the value of the vector element, even if the scalar is the left operand.
                 element(node, scalar[step], value).map(|result| if filters(node) { value } else { result })
             })
         }
@@ -50,7 +50,7 @@ pub fn compute<'d>(
     }
 }
 
-/// Whether the operation is a filter: it returns the left operand where the comparison holds, and nothing elsewhere.
+/// Whether the operation is a filter: it returns the left operand where the comparison is true, and no value elsewhere.
 fn filters(node: &Binary) -> bool {
     node.op.is_comparison() && !node.yields_bool
 }
@@ -114,7 +114,8 @@ fn with_scalar<'d>(
     settle(rows, Twins::Join).map(Value::Vector)
 }
 
-/// `and`, `or`, `unless`: at each step, depends on whether the other side has a value in the group.
+/// Computes `and`, `or`, `unless`. The result at a step depends on whether the other side has a value in the group at
+/// that step.
 fn of_sets(node: &Binary, left: Vec<Row>, right: Vec<Row>, canvas: &Canvas<'_>) -> Result<Vec<Row>, Error> {
     let grid = &canvas.grid;
     let groups = groups(&left, &right, &node.matching.on, canvas.labels)?;
@@ -139,7 +140,7 @@ fn of_sets(node: &Binary, left: Vec<Row>, right: Vec<Row>, canvas: &Canvas<'_>) 
     Ok(left)
 }
 
-/// Both sides; the one that may have many series per group comes first.
+/// Both sides. `many` is the side that may have several series per group.
 struct Sides<'r> {
     many: &'r [Row],
     one: &'r [Row],
@@ -166,7 +167,7 @@ fn of_vectors(node: &Binary, left: &[Row], right: &[Row], canvas: &Canvas<'_>) -
     Ok(rows)
 }
 
-/// One result row per pair of series; at each step at most one series of the "one" side has a value.
+/// One result row per pair of series. At each step at most one series of the "one" side has a value.
 fn of_group(
     node: &Binary,
     many: &[usize],
@@ -190,8 +191,8 @@ fn of_group(
     Ok(results)
 }
 
-/// Refuses two series of the "one" side with values at the same step, if the "many" side has any value at that step
-/// (`asked`).
+/// Returns an error if two series of the "one" side have values at the same step. Checks only the steps at which the
+/// "many" side has any value (`asked`).
 fn check_one_side(group: &Group, one: &[usize], sides: &Sides<'_>, asked: &[bool]) -> Result<(), Error> {
     for step in (0..asked.len()).filter(|step| asked[*step]) {
         let mut there = one.iter().map(|index| &sides.one[*index]).filter(|row| row.at(step).is_some());
@@ -207,7 +208,7 @@ fn check_one_side(group: &Group, one: &[usize], sides: &Sides<'_>, asked: &[bool
     Ok(())
 }
 
-/// One-to-one matching allows one result per group and step; other matchings allow one per set of labels and step.
+/// One-to-one matching allows one result per group and step. Other matchings allow one result per label set and step.
 fn check_results(node: &Binary, results: &[Row], grid: &Grid) -> Result<(), Error> {
     if results.len() < 2 {
         return Ok(());

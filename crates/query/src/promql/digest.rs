@@ -1,8 +1,8 @@
 //! Which summary of the samples of a window is sufficient to compute a function?
 //!
-//! The digest of some samples can be joined with the digest of the samples that follow. So overlapping windows share work
-//! (`slide.rs`), and whole chunks are read from their headers only ([`Summary`]). The functions that read digests are in
-//! `functions/`.
+//! The digest of some samples can be joined with the digest of the samples that follow. Therefore overlapping windows
+//! share work (`slide.rs`), and whole chunks are read from their headers only ([`Summary`]). The functions that read
+//! digests are in `functions/`.
 
 use tacho_chunk::Summary;
 use tacho_model::Timestamp;
@@ -12,7 +12,7 @@ use super::grid::seconds;
 use super::series::Run;
 
 pub trait Digest: Clone + Send {
-    /// Whether summaries are sufficient; if so, [`Digest::of_summary`] always returns a digest.
+    /// Whether summaries are sufficient. If true, [`Digest::of_summary`] always returns a digest.
     const FROM_SUMMARIES: bool = false;
 
     fn of(run: &Run<'_>) -> Self;
@@ -25,7 +25,7 @@ pub trait Digest: Clone + Send {
     fn join(&mut self, later: &Self);
 }
 
-/// A fold of values, independent of their times.
+/// Every fold of values is a digest; it ignores the times of the values.
 impl<F: Fold + Send> Digest for F {
     const FROM_SUMMARIES: bool = F::FROM_SUMMARIES;
 
@@ -69,7 +69,7 @@ impl Digest for Ends {
     }
 }
 
-/// Two digests of the same samples.
+/// Two digests of the same samples, for a function that needs both.
 impl<A: Digest, B: Digest> Digest for (A, B) {
     const FROM_SUMMARIES: bool = A::FROM_SUMMARIES && B::FROM_SUMMARIES;
 
@@ -87,7 +87,7 @@ impl<A: Digest, B: Digest> Digest for (A, B) {
     }
 }
 
-/// A counter, with its values before resets.
+/// A counter, with the values before its resets.
 #[derive(Clone, Debug)]
 pub struct Counter {
     pub ends: Ends,
@@ -99,7 +99,7 @@ pub struct Counter {
 impl Digest for Counter {
     fn of(run: &Run<'_>) -> Self {
         let (before, after) = (&run.values[..run.values.len() - 1], &run.values[1..]);
-        // Most counters never reset: counting resets alone is vectorised.
+        // Most counters never reset, and a loop that only counts resets is vectorised.
         let resets = before.iter().zip(after).map(|(before, after)| usize::from(after < before)).sum();
         let mut lost = Neumaier::default();
         if resets > 0 {
@@ -129,7 +129,7 @@ pub struct Area {
 
 impl Area {
     fn between(before: (Timestamp, f64), after: (Timestamp, f64)) -> f64 {
-        // Average of both values without overflow of large values or loss of the last digit of small ones.
+        // Average of both values. Large values do not overflow, and small values keep their last digit.
         seconds(after.0.saturating_sub(before.0)) * f64::midpoint(before.1, after.1)
     }
 }

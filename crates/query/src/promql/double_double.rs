@@ -1,21 +1,21 @@
 //! How are sums and products computed with more digits than a double has?
 //!
-//! A [`DoubleDouble`] is the exact sum of two doubles and holds about 106 bits. Means, slopes and residuals are kept in this
-//! form, so that windows joined from panes (`slide.rs`) give the same results as windows read as a whole, even if the values
-//! are 2^53 times larger than their changes. T. J. Dekker, "A floating-point technique for extending the available
-//! precision", Numerische Mathematik 18 (1971); bounds: M. Joldes, J.-M. Muller, V. Popescu, "Tight and rigorous error
-//! bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017).
+//! A [`DoubleDouble`] is the exact sum of two doubles and holds about 106 bits. Means, slopes and residuals are kept in
+//! this form. Therefore windows joined from panes (`slide.rs`) give the same results as windows read as a whole, even
+//! if the values are 2^53 times larger than their changes. Source: T. J. Dekker, "A floating-point technique for
+//! extending the available precision", Numerische Mathematik 18 (1971). Error bounds: M. Joldes, J.-M. Muller, V.
+//! Popescu, "Tight and rigorous error bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017).
 //!
-//! Products lose their low half if a factor is near the largest or smallest double. Callers therefore scale the factors by a
-//! power of two first, which is exact ([`exponent_of`], [`power_of_two`]).
+//! A product loses its low half if a factor is near the largest or smallest double. Therefore callers first scale the
+//! factors by a power of two, which is exact ([`exponent_of`], [`power_of_two`]).
 
 /// Veltkamp's constant: splits 53 bits into two halves whose products are exact.
 const SPLITTER: f64 = 134_217_729.0;
 
-/// Numbers below this one have at most 26 bits.
+/// Numbers below this limit have at most 26 bits.
 const COUNT_MAX: f64 = 67_108_864.0;
 
-/// A sum and its rounding error: `hi + lo` is exact, and `lo` is at most half a unit in the last place of `hi`.
+/// A sum and its rounding error. `hi + lo` is exact; `lo` is at most half a unit in the last place of `hi`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DoubleDouble {
     pub hi: f64,
@@ -30,14 +30,14 @@ pub fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - added)) + (b - added))
 }
 
-/// As [`two_sum`], if `a` is the larger one or 0.
+/// As [`two_sum`], but requires that `a` is 0 or has the larger absolute value.
 #[inline]
 fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     (sum, b - (sum - a))
 }
 
-/// The upper and lower half of the digits of a double.
+/// The upper half and the lower half of the digits of a double.
 #[inline]
 pub fn split(a: f64) -> (f64, f64) {
     let scaled = SPLITTER * a;
@@ -57,7 +57,7 @@ pub fn two_product(a: f64, b: f64) -> (f64, f64) {
 impl DoubleDouble {
     pub const ZERO: Self = Self { hi: 0.0, lo: 0.0 };
 
-    /// `a + b`, in any order of size.
+    /// `a + b`; either operand may be the larger one.
     #[inline]
     pub fn sum(a: f64, b: f64) -> Self {
         let (hi, lo) = two_sum(a, b);
@@ -114,8 +114,8 @@ impl DoubleDouble {
         Self { hi, lo }
     }
 
-    /// Multiplies by a whole number of up to 26 bits, whose products with halves are exact. Larger numbers go through
-    /// [`Self::multiply_double`].
+    /// Multiplies by a whole number of up to 26 bits. The products of such a number with the halves of a double are
+    /// exact. Larger numbers are multiplied by [`Self::multiply_double`].
     #[inline]
     pub fn multiply_count(self, count: f64) -> Self {
         if count.abs() >= COUNT_MAX {
@@ -127,7 +127,8 @@ impl DoubleDouble {
         Self { hi, lo }
     }
 
-    /// Quotient with two digits of 53 bits; the second is the rounded remainder of the first (Joldes et al., algorithm 17).
+    /// Quotient with two digits of 53 bits each. The second digit is the rounded remainder of the first (Joldes et al.,
+    /// algorithm 17).
     #[inline]
     pub fn divide(self, other: Self) -> Self {
         let first = self.hi / other.hi;
@@ -147,7 +148,7 @@ impl DoubleDouble {
         Self { hi, lo }
     }
 
-    /// Multiplies by a power of two: exact unless the result is too small for a double.
+    /// Multiplies by a power of two. The result is exact unless it is too small for a double.
     #[inline]
     pub fn scaled(self, factor: f64) -> Self {
         Self { hi: self.hi * factor, lo: self.lo * factor }
@@ -157,18 +158,18 @@ impl DoubleDouble {
         Self { hi: -self.hi, lo: -self.lo }
     }
 
-    /// Rounded to a double.
+    /// The nearest double.
     pub fn value(self) -> f64 {
         self.hi + self.lo
     }
 }
 
-/// Largest absolute exponent of values that need no scaling: the product of four of them does not overflow, and the low half
+/// Values up to this absolute exponent need no scaling: the product of four values does not overflow, and the low half
 /// of a square does not underflow.
 const EXPONENT_PLAIN_MAX: i32 = 200;
 
-/// Exponent of the power of two by which the values must be divided so that their products are exact; 0 for nearly all
-/// values. Ignores NaN.
+/// Exponent of the power of two by which the values must be divided so that their products are exact. It is 0 for
+/// nearly all values. Ignores NaN.
 pub fn exponent_of(values: &[f64]) -> i32 {
     const LANES: usize = 4;
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -193,7 +194,7 @@ pub fn exponent_for(largest: f64) -> i32 {
     if exponent.abs() <= EXPONENT_PLAIN_MAX { 0 } else { exponent }
 }
 
-/// Floor of the binary logarithm of a positive number; -1023 to -1075 for subnormal numbers.
+/// The binary logarithm of a positive number, rounded down; -1023 to -1075 for subnormal numbers.
 fn binary_exponent(value: f64) -> i32 {
     let biased = (value.to_bits() >> 52) as i32;
     if biased > 0 { biased - 1023 } else { binary_exponent(value * power_of_two(52)) - 52 }
@@ -205,15 +206,15 @@ pub fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::from((exponent + 1023).unsigned_abs()) << 52)
 }
 
-/// `value * 2^exponent`, also if that power is not a double.
+/// `value * 2^exponent`, even if `2^exponent` is not a double.
 pub fn scale(value: f64, exponent: i32) -> f64 {
     let clamped = exponent.clamp(-2_100, 2_100);
     let half = clamped / 3;
     value * power_of_two(half) * power_of_two(half) * power_of_two(clamped - 2 * half)
 }
 
-/// Factor that converts values divided by 2^from into values divided by 2^to. Only zeros are converted to a smaller
-/// exponent, and for them any factor is correct.
+/// Factor that converts values divided by 2^from into values divided by 2^to. Callers convert only zeros to a smaller
+/// exponent, for which every factor is correct.
 pub fn scale_down(from: i32, to: i32) -> f64 {
     if to > from { scale(1.0, from - to) } else { 1.0 }
 }
@@ -224,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Integers of up to 50 bits: products and sums are exact in 128 bits.
+    /// Integers of up to 50 bits. Their products and sums are exact in 128 bits.
     fn integers() -> impl Strategy<Value = i64> {
         -(1_i64 << 50)..1_i64 << 50
     }

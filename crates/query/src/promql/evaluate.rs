@@ -1,6 +1,6 @@
-//! Computes the nodes of a plan in order, each over all steps of its grid.
+//! Computes the nodes of a plan in order, each node over all steps of its grid.
 //!
-//! Step before: `plan.rs`, and the caller, which provides the data. Step after: `output.rs`.
+//! Step before: `plan.rs`; the caller provides the data. Step after: `output.rs`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -73,19 +73,19 @@ fn check_data(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<(), Error> {
 struct Evaluator<'p> {
     plan: &'p Plan,
     data: &'p [Vec<SeriesData>],
-    /// Values computed but not used yet, each with the bytes of the labels created for it.
+    /// Values computed but not used yet. Each has the number of bytes of the labels created for it.
     values: Vec<Option<(Value<'p>, usize)>>,
     points_alive: usize,
-    /// Bytes of the labels of all of them.
+    /// Bytes of the labels of all values.
     labels: LabelRoom,
-    /// Part of these bytes: labels of the operands of the current node.
+    /// The part of `labels` that belongs to the operands of the current node.
     inherited: usize,
     /// Number of samples read by windows.
     visits: AtomicUsize,
 }
 
 impl<'p> Evaluator<'p> {
-    /// Each node is the operand of exactly one other node, so its value is moved.
+    /// Removes a computed value. Each node is the operand of exactly one other node, so the value can be moved.
     fn take(&mut self, id: NodeId) -> Result<Value<'p>, Error> {
         let taken = self.values[id].take();
         let (value, label_bytes) = taken.ok_or_else(|| Error::execution("internal: operand used twice"))?;
@@ -247,7 +247,8 @@ impl<'p> Evaluator<'p> {
         settle(rows, Twins::Refuse).map(Value::Vector)
     }
 
-    /// The same ranges with one more change to the samples in each window, applied when a window is read.
+    /// The same range vector with one more change to the samples in each window. The change is applied when a window is
+    /// read.
     fn changed(
         &self,
         arguments: Vec<Value<'p>>,
@@ -273,7 +274,7 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    /// Changes all rows and drops their metric names, as the values are no longer those of the metric.
+    /// Changes all rows. Drops their metric names, because the new values are no longer values of the metric.
     fn unnamed(&self, mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Result<Value<'p>, Error> {
         for row in &mut rows {
             row.labels = without_name(&row.labels, &self.labels)?;
@@ -283,7 +284,7 @@ impl<'p> Evaluator<'p> {
     }
 }
 
-/// Whether the values of a result are still those of the metric.
+/// Whether the values of a result are still values of the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     Yes,
@@ -317,7 +318,7 @@ fn take_only<'d>(values: Vec<Value<'d>>) -> Result<[Value<'d>; 1], Error> {
     values.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
 }
 
-/// The argument of `hour()` and similar functions if none is given: the evaluation times.
+/// The argument of `hour()` and similar functions if the query gives none: the evaluation times.
 fn times(grid: &Grid) -> Row {
     Row { labels: Arc::new(Labels::empty()), points: grid.times().map(grid::seconds).collect() }
 }

@@ -1,22 +1,25 @@
-//! What do the values of an evenly spaced run sum up to, alone and times their times?
+//! What is the sum of evenly spaced values, and what is the sum of the products of values and times?
 //!
-//! The sums are computed without rounding errors where the values allow it: each value is split into a multiple of a power
-//! of two with at most 32 bits and a rest, by adding and subtracting one constant (S. M. Rump, T. Ogita, S. Oishi, "Accurate
-//! Floating-Point Summation Part I: Faithful Rounding", SIAM J. Sci. Comput. 31 (2008), algorithm 3.2). Sums of the multiples
-//! and of their products with small integers are integers below 2^53, so plain additions of doubles are exact. The rests
-//! contribute less than 2^-32 of the sums, so that their rounding errors are below 2^-77 of the terms.
+//! The sums have no rounding errors where the values allow it. Each value is split into a multiple of a power of two
+//! with at most 32 bits, and a rest. The split adds and subtracts one constant (S. M. Rump, T. Ogita, S. Oishi,
+//! "Accurate Floating-Point Summation Part I: Faithful Rounding", SIAM J. Sci. Comput. 31 (2008), algorithm 3.2). Sums
+//! of the multiples, and sums of their products with small integers, are integers below 2^53, so plain additions of
+//! doubles are exact. The rests contribute less than 2^-32 of the sums, so their rounding errors are below 2^-77 of the
+//! terms.
 //!
 //! Step after: `line.rs`.
 
 use super::double_double::{DoubleDouble, exponent_for, power_of_two};
 use super::fold::LANES;
 
-/// Samples whose sums are exact: the times of a block have 10 bits, a lane adds 2^8 products, the lanes together 2^10.
+/// Number of samples whose sums are exact. The times of a block have 10 bits, a lane adds 2^8 products, and all lanes
+/// together add 2^10 products.
 const BLOCK: usize = 1024;
-/// Bits of the multiples, besides the sign: products with a block's times sum up to less than 2^(31 + 10 + 10).
+/// Bits of the multiples without the sign. The sum of their products with a block's times is less than 2^(31 + 10 +
+/// 10).
 const BITS: i32 = 31;
 
-/// Smallest and largest of the values; NaN are ignored.
+/// The smallest and the largest value; NaN is ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct Extremes {
     pub least: f64,
@@ -45,9 +48,10 @@ impl Extremes {
         exponent_for(self.largest.abs().max(self.least.abs()))
     }
 
-    /// A number near the values from which all their differences are exact: any of the values if the largest is at most
-    /// twice the smallest (P. H. Sterbenz, "Floating-Point Computation", 1974, theorem 4.3.1), otherwise 0. In the latter
-    /// case the differences between the values are as large as the values.
+    /// A number near the values such that the difference of each value from this number is exact. If the largest value
+    /// is at most twice the smallest, the number is one of the values (P. H. Sterbenz, "Floating-Point Computation",
+    /// 1974, theorem 4.3.1). Otherwise the number is 0; in this case the differences between the values are as large as
+    /// the values.
     fn pivot(self) -> f64 {
         let Self { least, largest } = self;
         let is_narrow = (least > 0.0 && largest <= 2.0 * least) || (largest < 0.0 && least >= 2.0 * largest);
@@ -66,7 +70,8 @@ pub struct EvenSums {
 }
 
 impl EvenSums {
-    /// `values` with an absolute exponent of at most 200, and their extremes.
+    /// Computes the sums over `values`. `extremes` are the smallest and largest value; absolute exponents must be at
+    /// most 200.
     pub fn of(values: &[f64], extremes: Extremes) -> Self {
         let pivot = extremes.pivot();
         let reach = (extremes.largest - pivot).abs().max((extremes.least - pivot).abs());
@@ -88,19 +93,19 @@ impl EvenSums {
     }
 }
 
-/// `a - b`, of two numbers of samples.
-#[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^52 samples")]
+/// `a - b` for two numbers of samples.
+#[expect(clippy::cast_precision_loss, reason = "a run holds fewer than 2^52 samples")]
 fn distance(a: usize, b: usize) -> f64 {
     a as f64 - b as f64
 }
 
-/// Distances of the first samples of an evenly spaced run from its middle, in half steps.
+/// Distances of the first samples of an evenly spaced run from the middle of the run, in half steps.
 pub fn half_steps(count: f64) -> [f64; LANES] {
     [0.0, 2.0, 4.0, 6.0].map(|half_steps| half_steps - (count - 1.0))
 }
 
-/// The number that rounds a value to a multiple of 2^-31 of the next power of two above `reach`, when it is added and
-/// subtracted again.
+/// The constant that rounds a value to a multiple of 2^-31 of the next power of two above `reach`, when the constant is
+/// added to the value and subtracted again.
 fn splitter(reach: f64) -> f64 {
     if reach == 0.0 || !reach.is_finite() {
         return 1.0;
@@ -114,8 +119,8 @@ fn exponent_above(value: f64) -> i32 {
     (value.to_bits() >> 52) as i32 - 1022
 }
 
-/// Sum of the differences of up to [`BLOCK`] values from the pivot, and of their products with the times in half steps from
-/// the middle of the block.
+/// Two sums for up to [`BLOCK`] values: the differences from the pivot, and the products of the differences with the
+/// times in half steps from the middle of the block.
 fn sums(values: &[f64], pivot: f64, splitter: f64) -> (DoubleDouble, DoubleDouble) {
     let [mut high, mut low, mut high_both, mut low_both] = [[0.0_f64; LANES]; 4];
     let mut time = half_steps(distance(values.len(), 0));
@@ -155,7 +160,7 @@ mod tests {
         EvenSums::of(values, Extremes::of(values))
     }
 
-    /// 2^53 - 1 and its neighbours over several blocks: the sums have more than 53 bits, and are exact.
+    /// The values 2^53 - 1 and its neighbours over several blocks. The sums need more than 53 bits and are exact.
     #[test]
     fn sums_over_several_blocks_are_exact() {
         for count in [1, 3, 1_023, 1_024, 1_025, 5_000] {

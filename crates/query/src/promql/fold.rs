@@ -1,11 +1,11 @@
-//! Folds over values, shared by aggregations (over series) and `*_over_time` (over samples).
+//! Which folds over values exist? Aggregations (over series) and `*_over_time` (over samples) share them.
 //!
-//! A fold takes values one by one, or a slice at once in lanes that the processor adds in parallel. Folds of adjacent parts
-//! can be joined, so a sliding window is not read again at each step (`slide.rs`).
+//! A fold takes values one by one, or takes a whole slice in lanes that the processor adds in parallel. Folds of
+//! adjacent parts can be joined, so a sliding window is not read again at each step (`slide.rs`).
 
 use tacho_chunk::Summary;
 
-/// Number of values that are folded in parallel: two registers of two, or one of four.
+/// Number of values that are folded in parallel: two registers of two values, or one register of four.
 pub const LANES: usize = 4;
 
 /// Compensated summation, which keeps the rounding error of each addition: A. Neumaier, "Rundungsfehleranalyse einiger
@@ -67,7 +67,7 @@ impl Neumaier {
         if total.sum.is_finite() && total.lost.is_finite() { total } else { Self::one_by_one(values) }
     }
 
-    /// As [`Neumaier::of`], but processes infinities and overflows in order.
+    /// As [`Neumaier::of`], but processes infinities and overflows in the order of the values.
     fn one_by_one(values: &[f64]) -> Self {
         let mut total = Self::default();
         values.iter().for_each(|value| total.add(*value));
@@ -80,16 +80,16 @@ impl Neumaier {
     }
 }
 
-/// An accumulator of values, created from the first one.
+/// An accumulator of values, created from the first value.
 pub trait Fold: Clone {
-    /// Whether summaries are sufficient; if so, [`Fold::of_summary`] always returns a fold.
+    /// Whether summaries are sufficient. If true, [`Fold::of_summary`] always returns a fold.
     const FROM_SUMMARIES: bool = false;
 
     fn new(first: f64) -> Self;
     fn add(&mut self, value: f64);
     fn end(&self) -> f64;
 
-    /// Joins the fold of later values or, in an aggregation, of other series.
+    /// Joins the fold of later values. In an aggregation, joins the fold of other series.
     fn join(&mut self, later: &Self);
 
     /// Fold of a slice with at least one value.
@@ -99,7 +99,7 @@ pub trait Fold: Clone {
         state
     }
 
-    /// Fold of samples of which only the summary is known.
+    /// Fold of samples that are known only by their summary.
     fn of_summary(_: &Summary) -> Option<Self> {
         None
     }
@@ -136,7 +136,8 @@ impl Fold for Sum {
     }
 }
 
-/// Sum divided by count. If the sum would overflow, it is stored divided by a power of two, which loses no digit.
+/// Sum divided by count. If the sum would overflow, it is stored divided by a power of two. The division loses no
+/// digit.
 #[derive(Clone)]
 pub struct Mean {
     carried: Neumaier,
@@ -144,11 +145,12 @@ pub struct Mean {
     carries_part: bool,
 }
 
-/// Factor for a sum that would overflow: small enough for the sum of 2^64 of the largest doubles.
+/// Factor for a sum that would overflow. It is small enough for the sum of 2^64 values that all equal the largest
+/// double.
 const PART: f64 = 1.0 / (1_u128 << 64) as f64;
 
 impl Mean {
-    /// The sum; scaled by [`PART`] if `part`.
+    /// The sum. If `part` is true, the sum is scaled by [`PART`].
     fn carried(&self, part: bool) -> Neumaier {
         let mut carried = self.carried;
         if part && !self.carries_part {
@@ -216,12 +218,12 @@ pub fn count_of(values: &[f64]) -> f64 {
     as_number(values.len())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "memory and time hold less than 2^53 samples")]
+#[expect(clippy::cast_precision_loss, reason = "memory and time hold fewer than 2^53 samples")]
 pub fn as_number(count: usize) -> f64 {
     count as f64
 }
 
-/// The best value of a slice, lane by lane; `worst` is worse than all values. Ignores NaN.
+/// The best value of a slice, computed lane by lane. `worst` must be worse than every value. Ignores NaN.
 fn best_of(values: &[f64], worst: f64, better: impl Fn(f64, f64) -> bool) -> f64 {
     let pick = |value: f64, best: f64| if better(value, best) { value } else { best };
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -234,7 +236,7 @@ fn best_of(values: &[f64], worst: f64, better: impl Fn(f64, f64) -> bool) -> f64
     best.iter().chain(rest).fold(worst, |best, value| pick(*value, best))
 }
 
-/// The smallest value; NaN only if all values are NaN.
+/// The smallest value. NaN only if all values are NaN.
 #[derive(Clone)]
 pub struct Min(f64);
 
@@ -269,7 +271,7 @@ impl Fold for Min {
     }
 }
 
-/// The largest value; NaN only if all values are NaN.
+/// The largest value. NaN only if all values are NaN.
 #[derive(Clone)]
 pub struct Max(f64);
 
@@ -335,7 +337,7 @@ impl Fold for Count {
     }
 }
 
-/// 1 for any value.
+/// The result is 1 for any value.
 #[derive(Clone)]
 pub struct One;
 

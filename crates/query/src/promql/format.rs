@@ -1,9 +1,9 @@
-//! Numbers as Prometheus writes them into JSON: one at a time, or millions.
+//! How are numbers written into JSON as Prometheus writes them, one at a time or millions in sequence?
 
 use tacho_model::Timestamp;
 
-/// The shortest decimal that parses to `value`: `0.1`, `1e+21`, `NaN`, `+Inf`, `-Inf`. Uses an exponent below 10^-6 and from
-/// 10^21 on. JSON lacks the last three, so Prometheus quotes all values.
+/// The shortest decimal that parses to `value`: `0.1`, `1e+21`, `NaN`, `+Inf`, `-Inf`. Uses an exponent below 10^-6 and
+/// from 10^21 on. JSON has no NaN and no infinities, so Prometheus quotes all values.
 pub fn format_value(value: f64) -> String {
     let magnitude = value.abs();
     if value.is_nan() {
@@ -17,7 +17,7 @@ pub fn format_value(value: f64) -> String {
     }
 }
 
-/// Sign and at least two digits in the exponent.
+/// The exponent has a sign and at least two digits.
 fn exponential(value: f64) -> String {
     let text = format!("{value:e}");
     let Some((mantissa, exponent)) = text.split_once('e') else { return text };
@@ -25,20 +25,22 @@ fn exponential(value: f64) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
-/// Powers of ten that are exact in a double, as far as they are needed.
+/// Powers of ten. They are exact in a double, and larger powers are not needed.
 const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// Limit on the digits that a double always preserves: a decimal below it is the shortest one for its double.
+/// A double always preserves a decimal below this limit, i.e. with up to 15 digits. Such a decimal is the shortest
+/// decimal of its double.
 const DIGITS_KEPT: f64 = 1e15;
 
-/// Consecutive values without a short decimal after which the search pauses.
+/// The search for short decimals pauses after this number of consecutive values without one.
 const MISSES_MAX: u32 = 8;
 /// Number of values written without a search during a pause.
 const MISSES_PAUSE: u32 = 256;
 
-/// Writes a sequence of values as [`format_value`] does, but faster: measured values have few decimals, and neighbours have
-/// equally many. If `m / 10^k` yields the bits of `v`, the digits of the integer `m` are those of `v`, as `m` and `10^k` are
-/// exact (W. D. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990).
+/// Writes a sequence of values as [`format_value`] does, but faster. Measured values have few decimals, and a value
+/// usually has as many decimals as its neighbour. If `m / 10^k` has the same bits as `v`, the digits of the integer `m`
+/// are the digits of `v`, because `m` and `10^k` are exact (W. D. Clinger, "How to Read Floating Point Numbers
+/// Accurately", PLDI 1990).
 #[derive(Debug, Default)]
 pub struct ValueWriter {
     /// Number of decimals of the previous value.
@@ -54,7 +56,7 @@ impl ValueWriter {
         }
     }
 
-    /// Digits and number of decimals of a value with at most nine decimals and fifteen digits, or of 0.
+    /// Digits and number of decimals, for 0 and for a value with at most nine decimals and fifteen digits.
     fn decimal(&mut self, value: f64) -> Option<(u64, usize)> {
         let magnitude = value.abs();
         if magnitude >= DIGITS_KEPT || value.is_nan() || (magnitude < 1e-6 && magnitude != 0.0) {
@@ -88,7 +90,7 @@ impl ValueWriter {
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     clippy::float_cmp,
-    reason = "below 10^15, and compared to the bit on purpose"
+    reason = "the value is below 10^15, and the exact comparison is intended"
 )]
 fn whole_at(magnitude: f64, decimals: usize) -> Option<u64> {
     let scaled = magnitude * POWERS[decimals];
@@ -124,7 +126,8 @@ fn write_decimal(out: &mut Vec<u8>, negative: bool, whole: u64, decimals: usize)
 }
 
 fn write_shortest(out: &mut Vec<u8>, value: f64) {
-    // The library's decimal form equals ours except for a trailing `.0`; exponents, NaN and infinities differ.
+    // The decimal form of the standard library equals ours except for a trailing `.0`. Exponents, NaN and infinities
+    // differ.
     let mut buffer = zmij::Buffer::new();
     if (1e-3..1e15).contains(&value.abs()) {
         let text = buffer.format_finite(value);
@@ -136,7 +139,8 @@ fn write_shortest(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(format_value(value).as_bytes());
 }
 
-/// Unix seconds, rounded down to whole milliseconds as Prometheus stores them, without trailing zeros.
+/// Writes Unix seconds without trailing zeros. The time is rounded down to whole milliseconds, as Prometheus stores
+/// times.
 pub fn write_milliseconds(out: &mut Vec<u8>, at: Timestamp) {
     let milliseconds = at.div_euclid(1_000_000);
     if milliseconds < 0 {
@@ -158,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values() {
+    fn values_are_written_as_in_prometheus() {
         let check = |value: f64, expect: &str| assert_eq!(format_value(value), expect);
         check(0.1, "0.1");
         check(-0.0, "-0");
@@ -189,7 +193,7 @@ mod tests {
                 [1.0, 1.5, 12.345_678, 1.0 / 7.0, 99.999_99].map(|value| value * 10_f64.powi(exponent)),
             );
         }
-        // A pseudo-random sequence of bits, by multiplication.
+        // Pseudo-random bits, computed by multiplication.
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -201,14 +205,14 @@ mod tests {
             let mut out = Vec::new();
             writer.write(&mut out, value);
             let (got, expect) = (String::from_utf8(out).unwrap(), format_value(value));
-            // Two shortest decimals at the same distance are equally good.
+            // If two shortest decimals have the same distance from the value, both are correct.
             let as_good = got.len() == expect.len() && got.parse::<f64>().ok() == Some(value);
             assert!(got == expect || as_good, "{value:e}: {got}, expected {expect}");
         }
     }
 
     #[test]
-    fn milliseconds() {
+    fn times_are_written_with_at_most_three_decimals() {
         for (at, expect) in [
             (0, "0"),
             (1_500_000_000, "1.5"),

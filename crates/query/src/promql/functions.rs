@@ -1,4 +1,4 @@
-//! Which functions exist? One line each in the table; the `fn` is in the file of its family.
+//! Which functions exist? The table has one line for each; the `fn` is in the file of its family.
 //!
 //! Step before: `evaluate.rs`, which computes the arguments. Step after: `rows.rs`, which merges equal labels in the result.
 
@@ -26,7 +26,7 @@ use super::similar::similar;
 use super::window::Sliding;
 pub use call::Call;
 
-/// A function of PromQL, as used by the evaluator and by completion on the page.
+/// A function of PromQL. The evaluator and the completion on the page use it.
 #[derive(Debug)]
 pub struct Function {
     pub name: &'static str,
@@ -48,27 +48,27 @@ pub struct Parameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needed {
     Once,
-    /// Only as the last parameter.
+    /// Allowed only for the last parameter.
     AtMostOnce,
-    /// Only as the last parameter.
+    /// Allowed only for the last parameter.
     AnyNumber,
 }
 
 /// How a function is computed.
 pub enum Apply {
-    /// On each element; without an argument, on the evaluation time.
+    /// Computed for each element. Without an argument: for the evaluation time.
     Each(fn(f64) -> f64),
-    /// On each element, with the scalar arguments at that step; `None` removes the element.
+    /// Computed for each element, with the scalar arguments at that step. `None` removes the element.
     EachWith(fn(f64, &[f64]) -> Option<f64>),
-    /// On the window of each series and step, with the scalar arguments at that step. Drops the metric name.
+    /// Computed for the window of each series and step, with the scalar arguments at that step. Drops the metric name.
     Window(Sliding),
-    /// As `Window`, for functions whose result is a value of the metric: keeps the name.
+    /// As `Window`, for functions that return a value of the metric. Keeps the metric name.
     WindowNamed(Sliding),
     /// Replaces the samples in each window, with the scalar arguments at that step. Drops the metric name.
     Change(ChangeFn),
-    /// As `Change`, for functions that select some of the samples: keeps the name.
+    /// As `Change`, for functions that select some of the samples. Keeps the metric name.
     ChangeNamed(ChangeFn),
-    /// On all arguments at once.
+    /// Computed from all arguments together.
     Whole(for<'d> fn(Call<'_, 'd>) -> Result<Value<'d>, Error>),
 }
 
@@ -142,7 +142,7 @@ const NOT_AVAILABLE: [&str; 9] = [
     "info",
 ];
 
-/// As [`find`], with a message for the user.
+/// As [`find`], but an unknown name is an error with a message for the user.
 pub(super) fn lookup(name: &str) -> Result<&'static Function, String> {
     find(name).ok_or_else(|| {
         if NOT_AVAILABLE.contains(&name) {
@@ -153,8 +153,8 @@ pub(super) fn lookup(name: &str) -> Result<&'static Function, String> {
     })
 }
 
-/// `name(parameter: Type, ...) -> Type: How(function), "doc";`. A parameter takes one argument, or as many as `= AtMostOnce`
-/// or `= AnyNumber` says.
+/// Syntax of a line: `name(parameter: Type, ...) -> Type: How(function), "doc";`. A parameter takes one argument,
+/// unless `= AtMostOnce` or `= AnyNumber` follows.
 macro_rules! table {
     ($($name:ident($($parameter:ident: $wants:ident $(= $needed:ident)?),*)
         -> $returns:ident: $how:ident($function:expr), $doc:literal;)*) => {
@@ -227,7 +227,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         ts_of_max_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_max)),
             "Time of the largest sample in the range, the last among equals.";
 
-        // Analyses over time, beyond those of Prometheus: docs/guide/functions.md.
+        // Analyses over time that Prometheus does not have: docs/guide/functions.md.
         range_over_time(v: Range) -> Vector: Window(S::digest(over_time::range)),
             "Largest minus smallest sample in the range.";
         diff_over_time(v: Range) -> Vector: Window(S::digest(over_time::diff)),
@@ -273,7 +273,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         simplify(v: Range, tolerance: Scalar) -> Range: ChangeNamed(change::simplify),
             "A subset of the samples: the lines between them are within the tolerance of all other samples.";
 
-        // Element by element.
+        // Functions of single elements.
         abs(v: Vector) -> Vector: Each(f64::abs), "Absolute value.";
         ceil(v: Vector) -> Vector: Each(f64::ceil), "Rounded up.";
         floor(v: Vector) -> Vector: Each(f64::floor), "Rounded down.";

@@ -1,8 +1,8 @@
-//! The times at which a node is evaluated.
+//! At which times is a node evaluated?
 
 use tacho_model::Timestamp;
 
-/// `count` times, `step` ns apart. An instant is a grid with one time.
+/// `count` times that are `step` ns apart. The grid of an instant query has one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     pub start: Timestamp,
@@ -15,8 +15,8 @@ impl Grid {
         Self { start: at, step: 1, count: 1 }
     }
 
-    /// Times from `start` to at most `end`; empty if `end` is before `start`. `step` is positive. The count is not limited
-    /// here; the caller checks it.
+    /// Times from `start` to at most `end`; empty if `end` is before `start`. `step` must be positive. The caller
+    /// checks the limit on the count.
     pub fn count_between(start: Timestamp, end: Timestamp, step: i64) -> u128 {
         debug_assert!(step > 0);
         let span = i128::from(end) - i128::from(start);
@@ -41,7 +41,7 @@ impl Grid {
 /// Maps an evaluation time `t` to the time that a selector reads: `t - offset`, or a fixed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Set by `@`; the offset is already subtracted.
+    /// The fixed time of `@`. The offset is already subtracted.
     pub fixed: Option<Timestamp>,
     pub offset: i64,
 }
@@ -51,7 +51,7 @@ impl Reference {
         self.fixed.unwrap_or_else(|| evaluated_at.saturating_sub(self.offset))
     }
 
-    /// First and last time read over a whole grid.
+    /// First and last time that are read for a whole grid.
     pub fn bounds(&self, grid: &Grid) -> (Timestamp, Timestamp) {
         (self.time(grid.start), self.time(grid.last()))
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_both_ends() {
+    fn both_ends_of_a_range_are_counted() {
         assert_eq!(Grid::count_between(0, 100, 10), 11);
         assert_eq!(Grid::count_between(0, 99, 10), 10);
         assert_eq!(Grid::count_between(5, 5, 10), 1);

@@ -1,8 +1,8 @@
 //! How much memory do the labels created by a query take?
 //!
-//! Series in the index share common labels, but a result of few points may have its own labels for each point:
-//! `label_replace` and `group_left` write texts into all of them, `rate` drops the name, `count_values` creates a set for
-//! each value. Labels that a node passes on unchanged are not counted.
+//! Series in the index share common labels. The result of a query, however, may have its own labels for each point:
+//! `label_replace` and `group_left` write texts into all label sets, `rate` drops the name, `count_values` creates a
+//! label set for each value. Labels that a node passes on unchanged are not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use super::params::Params;
 /// Memory of a row and its label set, without the texts.
 const SET_BYTES: usize = 192;
 
-/// Counts the bytes of labels against the limit; safe to share between threads.
+/// Counts the bytes of labels and checks the limit. May be shared between threads.
 #[derive(Debug)]
 pub struct LabelRoom {
     bytes_max: usize,
@@ -44,7 +44,7 @@ impl LabelRoom {
         Ok(labels)
     }
 
-    /// For loops with a costly iteration per row that creates labels.
+    /// For loops that create labels and whose iterations are costly.
     pub fn check_cancel(&self) -> Result<(), Error> {
         self.cancel.check()
     }
@@ -53,7 +53,8 @@ impl LabelRoom {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Called after a node is computed, with the bytes that remain of its own labels and those of its operands.
+    /// Called after a node is computed. `taken` is the number of bytes without the labels that were released with the
+    /// node's operands.
     pub fn settle(&self, taken: usize) {
         self.taken.store(taken, Ordering::Relaxed);
     }

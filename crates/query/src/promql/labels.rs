@@ -10,7 +10,7 @@ use crate::Error;
 use super::label_room::LabelRoom;
 use super::node::LabelChoice;
 
-/// `labels` of a result whose value is no longer that of the metric.
+/// `labels` without the metric name, for a result whose value is no longer a value of the metric.
 pub fn without_name(labels: &Arc<Labels>, room: &LabelRoom) -> Result<Arc<Labels>, Error> {
     match labels.get(NAME) {
         None => Ok(labels.clone()),
@@ -30,18 +30,18 @@ pub fn chosen(labels: &Labels, choice: &LabelChoice) -> Arc<Labels> {
 
 /// All labels whose name passes the filter.
 pub fn rebuilt(labels: &Labels, keep: impl Fn(&str) -> bool) -> Arc<Labels> {
-    // Cannot fail: a subset of labels that were within the limits.
+    // Cannot fail, because the result is a subset of labels that were within the limits.
     Arc::new(Labels::new(labels.iter().filter(|(name, _)| keep(name))).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// `labels` with some replaced; an empty value removes the label.
+/// `labels` with some of them replaced; an empty value removes the label.
 pub fn with(labels: &Labels, changes: &[(&str, &str)]) -> Result<Arc<Labels>, Error> {
     let kept = labels.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
     let labels = Labels::new(kept.chain(changes.iter().copied()));
     labels.map(Arc::new).map_err(refused)
 }
 
-/// Refuses a value above the limit before it is written.
+/// Returns an error for a value above the limit, before the value is written.
 pub fn check_value(name: &str, bytes: usize) -> Result<(), Error> {
     if bytes <= LABEL_VALUE_BYTES_MAX {
         return Ok(());

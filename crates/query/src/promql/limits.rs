@@ -1,31 +1,32 @@
-//! What is the maximum cost of one query? Exceeding a limit is an error that names value and limit; nothing is truncated
-//! silently.
+//! What is the maximum cost of one query? A query above a limit fails with an error that names the value and the limit.
+//! Nothing is truncated silently.
 
-/// Limits as plain data, so that the server's configuration can set them.
+/// Limits of a query as plain data, so that the server's configuration can set them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the query text. Queries of dashboards stay below 4 KiB.
     pub query_bytes_max: usize,
-    /// Depth of nested brackets: bounds the stack of the parser.
+    /// Depth of nested brackets. It bounds the stack of the parser.
     pub nesting_max: usize,
-    /// Operators in one query, which also nest: `a+a+a` is a tree of depth 2.
+    /// Operators in one query. Operators nest too: `a+a+a` is a tree of depth 2.
     pub operators_max: usize,
-    /// Regular expressions in one query: compiling one may take milliseconds.
+    /// Regular expressions in one query. Compiling a regular expression may take milliseconds.
     pub patterns_max: usize,
-    /// Steps of a range query; the limit of Prometheus. A week at one-minute steps passes, a mistyped step does not.
+    /// Steps of a range query; the same limit as in Prometheus. A week at one-minute steps is allowed; a mistyped step
+    /// is not.
     pub steps_max: usize,
     /// Steps of one subquery over its whole range.
     pub subquery_steps_max: usize,
-    /// Series found by all selectors of a query together.
+    /// Series found by all selectors of a query in total.
     pub series_max: usize,
     /// Samples read for one query, 16 bytes each; the default of Prometheus' `--query.max-samples`.
     pub samples_max: usize,
     /// Values of all intermediate results that exist at the same time, 8 bytes each.
     pub points_max: usize,
-    /// Memory of the labels that a query creates and that exist at the same time, bytes: half a million series that lose
-    /// their name, 300 bytes each.
+    /// Bytes of the labels that a query creates and that exist at the same time. The limit is enough for half a million
+    /// series that lose their name, at 300 bytes each.
     pub label_bytes_max: usize,
-    /// Samples read by sliding windows: some seconds of one core.
+    /// Samples read by sliding windows. The limit allows some seconds of one core.
     pub visits_max: usize,
 }
 

@@ -15,24 +15,25 @@ use super::series::{At, Run};
 
 /// Nanoseconds per second.
 const SECOND: f64 = 1e9;
-/// Seconds. Products with more nanoseconds cannot be split into two doubles; above it only the slope matters.
+/// Seconds. A product with more nanoseconds cannot be split into two doubles. Above the limit only the slope matters.
 const AHEAD_MAX: f64 = 1e250;
-/// Relative precision of two doubles: a smaller distance from the line is a rounding error and counts as 0.
+/// Relative precision of a pair of doubles. A smaller distance from the line is a rounding error and counts as 0.
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
-/// Mean square of the residuals, as a part of the squared spread of the values, above which the rounding errors of plain
-/// doubles (at most 2^-48 of the spread for a residual) change the sum of squares by less than 2^-39.
+/// Ratio of the mean square of the residuals to the squared spread of the values. Above this ratio plain doubles are
+/// accurate enough: their rounding errors (at most 2^-48 of the spread for a residual) change the sum of squares by
+/// less than 2^-39.
 const SCATTER_PLAIN_MIN: f64 = 1.0 / 65_536.0;
 
-/// First and second moments of times and values. Values are summed as differences from one of them (the pivot), so that all
-/// digits of their differences are kept, however large the values are.
+/// First and second moments of times and values. Values are summed as differences from one of the values (the pivot).
+/// Therefore all digits of the differences are kept, even if the values are large.
 #[derive(Clone, Debug)]
 pub struct Moments {
     pub count: f64,
     /// Values are divided by 2^exponent, so that products neither overflow nor underflow.
     exponent: i32,
-    /// Times are relative to this one.
+    /// Times are relative to this time.
     origin: Timestamp,
-    /// One of the values, and the sum of the differences of all values from it.
+    /// One of the values (the pivot), and the sum of the differences of all values from it.
     pivot: f64,
     values: DoubleDouble,
     /// Sum of the products (time - mean time) * value.
@@ -43,18 +44,20 @@ pub struct Moments {
 /// Moments of the times.
 #[derive(Clone, Copy, Debug)]
 enum Spacing {
-    /// Times with a constant step in ns, from which all their moments follow. `both` counts times in half steps.
+    /// The times have a constant step in ns, from which all their moments follow. In this case `both` counts times in
+    /// half steps.
     Even { step: i64 },
-    /// Mean of the times, and the sum of the squared differences from it. `both` counts times in nanoseconds.
+    /// Mean of the times, and the sum of the squared differences from the mean. In this case `both` counts times in
+    /// nanoseconds.
     Any { mean: DoubleDouble, squares: DoubleDouble },
 }
 
 impl Moments {
-    /// Slope of the line, value per second. NaN for less than two samples.
+    /// Slope of the line, value per second. NaN for fewer than two samples.
     #[expect(clippy::cast_precision_loss, reason = "a step's rounding is a part of 2^-53 of the slope")]
     pub fn slope(&self) -> f64 {
         let slope = match self.spacing {
-            // The sum is accurate enough: the operations below affect only the last digit.
+            // The sum is accurate enough, because the operations below affect only the last digit.
             Spacing::Even { step } => {
                 let count = self.count;
                 self.both.value() * 6.0 / (count * (count * count - 1.0)) / (step as f64)
@@ -85,8 +88,8 @@ impl Moments {
         }
     }
 
-    /// Slope as value per half step, for evenly spaced times: the squares of the half steps from the middle sum up to n (n^2
-    /// - 1) / 3.
+    /// Slope as value per half step, for evenly spaced times. The sum of the squares of the half steps from the middle
+    /// is n (n^2 - 1) / 3.
     fn slope_of_half_steps(&self) -> DoubleDouble {
         self.both.multiply_double(3.0).divide(cube_less_one(self.count))
     }
@@ -116,7 +119,7 @@ impl Moments {
         self.values.divide_double(self.count)
     }
 
-    /// Changes the exponent to a larger one or, if all values are 0, to any.
+    /// Increases the exponent. If all values are 0, any exponent is allowed.
     fn rescale(&mut self, exponent: i32) {
         let less = scale_down(self.exponent, exponent);
         self.pivot *= less;
@@ -125,8 +128,8 @@ impl Moments {
         self.exponent = exponent;
     }
 
-    /// The exponent common to two sets of values: the larger one. A set for which `is_zero` is true has only zeros and thus
-    /// no exponent of its own.
+    /// The exponent common to two sets of values: the larger of both. If `is_zero` is true for a set, all its values
+    /// are 0 and it has no exponent of its own.
     fn common_exponent(&self, later: &Self, is_zero: [bool; 2]) -> i32 {
         match is_zero {
             [true, _] => later.exponent,
@@ -139,7 +142,7 @@ impl Moments {
         self.pivot == 0.0 && self.values.hi == 0.0 && self.both.hi == 0.0
     }
 
-    /// The common step of both, if the samples of `later` continue these at the same step.
+    /// The common step of both sets, if the samples of `later` continue the samples of `self` at the same step.
     #[expect(clippy::cast_possible_truncation, reason = "a count is a whole number")]
     fn step_with(&self, later: &Self) -> Option<i64> {
         let (Spacing::Even { step }, Spacing::Even { step: another }) = (self.spacing, later.spacing) else {
@@ -149,8 +152,8 @@ impl Moments {
         (step == another && i128::from(later.origin) == next).then_some(step)
     }
 
-    /// Sum of the differences of the later values from the pivot of `self`; and the difference of both means, times both
-    /// counts.
+    /// Two values: the sum of the differences of the later values from the pivot of `self`, and the difference of both
+    /// means multiplied by both counts.
     fn off(&self, later: &Self) -> (DoubleDouble, DoubleDouble) {
         let apart = DoubleDouble::sum(later.pivot, -self.pivot);
         let moved = if apart.hi == 0.0 { DoubleDouble::ZERO } else { apart.multiply_count(later.count) };
@@ -161,7 +164,7 @@ impl Moments {
     fn join_scaled(&mut self, later: &Self) {
         let (values, off) = self.off(later);
         if self.step_with(later).is_some() {
-            // In half steps, the distance between the mean times equals the number of samples.
+            // In half steps, the distance between the two mean times equals the number of samples.
             self.both = self.both.add(later.both).add(off);
         } else {
             self.join_times(later, off);
@@ -170,8 +173,8 @@ impl Moments {
         self.count += later.count;
     }
 
-    /// Join for any times: P. Pebay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
-    /// Statistical Moments", SAND2008-6212 (2008).
+    /// Joins moments for any times: P. Pebay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and
+    /// Arbitrary-Order Statistical Moments", SAND2008-6212 (2008).
     fn join_times(&mut self, later: &Self, off: DoubleDouble) {
         let [(mean, squares, both), (_, later_squares, later_both)] = [&*self, later].map(Self::of_any);
         let count = self.count + later.count;
@@ -195,7 +198,7 @@ impl Moments {
         }
     }
 
-    /// Distance from the mean of these times to that of the later ones.
+    /// Distance from the mean of these times to the mean of the later times.
     fn time_to(&self, later: &Self) -> DoubleDouble {
         later.mean_time().add(since(self.origin, later.origin)).subtract(self.mean_time())
     }
@@ -207,16 +210,17 @@ impl Moments {
         }
     }
 
-    /// The time of a sample is its distance from the middle in half steps: a small integer. These times sum up to 0, so any
-    /// value may be subtracted from the values in place of their mean.
+    /// The time of a sample is its distance from the middle in half steps, a small integer. The sum of these times is
+    /// 0, so any number may be subtracted from the values instead of their mean.
     fn regular(start: Timestamp, step: i64, of: &Scaled<'_>) -> Self {
         let EvenSums { pivot, values, both } = EvenSums::of(&of.values, of.extremes);
         let (count, exponent) = (count_of(&of.values), of.exponent);
         Self { count, exponent, origin: start, pivot, values, both, spacing: Spacing::Even { step } }
     }
 
-    /// Times are relative to the last whole nanosecond before their mean: integers whose sum is less than their count.
-    #[expect(clippy::cast_precision_loss, reason = "less than 2^53 nanoseconds and samples")]
+    /// Times are relative to the last whole nanosecond before their mean. They are integers, and their sum is less than
+    /// their count.
+    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 nanoseconds and samples")]
     fn explicit(at: &[Timestamp], values: &[f64], exponent: i32) -> Self {
         let (origin, pivot) = (at[0], values[0]);
         if at[at.len() - 1].abs_diff(origin) > EXACT_MAX {
@@ -244,8 +248,8 @@ impl Moments {
         Self { count, exponent, origin, pivot, values, both, spacing: Spacing::Any { mean, squares } }
     }
 
-    /// Moments for times too far apart for exact doubles.
-    #[expect(clippy::cast_precision_loss, reason = "a run holds less than 2^53 samples")]
+    /// Moments for times that are too far apart for exact doubles.
+    #[expect(clippy::cast_precision_loss, reason = "a run holds fewer than 2^53 samples")]
     fn explicit_long(at: &[Timestamp], values: &[f64], exponent: i32) -> Self {
         let (origin, pivot) = (at[0], values[0]);
         let count = values.len() as f64;
@@ -276,7 +280,7 @@ fn since(origin: Timestamp, at: Timestamp) -> DoubleDouble {
     }
 }
 
-/// Number of nanoseconds up to which every integer is a double: 104 days.
+/// Up to this number of nanoseconds, every integer is exact in a double: 104 days.
 const EXACT_MAX: u64 = 1 << 53;
 
 /// n (n^2 - 1), for evenly spaced times.
@@ -284,7 +288,7 @@ fn cube_less_one(count: f64) -> DoubleDouble {
     DoubleDouble::product(count, count).add_double(-1.0).multiply_double(count)
 }
 
-/// A sum in lanes, with separate high and low halves, so that the processor adds several in parallel.
+/// A sum in lanes, with separate high and low halves, so that the processor does several additions in parallel.
 #[derive(Clone, Copy, Default)]
 struct Lanes {
     hi: [f64; LANES],
@@ -292,7 +296,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// The low halves are added without compensation: their rounding error is 2^-106 of the sum.
+    /// The low halves are added without compensation, because their rounding error is 2^-106 of the sum.
     #[inline]
     fn add(&mut self, lane: usize, value: f64, rest: f64) {
         let (sum, error) = two_sum(self.hi[lane], value);
@@ -310,7 +314,7 @@ impl Lanes {
     }
 }
 
-/// Sums over (value - pivot), and over its products with integer times.
+/// Two sums: (value - pivot), and the product of (value - pivot) with an integer time.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     values: Lanes,
@@ -318,7 +322,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// For any time that is exact in a double.
+    /// For times that are exact in a double.
     #[inline]
     fn add(&mut self, lane: usize, time: f64, value: f64, pivot: f64) {
         let (value, rest) = two_sum(value, -pivot);
@@ -366,8 +370,8 @@ impl<'a> Scaled<'a> {
     }
 }
 
-/// A line and the sum of the squared residuals. The sum is never computed as a difference of larger sums: each residual is
-/// computed directly, and joining two lines adds only squares of the difference of their slopes.
+/// A line and the sum of the squared residuals. The sum is never the difference of two larger sums: each residual is
+/// computed directly, and joining two lines only adds squares of the differences of slopes.
 #[derive(Clone, Debug)]
 pub struct Fit {
     moments: Moments,
@@ -384,7 +388,7 @@ impl Fit {
         self.moments.slope()
     }
 
-    /// Standard error of the slope, value per second. `None` for less than three samples.
+    /// Standard error of the slope, value per second. `None` for fewer than three samples.
     pub fn slope_error(&self) -> Option<f64> {
         let Moments { count, exponent, .. } = self.moments;
         (count > 2.0).then(|| {
@@ -418,7 +422,7 @@ impl Fit {
         values.iter().enumerate().map(square).sum()
     }
 
-    /// As [`Fit::scatter_even`], with the digits of one double.
+    /// As [`Fit::scatter_even`], but computed with single doubles.
     fn scatter_plain(moments: &Moments, values: &[f64]) -> f64 {
         let (pivot, mean, slope) = (moments.pivot, moments.mean_value().hi, moments.slope_of_half_steps().hi);
         squares_of(values, moments.count, |time, value| {
@@ -445,14 +449,14 @@ impl Fit {
         })
     }
 
-    /// By Lagrange's identity, with both slopes and the slope of the line between the means.
+    /// Joins two fits by Lagrange's identity, with both slopes and the slope of the line between the two means.
     fn join_scaled(&mut self, later: &Self, less: [f64; 2]) {
         let (one, other) = (&self.moments, &later.moments);
         let (values, off) = one.off(other);
         let count = one.count + other.count;
         let counts = DoubleDouble::product(one.count, other.count);
         let is_even = one.step_with(other).is_some();
-        // In half steps if evenly spaced, else in nanoseconds.
+        // Counted in half steps if the samples are evenly spaced, otherwise in nanoseconds.
         let time = if is_even { DoubleDouble { hi: count, lo: 0.0 } } else { one.time_to(other) };
         let weight = time.hi * time.hi * (one.count * (other.count / count));
         let between = Slope { weight, slope: off.divide(counts.multiply(time)) };
@@ -468,7 +472,7 @@ impl Fit {
     }
 }
 
-/// Sum over the samples of an evenly spaced run of a function of the time in half steps and of the value.
+/// Sum of a function of the time in half steps and the value, over the samples of an evenly spaced run.
 #[inline]
 fn squares_of(values: &[f64], count: f64, square: impl Fn(f64, f64) -> f64) -> f64 {
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -483,7 +487,7 @@ fn squares_of(values: &[f64], count: f64, square: impl Fn(f64, f64) -> f64) -> f
     squares.into_iter().chain(rest).sum()
 }
 
-/// A slope, with the sum of the squared times from which it was computed.
+/// A slope, with the sum of the squared times from which the slope was computed.
 struct Slope {
     weight: f64,
     slope: DoubleDouble,
@@ -499,7 +503,7 @@ impl Slope {
         Self { weight: moments.squares().value(), slope: moments.slope_scaled() }
     }
 
-    /// Contribution of the difference of two slopes to the sum of squared residuals.
+    /// The amount that the difference of two slopes adds to the sum of squared residuals.
     fn apart(&self, other: &Self, noise: f64, whole: f64) -> f64 {
         // A single sample has no slope.
         if self.weight == 0.0 || other.weight == 0.0 {

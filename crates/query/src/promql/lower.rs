@@ -1,4 +1,4 @@
-//! Syntax to a list of typed nodes.
+//! Converts the syntax tree to a list of typed nodes.
 //!
 //! Step before: `parse/`, which reads the text. Step after: `plan.rs`, which gives the nodes their times.
 
@@ -12,16 +12,16 @@ use super::functions::{self, Function};
 use super::node::{Aggregate, Binary, LabelChoice, Modifiers, Node, NodeId, Selector, Type, Yield};
 use super::parse::{self, Expr, ExprKind, LabelMatcher, Source};
 
-/// A query that is well formed and well typed, without times yet.
+/// A well-formed and well-typed query that has no times yet.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// Operands before operators; the last one is the whole query.
+    /// Operands are before operators. The last node is the whole query.
     pub(super) nodes: Vec<Node>,
     pub(super) result: Type,
 }
 
 impl Query {
-    /// What the answer to an instant query will be.
+    /// Type of the answer to an instant query.
     pub fn result(&self) -> Type {
         self.result
     }
@@ -42,12 +42,12 @@ pub fn parse_with(text: &str, limits: &Limits) -> Result<Query, Error> {
     Ok(Query { nodes: lowering.nodes, result })
 }
 
-/// Parses what a `match[]` parameter holds: one selector without range, `offset` or `@`.
+/// Parses the value of a `match[]` parameter: one selector without range, `offset` or `@`.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, Error> {
     parse_selector_within(text, &mut PatternBudget::default())
 }
 
-/// As [`parse_selector`], where the patterns of several selectors share a budget.
+/// As [`parse_selector`], but the patterns of several selectors share a budget.
 pub fn parse_selector_within(text: &str, budget: &mut PatternBudget) -> Result<Vec<Matcher>, Error> {
     let tree = parse::parse(text, &Limits::default())?;
     match tree.kind {
@@ -70,7 +70,7 @@ impl Lowering<'_> {
         (self.nodes.len() - 1, result)
     }
 
-    /// The only recursion over a query; the parser bounds its depth.
+    /// This is the only recursion over a query. The parser limits its depth.
     fn expression(&mut self, tree: &Expr<'_>) -> Result<(NodeId, Type), Error> {
         match &tree.kind {
             ExprKind::Number(number) => Ok(self.push(Node::Number(*number), Type::Scalar)),
@@ -167,7 +167,7 @@ impl Lowering<'_> {
         Ok(self.push(Node::Aggregate(aggregate), Type::Vector))
     }
 
-    /// Whether a call is about a range of a selector that gives no metric's name.
+    /// Whether the argument of a call is a range of a selector without a metric name.
     fn selects_several_metrics(&self, call: NodeId) -> bool {
         match &self.nodes[call] {
             Node::Call { arguments, .. } => {
@@ -195,7 +195,7 @@ impl Lowering<'_> {
         Ok(self.push(Node::Call { function, arguments, keeps_name: false }, function.returns))
     }
 
-    /// The pattern of `label_replace` is one of the query's, too.
+    /// The pattern of `label_replace` counts as a pattern of the query.
     fn count_rewrite(&mut self, function: &Function, arguments: &[NodeId]) -> Result<(), Error> {
         if function.name == "label_replace"
             && let Some(&pattern) = arguments.last()
@@ -209,7 +209,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// `timestamp(selector)` means the samples' own times; of anything else, the times of evaluation.
+    /// `timestamp(selector)` returns the times of the samples. For any other argument it returns the evaluation times.
     fn yield_times(&mut self, function: &Function, arguments: &[NodeId]) {
         if function.name == "timestamp"
             && let [argument] = arguments
@@ -226,7 +226,7 @@ fn has_labels(on: &LabelChoice) -> bool {
     }
 }
 
-/// Lowers matchers.
+/// Converts matchers.
 struct Matchers<'b> {
     source: Source<'b>,
     budget: &'b mut PatternBudget,

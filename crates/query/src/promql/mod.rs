@@ -1,4 +1,4 @@
-//! What is the answer of a PromQL query over the series that it selects?
+//! What is the answer of a PromQL query over the selected series?
 //!
 //! ```text
 //! text --parse--> Query --plan(times)--> Plan --evaluate(data)--> Output
@@ -6,32 +6,33 @@
 //!                 node.rs       series.rs     select.rs, window.rs, functions.rs, aggregate.rs, binary.rs
 //! ```
 //!
-//! A query is a list of nodes, operands before operators. The plan gives each node its own grid of times and collects what
-//! must be read. Evaluation iterates over the list once and computes each node for *all* its times, a matrix of rows
-//! (series) by steps. It does not recurse, and windows slide over sorted samples.
+//! A query is a list of nodes, operands before operators. The plan gives each node its own grid of times and collects
+//! the series and times to read. Evaluation iterates over the list once and computes each node for *all* its times: a
+//! matrix of rows (series) by steps. It does not recurse, and windows slide over sorted samples.
 //!
-//! Semantics are those of Prometheus 3: windows are open at the left, staleness markers end a series, metric names are
-//! dropped immediately. `tests/cases/answers_of_prometheus.qtest` checks this. Intentional differences:
+//! The semantics are those of Prometheus 3: windows are open at the left, staleness markers end a series, metric names
+//! are dropped immediately. `tests/cases/answers_of_prometheus.qtest` tests this. Intentional differences:
 //! - times are nanoseconds;
-//! - dates of NaN and infinities are NaN (there: whatever the processor's conversion yields);
-//! - parameters of aggregations are evaluated at each step, also if the vector has `@` (there: once);
-//! - ties in `topk` and `bottomk` keep the order of the series (there: unspecified);
+//! - dates of NaN and infinities are NaN (Prometheus: depends on the conversion of the processor);
+//! - parameters of aggregations are evaluated at each step, even if the vector has `@` (Prometheus: once);
+//! - ties in `topk` and `bottomk` keep the order of the series (Prometheus: unspecified);
 //! - `absent((x))` ignores the parentheses;
-//! - `max by (__name__) (rate({__name__=~".."}[5m]))` groups by the names that `rate` drops, if the selector gives none
-//!   (there: with the feature `promql-delayed-name-removal`): one selector for many metrics.
+//! - if the selector gives no metric name, `max by (__name__) (rate({__name__=~".."}[5m]))` groups by the names that `rate`
+//!   drops (Prometheus: only with the feature `promql-delayed-name-removal`). So one selector can cover many metrics.
 //!
-//! Unsupported, and refused by name: native histograms, `fill`, `info`, `limit_ratio`, `double_exponential_smoothing`.
-//! Answers have no warnings.
+//! Native histograms, `fill`, `info`, `limit_ratio` and `double_exponential_smoothing` are unsupported; the error names
+//! the unsupported part. Answers have no warnings.
 //!
 //! # Functions of windows
-//! Most functions of ranges read a *digest* of a window (`digest.rs`). Digests of adjacent parts can be joined, so
-//! overlapping windows share work (`slide.rs`) and whole chunks are read from their headers only: the `windows` of a
-//! [`Selection`] say where a [`Summary`] is sufficient. Some functions need all samples of a window (`quantile_over_time`).
+//! Most functions of ranges read a *digest* of a window (`digest.rs`). Digests of adjacent parts can be joined.
+//! Therefore overlapping windows share work (`slide.rs`), and whole chunks are read from their headers only. The
+//! `windows` of a [`Selection`] tell the reader where a [`Summary`] is sufficient. Some functions need all samples of a
+//! window (`quantile_over_time`).
 //!
-//! A few functions return a *range vector*: `derivative`, `moving_avg`, `keep_outliers_iqr`. They replace the samples in
-//! each window when it is read; the bounds of the window stay. So they can be arguments of other functions of ranges, as in
-//! `max_over_time(derivative(x[1h]))`, and an answer of an instant query: a matrix. A range query refuses them, as it
-//! refuses `x[1h]`.
+//! A few functions return a *range vector*: `derivative`, `moving_avg`, `keep_outliers_iqr`. They replace the samples
+//! in each window when the window is read; its bounds do not change. Such a function can be the argument of another
+//! function of ranges, as in `max_over_time(derivative(x[1h]))`. It can also be the answer of an instant query (a
+//! matrix). A range query refuses it, as it refuses `x[1h]`.
 //!
 //! To add a function: one line in `functions.rs` and one small `fn` in the file of its family. `docs/guide/functions.md`
 //! describes the functions that Prometheus does not have.
@@ -81,8 +82,8 @@ pub use plan::{Plan, Selection};
 pub use series::{Piece, SeriesData};
 pub use similar::{similar, similar_among};
 
-/// The marker that ends a series: no value from here on. Prometheus writes it when a target vanishes. It is a NaN that no
-/// arithmetic yields, so rows also use it for "no value at this step".
+/// The staleness marker: the series has no value from this time on. Prometheus writes it when a target vanishes. It is
+/// a NaN that no arithmetic operation returns, so rows also use it for "no value at this step".
 pub const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
 /// Whether `value` is the staleness marker, bit for bit.

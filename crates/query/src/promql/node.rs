@@ -1,6 +1,6 @@
-//! What are the nodes of a query?
+//! Which nodes does a query consist of?
 //!
-//! This file and `functions.rs` use each other: a call names its function, and a function states its types and gets the
+//! This file and `functions.rs` use each other. A call names its function; a function states its types and gets the
 //! nodes of its arguments.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use tacho_model::{Matcher, Timestamp};
 
 use super::functions::Function;
 
-/// Index of a node in the query's list; smaller than the index of the node that uses it.
+/// Index of a node in the query's list. It is smaller than the index of the node that uses it.
 pub type NodeId = usize;
 
 /// The types of PromQL.
@@ -37,13 +37,13 @@ impl fmt::Display for Type {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Modifiers {
     pub at: Option<At>,
-    /// ns into the past; negative: into the future.
+    /// Offset in ns: positive into the past, negative into the future.
     pub offset: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum At {
-    /// Start of the whole query, also inside a subquery.
+    /// Start of the whole query, even inside a subquery.
     Start,
     End,
     Time(Timestamp),
@@ -75,7 +75,7 @@ pub enum Node {
         selector: Selector,
         range: i64,
     },
-    /// `step` in ns; `None`: the plan's default.
+    /// Step in ns. `None` means the default of the plan.
     Subquery {
         inner: NodeId,
         range: i64,
@@ -88,7 +88,8 @@ pub enum Node {
     Call {
         function: &'static Function,
         arguments: Vec<NodeId>,
-        /// The result is grouped by name, so the name is kept although the value is no longer the metric's.
+        /// The result is grouped by name. Therefore the name is kept, although the value is no longer a value of the
+        /// metric.
         keeps_name: bool,
     },
 }
@@ -98,7 +99,7 @@ pub struct Binary {
     pub op: BinaryOp,
     pub left: NodeId,
     pub right: NodeId,
-    /// Whether a comparison returns 0 or 1 (`bool`) instead of filtering.
+    /// Whether a comparison returns 0 or 1 (`bool`). Otherwise it is a filter.
     pub yields_bool: bool,
     pub matching: Matching,
 }
@@ -146,18 +147,18 @@ pub struct Matching {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cardinality {
     OneToOne,
-    /// `group_left`: many series on the left.
+    /// `group_left`: the left side may have many series per group.
     ManyToOne,
-    /// `group_right`.
+    /// `group_right`: the right side may have many series per group.
     OneToMany,
 }
 
 /// The labels that identify a group.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LabelChoice {
-    /// `by`, `on`: only these.
+    /// `by`, `on`: only these labels.
     Only(Vec<String>),
-    /// `without`, `ignoring`: all but these and the name.
+    /// `without`, `ignoring`: all labels except these and the name.
     Except(Vec<String>),
 }
 
@@ -165,7 +166,7 @@ pub enum LabelChoice {
 pub struct Aggregate {
     pub op: AggregateOp,
     pub inner: NodeId,
-    /// `k` of `topk`, quantile of `quantile`, label of `count_values`.
+    /// The `k` of `topk`, the quantile of `quantile`, the label of `count_values`.
     pub parameter: Option<NodeId>,
     pub grouping: LabelChoice,
 }

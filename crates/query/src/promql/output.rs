@@ -17,7 +17,7 @@ pub struct Point {
     pub value: f64,
 }
 
-/// One series of a matrix; at least one point.
+/// One series of a matrix. It has at least one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     pub labels: Arc<Labels>,
@@ -31,14 +31,14 @@ pub enum Output {
         at: Timestamp,
         text: Arc<str>,
     },
-    /// In the order that the query requests (`sort`, `topk`), if any.
+    /// In the order that the query requests (`sort`, `topk`), otherwise in no particular order.
     Vector(Vec<(Arc<Labels>, Point)>),
     /// Sorted by labels.
     Matrix(Vec<Series>),
 }
 
 impl Output {
-    /// An instant query returns its own type, a range query a matrix.
+    /// The output of an instant query has the type of the query. The output of a range query is a matrix.
     pub(super) fn new(
         value: Value<'_>,
         grid: &Grid,
@@ -77,7 +77,7 @@ fn over(row: Row, grid: &Grid) -> Series {
     Series { labels: row.labels, points: points.map(|(at, value)| Point { at, value }).collect() }
 }
 
-/// Samples of a range vector, the answer of `x[5m]` as a whole query.
+/// Samples of a range vector. They are the answer if `x[5m]` is the whole query.
 fn windowed(ranges: &Ranges<'_>, at: Timestamp, visits: &mut Visits<'_>) -> Result<Vec<Series>, Error> {
     let series = ranges.series.iter().map(|samples| {
         Ok(Series { labels: samples.labels.clone(), points: window_at(samples, ranges, at, visits)? })

@@ -1,11 +1,11 @@
-//! How are many series processed on more than one core? Only above a minimum of work.
+//! On how many cores are series processed? More than one core is used only above a minimum of work.
 
 use std::num::NonZero;
 use std::thread;
 
 use crate::Error;
 
-/// Samples below which one thread finishes about as early as a second one starts.
+/// With fewer samples, one thread finishes before a second thread has started.
 const WORK_MIN: usize = 1 << 20;
 
 /// Limit on the threads of one query, so that other queries get cores too.
@@ -26,7 +26,7 @@ pub fn map<T: Sync, S, R: Send>(
     if work < WORK_MIN || items.len() < 2 {
         return in_turn(items);
     }
-    // Only queried here: it reads several files, which takes longer than many a query.
+    // Read only here, because it reads several files, which takes longer than many queries.
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX).min(items.len());
     if threads < 2 {
         return in_turn(items);
@@ -34,7 +34,7 @@ pub fn map<T: Sync, S, R: Send>(
     let parts = thread::scope(|scope| {
         let (mine, others) = items.split_at(items.len().div_ceil(threads));
         let others = others.chunks(mine.len()).map(|part| scope.spawn(|| in_turn(part)));
-        // Start all before joining the first.
+        // Starts all threads before it joins the first one.
         let others: Vec<_> = others.collect();
         let mine = in_turn(mine);
         let joined = others.into_iter().map(|other| match other.join() {

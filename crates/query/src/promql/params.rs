@@ -12,11 +12,11 @@ const MINUTE: i64 = 60_000_000_000;
 pub struct Params {
     pub start: Timestamp,
     pub end: Timestamp,
-    /// ns; `None` for an instant query, whose time is `start`.
+    /// Step in ns. `None` for an instant query, whose time is `start`.
     pub step: Option<i64>,
     /// How long a sample stays valid without a newer one, ns.
     pub lookback: i64,
-    /// Step of a subquery without its own (`[1h:]`), ns.
+    /// Step in ns of a subquery that does not give one (`[1h:]`).
     pub subquery_step: i64,
     pub limits: Limits,
     /// Cancels the evaluation.

@@ -1,10 +1,10 @@
 //! At which times is each node evaluated, and which series and times does it need?
 //!
-//! Step before: `lower.rs`, which provides the nodes. Step after: the caller reads what [`Plan::selectors`] returns, and
-//! `evaluate.rs` computes the answer.
+//! Step before: `lower.rs`, which provides the nodes. Step after: the caller reads the data for [`Plan::selectors`],
+//! and `evaluate.rs` computes the answer.
 //!
-//! This file and `evaluate.rs` use each other: `evaluate.rs` follows a [`Plan`], and [`Plan::evaluate`] starts it, so that a
-//! caller needs only the plan and the data.
+//! This file and `evaluate.rs` use each other: `evaluate.rs` follows a [`Plan`], and [`Plan::evaluate`] starts the
+//! evaluation. Therefore a caller needs only the plan and the data.
 
 use tacho_model::{Matcher, TimeRange, Timestamp, Windows};
 
@@ -16,12 +16,12 @@ use super::node::{At, Modifiers, Node, Selector, Type};
 use super::params::Params;
 use super::{Limits, Output, Query, SeriesData};
 
-/// What to read: every matching series, with its samples within `range`.
+/// Describes the data to read: every matching series, with its samples within `range`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
-    /// Windows, if summaries are sufficient for chunks that no window cuts.
+    /// Windows. They are set if summaries are sufficient for chunks that no window cuts.
     pub windows: Option<Windows>,
 }
 
@@ -30,24 +30,24 @@ pub struct Selection {
 pub struct Plan {
     pub(super) nodes: Vec<Node>,
     pub(super) params: Params,
-    /// One per node.
+    /// One grid per node.
     pub(super) grids: Vec<Grid>,
-    /// One per selector or subquery.
+    /// One entry per selector or subquery.
     pub(super) references: Vec<Option<Reference>>,
-    /// Per selector: its index in `selections`.
+    /// For each selector: its index in `selections`.
     pub(super) sources: Vec<Option<usize>>,
-    /// Per node: whether its consumer accepts summaries.
+    /// For each node: whether its consumer accepts summaries.
     from_summaries: Vec<bool>,
     selections: Vec<Selection>,
 }
 
 impl Plan {
-    /// The input of [`Plan::evaluate`]: one list of series for each, in this order.
+    /// The data that [`Plan::evaluate`] needs: one list of series for each selection, in this order.
     pub fn selectors(&self) -> &[Selection] {
         &self.selections
     }
 
-    /// Steps of all parts of the query together: the number of values computed per series.
+    /// Steps of all parts of the query together. This is the number of values computed per series.
     pub fn steps(&self) -> usize {
         self.grids.iter().fold(0, |steps, grid| steps.saturating_add(grid.count))
     }
@@ -56,12 +56,13 @@ impl Plan {
         &self.params.limits
     }
 
-    /// The same plan with other limits on its evaluation. Those on its steps were checked when it was made.
+    /// The same plan with other limits on its evaluation. The limits on its steps were checked when the plan was
+    /// created.
     pub fn set_limits(&mut self, limits: Limits) {
         self.params.limits = limits;
     }
 
-    /// Computes the answer. `data[i]` belongs to `selectors()[i]`; samples are sorted by time.
+    /// Computes the answer. `data[i]` is the data of `selectors()[i]`; samples are sorted by time.
     pub fn evaluate(&self, data: &[Vec<SeriesData>]) -> Result<Output, Error> {
         evaluate::evaluate(self, data)
     }
@@ -80,7 +81,8 @@ impl Query {
             from_summaries: vec![false; nodes],
             selections: Vec::new(),
         };
-        // From the root to the leaves, so that the grid of a node is known before those of its operands.
+        // Visits the nodes from the root to the leaves, so that the grid of a node is known before the grids of its
+        // operands.
         for id in (0..nodes).rev() {
             plan.place(id)?;
         }
@@ -168,7 +170,8 @@ impl Plan {
         let same = |other: &&mut Selection| other.matchers == selector.matchers && other.range == range;
         let source = match self.selections.iter_mut().enumerate().find(|(_, other)| same(other)) {
             Some((source, other)) => {
-                // One read serves both; summaries only if both accept the same.
+                // Both selectors share one read. The read may use summaries only if both selectors have the same
+                // windows.
                 other.windows = other.windows.filter(|others| Some(*others) == windows);
                 source
             }
@@ -201,7 +204,7 @@ impl Plan {
     }
 }
 
-/// The multiples of `step` within any of the windows of `range` that `grid` reads.
+/// The multiples of `step` that lie in any window of `range` ns that `grid` reads.
 fn subquery_grid(
     reference: &Reference,
     grid: &Grid,

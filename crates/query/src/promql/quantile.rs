@@ -1,19 +1,19 @@
-//! How are order statistics computed? As in Prometheus.
+//! How are order statistics computed? The results equal those of Prometheus.
 
 use std::cmp::Ordering;
 
-/// Orders values, NaN first.
+/// Compares values; NaN is before all numbers.
 pub fn by_value(a: &f64, b: &f64) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
-/// The `q`-quantile by linear interpolation between the two nearest ranks; changes the order of `values`. NaN if `values` is
-/// empty or `q` is NaN; -Inf for `q` below 0, +Inf above 1.
+/// The `q`-quantile, by linear interpolation between the two nearest ranks. Changes the order of `values`. Returns NaN
+/// if `values` is empty or `q` is NaN, -Inf if `q` is below 0, and +Inf if `q` is above 1.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "ranks are below the number of values in memory"
+    reason = "ranks are smaller than the number of values in memory"
 )]
 pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
     if values.is_empty() || q.is_nan() {
@@ -32,10 +32,10 @@ pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
     lower * (1.0 - weight) + upper * weight
 }
 
-/// The value of a rank, from 0, and the value of the next rank (the same value for the last rank). Sorts only as far as
-/// needed.
+/// The value of a rank, counted from 0, and the value of the next rank (the same value for the last rank). Sorts only
+/// as much as needed.
 pub fn neighbours(values: &mut [f64], rank: usize) -> (f64, f64) {
-    // Counters are sorted already; a slice with NaN never counts as sorted.
+    // Counters are already sorted. A slice with NaN never counts as sorted.
     if values.is_sorted_by(|a, b| a <= b) {
         return (values[rank], values[(rank + 1).min(values.len() - 1)]);
     }
@@ -51,7 +51,8 @@ pub fn neighbours(values: &mut [f64], rank: usize) -> (f64, f64) {
     (*lower, upper.unwrap_or(*lower))
 }
 
-/// An integer with the same order as the value, -0.0 below 0.0: integers are compared much faster.
+/// An integer with the same order as the value, where -0.0 is below 0.0. Integers are compared much faster than
+/// doubles.
 const fn key(value: f64) -> i64 {
     turn(value.to_bits().cast_signed())
 }
@@ -60,7 +61,7 @@ const fn of_key(key: i64) -> f64 {
     f64::from_bits(turn(key).cast_unsigned())
 }
 
-/// Inverts all bits but the sign if the sign is set.
+/// If the sign is set, inverts all other bits.
 const fn turn(bits: i64) -> i64 {
     bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_in_the_order_of_their_values() {
+    fn keys_have_the_order_of_their_values() {
         let (least, tiny) = (f64::NEG_INFINITY, f64::MIN_POSITIVE);
         let values = [least, f64::MIN, -1.5, -1.0, -tiny, -0.0, 0.0, tiny, 1.0, 2.5, f64::MAX, f64::INFINITY];
         assert!(values.is_sorted_by(|a, b| key(*a) < key(*b)));
@@ -98,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn neighbours_are_those_of_the_sorted_values(
+        fn neighbours_equal_those_in_the_sorted_values(
             values in prop::collection::vec(prop_oneof![-9.0..9.0, Just(1.0), Just(f64::INFINITY)], 1..60),
             rank in any::<prop::sample::Index>(),
             nan in any::<bool>(),

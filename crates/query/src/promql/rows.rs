@@ -1,7 +1,7 @@
-//! What does a node yield over its grid? Intermediate results.
+//! What is the result of a node over its grid? The intermediate results of a query.
 //!
-//! This file and `window.rs` use each other: a range vector knows the bounds of its windows and changes the samples in them,
-//! and `window.rs` reads those samples and applies functions to them.
+//! This file and `window.rs` use each other. A range vector has the bounds of its windows and changes the samples in
+//! the windows. `window.rs` reads these samples and applies functions to them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,12 +23,12 @@ use super::{STALE, is_stale};
 #[derive(Clone, Debug)]
 pub struct Row {
     pub labels: Arc<Labels>,
-    /// One per step; [`STALE`] where the series has no value.
+    /// One value per step; [`STALE`] where the series has no value.
     pub points: Vec<f64>,
 }
 
 impl Row {
-    /// The value at `step`, if present.
+    /// The value at `step`, if there is one.
     pub fn at(&self, step: usize) -> Option<f64> {
         let value = self.points[step];
         if is_stale(value) { None } else { Some(value) }
@@ -38,7 +38,7 @@ impl Row {
         self.points.iter().all(|value| is_stale(*value))
     }
 
-    /// Replaces the values; steps without a value stay empty.
+    /// Replaces the values. Steps without a value stay without a value.
     pub fn map(&mut self, change: impl Fn(f64) -> f64) {
         for value in &mut self.points {
             if !is_stale(*value) {
@@ -47,7 +47,7 @@ impl Row {
         }
     }
 
-    /// As [`Row::map`], with the step as argument; `None` removes the value.
+    /// As [`Row::map`], but `change` also gets the step. `None` removes the value.
     pub fn filter_map(&mut self, change: impl Fn(usize, f64) -> Option<f64>) {
         for (step, value) in self.points.iter_mut().enumerate() {
             if !is_stale(*value) {
@@ -57,7 +57,7 @@ impl Row {
     }
 }
 
-/// The samples of one series that range windows slide over, without staleness markers.
+/// The samples of one series without staleness markers. Range windows slide over these samples.
 #[derive(Clone, Debug)]
 pub struct Samples<'d> {
     pub labels: Arc<Labels>,
@@ -72,7 +72,7 @@ pub struct Columns<'d> {
 }
 
 impl Samples<'_> {
-    /// All samples in memory as one piece.
+    /// All samples, as one piece in memory.
     pub fn columns(&self) -> Columns<'_> {
         if let [Piece::Samples { at: Times::Explicit(at), values }] = &*self.pieces {
             return Columns { at: Cow::Borrowed(at), values: Cow::Borrowed(values) };
@@ -107,14 +107,14 @@ pub struct Change {
     pub parameters: Vec<Vec<f64>>,
 }
 
-/// A range vector at all steps: samples, the window of each step, and the changes to the samples in it.
+/// A range vector at all steps: the samples, the window of each step, and the changes to the samples in each window.
 #[derive(Clone, Debug)]
 pub struct Ranges<'d> {
     pub series: Vec<Samples<'d>>,
     pub reference: Reference,
-    /// In ns.
+    /// Length of a window in ns.
     pub range: i64,
-    /// Applied in order.
+    /// Changes in the order in which they are applied.
     pub changes: Vec<Change>,
 }
 
@@ -124,7 +124,7 @@ impl Ranges<'_> {
         Bounds { start: end.saturating_sub(self.range), end, now }
     }
 
-    /// The samples of `window` after all changes, with their parameters at `step`.
+    /// The samples of `window` after all changes. The changes use their parameters at `step`.
     pub fn change(
         &self,
         window: &Window<'_>,
@@ -159,7 +159,7 @@ pub enum Value<'d> {
 }
 
 impl<'d> Value<'d> {
-    /// Number of values held, for the limit on points.
+    /// Number of values held, which counts towards the limit on points.
     pub fn points(&self) -> usize {
         match self {
             Self::Scalar(points) => points.len(),
@@ -205,13 +205,13 @@ impl<'d> Value<'d> {
     }
 }
 
-/// `lower.rs` has checked all types, so this is a bug; it must not end the process.
+/// `lower.rs` has checked all types, so a wrong type is a bug in this program. The bug must not end the process.
 fn mistyped(wanted: &str) -> Error {
     debug_assert!(false, "operand is no {wanted}");
     Error::execution(format!("internal: operand is no {wanted}"))
 }
 
-/// Where a node creates rows: their width and the limits on them.
+/// Where a node creates rows: the number of steps of a row, and the limits on rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Canvas<'l> {
     pub grid: Grid,
@@ -220,7 +220,7 @@ pub struct Canvas<'l> {
 }
 
 impl Canvas<'_> {
-    /// Refuses `rows` above the limit before they are allocated.
+    /// Returns an error if the number of rows is above the limit, before the rows are allocated.
     pub fn check_rows(&self, rows: usize) -> Result<(), Error> {
         let points = rows as u128 * self.grid.count as u128;
         if points > self.points_max as u128 {
@@ -233,13 +233,13 @@ impl Canvas<'_> {
 /// How two series with the same labels are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twins {
-    /// As one series, if they never have values at the same step.
+    /// Two such series become one series if they never have values at the same step.
     Join,
-    /// As an error, as in Prometheus for functions of ranges.
+    /// Two such series are an error, as in Prometheus for functions of ranges.
     Refuse,
 }
 
-/// Removes rows without any value, and merges or refuses rows with the same labels.
+/// Removes rows without any value. Rows with the same labels are merged, or are an error.
 pub fn settle(rows: Vec<Row>, twins: Twins) -> Result<Vec<Row>, Error> {
     let mut settled: Vec<Row> = Vec::with_capacity(rows.len());
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::with_capacity(rows.len());
@@ -283,7 +283,7 @@ pub fn row_where(labels: Arc<Labels>, grid: &Grid, value: f64, present: impl Fn(
     Row { labels, points }
 }
 
-/// Per step: whether any of the rows has a value.
+/// For each step: whether any of the rows has a value.
 pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec<bool> {
     let mut present = vec![false; grid.count];
     for row in rows {
@@ -294,7 +294,7 @@ pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec
     present
 }
 
-/// Bytes of the labels of a value if no other value shares them.
+/// Bytes of the labels of a value, if no other value shares these labels.
 pub fn label_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Vector(rows) => rows.iter().map(|row| bytes_of(&row.labels)).sum(),

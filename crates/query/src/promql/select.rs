@@ -15,7 +15,7 @@ use super::series::{Cursor, Piece, SeriesData};
 use super::slide::cut;
 use super::{STALE, is_stale};
 
-/// At each step, the newest sample of the last `lookback` ns, unless it is a staleness marker.
+/// At each step, the newest sample of the last `lookback` ns. No value if that sample is a staleness marker.
 pub fn instants(
     series: &SeriesData,
     grid: &Grid,
@@ -38,7 +38,7 @@ pub fn instants(
     Ok(Row { labels: series.labels.clone(), points })
 }
 
-/// All samples of a series without staleness markers, for windows to slide over.
+/// All samples of a series without staleness markers. Windows slide over these samples.
 pub fn samples(series: &SeriesData) -> Samples<'_> {
     let pieces = if series.pieces.iter().any(Piece::has_stale) {
         Cow::Owned(series.pieces.iter().map(Piece::without_stale).collect())
@@ -48,7 +48,7 @@ pub fn samples(series: &SeriesData) -> Samples<'_> {
     Samples { labels: series.labels.clone(), pieces }
 }
 
-/// The values of a subquery's inner expression as samples.
+/// Converts the values of a subquery's inner expression to samples.
 pub fn samples_of_row(row: Row, grid: &Grid) -> Samples<'static> {
     let Row { labels, points } = row;
     let whole = grid.last() == grid.start.wrapping_add(grid.step.wrapping_mul(points.len() as i64 - 1));

@@ -1,6 +1,7 @@
-//! What was read for a series? Columns of samples, and summaries where they are sufficient.
+//! Which data was read for a series? Columns of samples, and summaries where summaries are sufficient.
 //!
-//! Step before: `server`, which read them from the store. Step after: `select.rs` and `slide.rs`, which iterate over them.
+//! Step before: `server`, which read the data from the store. Step after: `select.rs` and `slide.rs`, which iterate
+//! over it.
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use tacho_model::{Labels, Timestamp};
 
 use super::is_stale;
 
-/// Number of values that are searched for staleness markers at once.
+/// Number of values in which staleness markers are searched at once.
 const BLOCK: usize = 256;
 
-/// One series of a [`super::Selection`]. Pieces ascend in time and do not overlap.
+/// One series of a [`super::Selection`]. Its pieces are sorted by time and do not overlap.
 #[derive(Clone, Debug)]
 pub struct SeriesData {
     pub labels: Arc<Labels>,
@@ -23,18 +24,18 @@ pub struct SeriesData {
 pub enum Piece {
     /// Two columns of equal length; values may be staleness markers.
     Samples { at: Times, values: Vec<f64> },
-    /// Only if the selection has windows, none of which cuts it.
+    /// Allowed only if the selection has windows and no window cuts the summary.
     Summary(Summary),
 }
 
 impl SeriesData {
-    /// From two columns of equal length, sorted by time.
+    /// Creates a piece from two columns of equal length, sorted by time.
     pub fn new(labels: Arc<Labels>, at: Vec<Timestamp>, values: Vec<f64>) -> Self {
         debug_assert_eq!(at.len(), values.len());
         Self { labels, pieces: vec![Piece::Samples { at: Times::Explicit(at.into()), values }] }
     }
 
-    /// Number of samples in memory; those of summaries do not count.
+    /// Number of samples in memory. Samples of summaries are not counted.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(Piece::len).sum()
     }
@@ -68,7 +69,7 @@ impl Piece {
 
     pub(super) fn has_stale(&self) -> bool {
         match self {
-            // Whole blocks are scanned without a branch per value.
+            // Whole blocks are scanned, so that the loop has no branch per value.
             Self::Samples { values, .. } => {
                 let any = |block: &[f64]| block.iter().fold(false, |any, value| any | is_stale(*value));
                 values.chunks(BLOCK).any(any)
@@ -77,7 +78,7 @@ impl Piece {
         }
     }
 
-    /// The same piece without staleness markers.
+    /// The same piece without its staleness markers.
     pub(super) fn without_stale(&self) -> Self {
         match self {
             Self::Samples { at, values } => {
@@ -129,16 +130,16 @@ pub enum Passed<'s> {
     Summary(&'s Summary),
 }
 
-/// Iterates over the pieces of a series, forward only.
+/// Iterates forwards over the pieces of a series.
 #[derive(Clone, Debug)]
 pub struct Cursor<'s> {
     pieces: &'s [Piece],
-    /// The current piece, and the number of its samples before the cursor.
+    /// The current piece, and the number of samples of this piece that are before the cursor.
     piece: usize,
     index: usize,
 }
 
-/// Error: a window needs only a part of a summary.
+/// The error if a window needs only a part of a summary.
 #[derive(Debug)]
 pub struct Cut;
 
@@ -147,7 +148,7 @@ impl<'s> Cursor<'s> {
         Self { pieces, piece: 0, index: 0 }
     }
 
-    /// Advances over everything up to and including the time `until`.
+    /// Advances to the time `until`, inclusive. Calls `visit` for each item passed.
     pub fn pass(&mut self, until: Timestamp, mut visit: impl FnMut(Passed<'s>)) -> Result<(), Cut> {
         while let Some(piece) = self.pieces.get(self.piece) {
             match piece {
@@ -172,7 +173,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// The sample right before the cursor; `None` at the start, or if a summary is there.
+    /// The sample directly before the cursor. `None` at the start, or if a summary is directly before the cursor.
     pub fn behind(&self) -> Option<(Timestamp, f64)> {
         let before = |piece: usize, index: usize| match self.pieces.get(piece)? {
             Piece::Samples { at, values } => Some((at.get(index.checked_sub(1)?)?, *values.get(index - 1)?)),
@@ -195,12 +196,12 @@ fn part(at: &Times, from: usize, to: usize) -> At<'_> {
     }
 }
 
-/// All times of a chunk fit into 64 bits, so an index within the chunk does not overflow.
+/// All times of a chunk fit into 64 bits, so the computation does not overflow for an index within the chunk.
 fn regular(start: Timestamp, step: i64, index: usize) -> Timestamp {
     start.wrapping_add(step.wrapping_mul(index.cast_signed() as i64))
 }
 
-/// Index of the first time after `until`, at `from` or later.
+/// Index of the first time after `until`. The search starts at `from`.
 fn first_after(at: &Times, from: usize, until: Timestamp) -> usize {
     match at {
         Times::Regular { start, step, count } => {
@@ -213,7 +214,7 @@ fn first_after(at: &Times, from: usize, until: Timestamp) -> usize {
                 .map_or(*count, |more| from.saturating_add(more).saturating_add(1).min(*count))
         }
         Times::Explicit(at) => {
-            // Windows are short compared to a series: search near the cursor first, in doubling steps.
+            // Windows are short compared to a series. Therefore the search starts near the cursor and doubles its step.
             let (mut low, mut step) = (from, 1);
             while low + step <= at.len() && at[low + step - 1] <= until {
                 low += step;

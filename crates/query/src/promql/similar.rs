@@ -1,14 +1,14 @@
-//! Which function was meant by an unknown name?
+//! Which function did the user mean by an unknown name?
 //!
-//! This file and `functions.rs` use each other: this file searches the names in the table there, and `functions.rs` adds
-//! the names found to the error for an unknown function.
+//! This file and `functions.rs` use each other. This file searches the names in the table of `functions.rs`, and
+//! `functions.rs` adds the names found to the error for an unknown function.
 
 use super::aggregations::aggregations;
 use super::functions::functions;
 
 /// Limit on the number of suggestions.
 const TOLD_MAX: usize = 3;
-/// Minimum length of a word to be searched within names, characters.
+/// Minimum length of a word, in characters, for a search of names that contain the word.
 const PART_MIN: usize = 3;
 
 /// Names of functions and aggregations similar to `word`, as a phrase: `a, b or c`. `None` if there are none.
@@ -22,8 +22,8 @@ pub fn similar(word: &str) -> Option<String> {
     }
 }
 
-/// The names similar to `word`, the most similar first: by edit distance, or else names that contain it. Upper and lower
-/// case count as equal.
+/// The names similar to `word`, the most similar first. Similar names have a small edit distance; if there are none,
+/// the names that contain `word`. Upper and lower case are equal.
 pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let word = word.to_lowercase();
     let changes_max = (word.chars().count() / 3).clamp(1, 3);
@@ -38,7 +38,8 @@ pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clon
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Number of letters to insert, delete, replace or swap with their neighbour to make `b` of `a` (optimal string alignment).
+/// Number of letters to insert, delete, replace or swap with a neighbour to turn `a` into `b` (optimal string
+/// alignment).
 fn changes(a: &str, b: &str) -> usize {
     let [a, b]: [Vec<char>; 2] = [a, b].map(|word| word.chars().collect());
     let mut before: Vec<usize> = Vec::new();

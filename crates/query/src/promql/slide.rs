@@ -1,16 +1,17 @@
-//! What is the digest of each of many sliding windows, if each sample is read once?
+//! What is the digest of each of many sliding windows, if each sample is read only once?
 //!
-//! If windows are short or share few samples, each is digested separately, without panes. Else the starts and ends of all
-//! windows cut a series into panes; a window is a sequence of panes. Each pane is digested once and kept in two stacks: the
-//! back receives new panes and holds the join of all of them; each entry of the front is joined with all entries after it in
-//! time, so that the oldest pane is removed by a `pop`. When the front is empty, the back is moved into it in reverse. So
-//! each pane is joined three times, independent of the number of windows, and nothing is subtracted (K. Tangwongsan, M.
-//! Hirzel, S. Schneider, "Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time", DEBS 2017, section 2).
+//! If windows are short or share few samples, each window is digested separately. Otherwise the starts and ends of all
+//! windows cut a series into panes, and a window is a sequence of panes. Each pane is digested once and kept in one of
+//! two stacks. The back receives new panes and holds the join of all its panes. In the front, each entry is joined with
+//! all entries after it in time, so that a `pop` removes the oldest pane. When the front is empty, the back is moved
+//! into it in reverse order. Each pane is joined three times, independent of the number of windows, and nothing is
+//! subtracted (K. Tangwongsan, M. Hirzel, S. Schneider, "Low-Latency Sliding-Window Aggregation in Worst-Case Constant
+//! Time", DEBS 2017, section 2).
 //!
-//! Step before: `window.rs`, which provides the windows. Step after: a function reads the digest at each step.
+//! Step before: `window.rs`, which provides the windows. Step after: a function, which reads the digest at each step.
 //!
-//! This file and `window.rs` use each other: functions of digests are called there and slide here, and this file takes the
-//! bounds of the windows and the counter of samples from there.
+//! This file and `window.rs` use each other. `window.rs` calls functions of digests, which slide in this file. This
+//! file uses the bounds of the windows and the counter of samples from `window.rs`.
 
 use tacho_model::Timestamp;
 
@@ -21,9 +22,10 @@ use super::digest::Digest;
 use super::series::{Cursor, Passed, Piece};
 use super::window::{Bounds, Frame, Visits};
 
-/// The panes of the current window, each with its end: it is removed when the window starts at or after that time.
+/// The panes of the current window, each with its end. A pane is removed when the window starts at or after the end of
+/// the pane.
 pub struct Panes<D> {
-    /// The oldest is last; each is joined with the front panes after it in time.
+    /// The oldest pane is last. Each pane is joined with the front panes after it in time.
     front: Vec<(Timestamp, D)>,
     back: Vec<(Timestamp, D)>,
     /// The join of all panes of the back.
@@ -84,10 +86,11 @@ impl<D: Digest> Panes<D> {
     }
 }
 
-/// Samples per window up to which windows are digested separately; panes cost as much as reading this many.
+/// Up to this number of samples per window, windows are digested separately: the cost of the panes equals the cost of
+/// reading as many samples.
 const WINDOW_SAMPLES_MAX: f64 = 64.0;
 
-/// The result of `read` for the digest of each window; [`STALE`] if the window is empty or `read` returns `None`.
+/// The result of `read` for the digest of each window. It is [`STALE`] if the window is empty or `read` returns `None`.
 pub fn slide<D: Digest>(
     pieces: &[Piece],
     frame: &Frame<'_>,

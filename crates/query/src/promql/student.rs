@@ -1,24 +1,26 @@
 //! What are the probabilities and quantiles of Student's t distribution?
 //!
-//! The crate statrs 0.19 has the same probabilities, but its quantile is wrong where degrees are many: 1.827 for 1.960 at ten
-//! million. Its beta function alone would save 70 lines here and cost three crates.
+//! The crate statrs 0.19 has the same probabilities, but its quantile is wrong for many degrees of freedom: 1.827
+//! instead of 1.960 for ten million. Using only its beta function would save 70 lines here and add three crates.
 
 use std::cell::Cell;
 
-/// Limit on the iterations of the continued fraction. It needs about the square root of the larger parameter, and converges
-/// long before the limit for arguments below the mean.
+/// Limit on the iterations of the continued fraction. The number of iterations is about the square root of the larger
+/// parameter. For arguments below the mean, the fraction converges long before the limit.
 const TERMS_MAX: usize = 10_000;
 
-/// Limit on the steps towards a quantile: enough bisections for all bits of a double. Newton's method takes about six.
+/// Limit on the steps towards a quantile. It allows enough bisections for all bits of a double; Newton's method takes
+/// about six steps.
 const STEPS_MAX: usize = 200;
 
 thread_local! {
-    /// The last confidence, degrees of freedom and quantile: the windows of a query have one confidence and nearly always the
-    /// same count.
+    /// The last confidence, degrees of freedom and quantile. They are kept because the windows of a query have one
+    /// confidence and nearly always the same count.
     static LAST: Cell<[f64; 3]> = const { Cell::new([f64::NAN; 3]) };
 }
 
-/// Probability of a value at least as far from 0 as `t`, with `degrees` of freedom (above 0). NaN if `t` is NaN.
+/// Probability of a value whose distance from 0 is at least that of `t`, with `degrees` of freedom (above 0). NaN if
+/// `t` is NaN.
 pub fn two_sided(t: f64, degrees: f64) -> f64 {
     if t.is_infinite() {
         return 0.0;
@@ -27,8 +29,8 @@ pub fn two_sided(t: f64, degrees: f64) -> f64 {
     beta_regularized(degrees / (degrees + t * t), degrees / 2.0, 0.5)
 }
 
-/// The `t` such that the absolute value is below it with probability `confidence`. NaN unless `confidence` is between 0 and
-/// 1.
+/// The value `t` for which the absolute value of a variable is below `t` with probability `confidence`. NaN unless
+/// `confidence` is between 0 and 1.
 pub fn quantile_two_sided(confidence: f64, degrees: f64) -> f64 {
     if confidence.is_nan() || confidence <= 0.0 || confidence >= 1.0 {
         return f64::NAN;
@@ -42,8 +44,8 @@ pub fn quantile_two_sided(confidence: f64, degrees: f64) -> f64 {
     quantile
 }
 
-/// The `t` with this probability of a larger absolute value: Newton's method, and bisection where it leaves the interval in
-/// which the quantile is known to be.
+/// The value `t` such that a larger absolute value has the probability `outside`. Uses Newton's method. Uses bisection
+/// if a step of Newton's method leaves the interval that contains the quantile.
 fn quantile_outside(outside: f64, degrees: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while two_sided(high, degrees) > outside && high < f64::MAX / 2.0 {
@@ -74,7 +76,7 @@ fn density(t: f64, degrees: f64) -> f64 {
     (ln_scale - half * (t * t / degrees).ln_1p()).exp() / (degrees * std::f64::consts::PI).sqrt()
 }
 
-/// I_x(a, b), by the continued fraction 8.17.22 of the DLMF (<https://dlmf.nist.gov/8.17.E22>).
+/// I_x(a, b), computed with the continued fraction 8.17.22 of the DLMF (<https://dlmf.nist.gov/8.17.E22>).
 fn beta_regularized(x: f64, a: f64, b: f64) -> f64 {
     if x.is_nan() {
         return f64::NAN;
@@ -85,7 +87,7 @@ fn beta_regularized(x: f64, a: f64, b: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    // The fraction converges fast below the mean; above it, DLMF 8.17.4 reflects the argument.
+    // The fraction converges fast below the mean. Above the mean, DLMF 8.17.4 reflects the argument.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - beta_regularized(1.0 - x, b, a);
     }
@@ -93,7 +95,7 @@ fn beta_regularized(x: f64, a: f64, b: f64) -> f64 {
     front / a * fraction(x, a, b)
 }
 
-/// By the method of W. J. Lentz (Applied Optics 15, 1976), as modified by I. J. Thompson and A. R. Barnett (1986).
+/// Uses the method of W. J. Lentz (Applied Optics 15, 1976), as modified by I. J. Thompson and A. R. Barnett (1986).
 fn fraction(x: f64, a: f64, b: f64) -> f64 {
     let away = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));
@@ -115,8 +117,8 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     result
 }
 
-/// Logarithm of the gamma function for positive numbers: Stirling's series (DLMF 5.11.1), after raising the argument to at
-/// least 10, where eight terms reach the precision of a double.
+/// Logarithm of the gamma function for positive numbers, by Stirling's series (DLMF 5.11.1). The argument is first
+/// raised to at least 10, where eight terms have the precision of a double.
 fn ln_gamma(x: f64) -> f64 {
     const COEFFICIENTS: [f64; 8] = [
         1.0 / 12.0,
@@ -168,7 +170,7 @@ mod tests {
             let t = quantile_two_sided(confidence, degrees);
             assert!((two_sided(t, degrees) - (1.0 - confidence)).abs() < 1e-10);
         }
-        // A probability near 0 or 1, and a repeated question.
+        // A probability near 0, a probability near 1, and a repeated query.
         for confidence in [1e-12, 1e-3, 1.0 - 1e-9, 1.0 - 1e-9] {
             for degrees in [1.0, 2.0, 5.0, 1_000.0] {
                 let t = quantile_two_sided(confidence, degrees);
@@ -176,7 +178,7 @@ mod tests {
                 assert!(off < 1e-10 * (1.0 - confidence), "{confidence} {degrees}: {t} {off}");
             }
         }
-        // With many degrees of freedom it converges to the normal distribution.
+        // With many degrees of freedom, the quantile converges to that of the normal distribution.
         assert!((quantile_two_sided(0.95, 1e7) - 1.959_963_984_540_054).abs() < 1e-6);
         assert!(quantile_two_sided(1.0, 3.0).is_nan() && quantile_two_sided(f64::NAN, 3.0).is_nan());
     }

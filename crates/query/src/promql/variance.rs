@@ -1,8 +1,8 @@
 //! What is the variance of values?
 //!
-//! The mean is kept in two doubles: where values are 2^53 times as large as their differences, the error of a rounded mean
-//! would be as large as the variance. Squared differences from the mean are all positive, so they are summed in plain
-//! doubles.
+//! The mean is kept in two doubles. If values are 2^53 times as large as their differences, the error of a rounded mean
+//! would be as large as the variance. Squared differences from the mean are all positive; therefore plain doubles are
+//! enough for their sum.
 
 use super::double_double::{DoubleDouble, exponent_for, exponent_of, scale, scale_down};
 use super::fold::{Fold, LANES, Mean, Neumaier, count_of};
@@ -10,24 +10,24 @@ use super::fold::{Fold, LANES, Mean, Neumaier, count_of};
 /// Number of values whose squares are summed without compensation.
 const BLOCK: usize = 256;
 
-/// Population variance. A slice takes two passes; joins follow T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for
+/// Population variance. A slice is read twice; joins follow T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for
 /// Computing the Sample Variance", The American Statistician 37 (1983).
 #[derive(Clone)]
 pub struct Variance {
     count: f64,
-    /// Values are divided by 2^exponent, so that squares neither overflow nor underflow.
+    /// Values are divided by 2^exponent, so that their squares neither overflow nor underflow.
     exponent: i32,
     mean: DoubleDouble,
     squares: Neumaier,
 }
 
 impl Variance {
-    /// Standard deviation of a sample: divides by the count minus one; `None` for a single value.
+    /// Standard deviation of a sample, i.e. divided by the count minus one; `None` for a single value.
     pub fn deviation_of_sample(&self) -> Option<f64> {
         (self.count > 1.0).then(|| self.root_by(self.count - 1.0))
     }
 
-    /// The standard deviation; finite also if the variance overflows or underflows.
+    /// The standard deviation. It is finite even if the variance overflows or underflows.
     fn root_by(&self, count: f64) -> f64 {
         let deviation = (self.squares.total() / count).sqrt();
         if self.exponent == 0 { deviation } else { scale(deviation, self.exponent) }
@@ -43,8 +43,8 @@ impl Variance {
             squares.add(of_block);
             off.add(off_block);
         }
-        // Corrects the rounding error of the mean, which is the average remaining difference; its square is contained in
-        // `squares`.
+        // Corrects the rounding error of the mean. The error is the average remaining difference; the square of the
+        // error is contained in `squares`.
         let off = off.total() / count;
         squares.add(-off * off * count);
         if squares.total() < 0.0 {
@@ -53,7 +53,8 @@ impl Variance {
         Self { count, exponent, mean: DoubleDouble::sum(mean, off), squares }
     }
 
-    /// The same variance with values divided by a larger power of two or, if all are 0, by any.
+    /// The same variance with values divided by a larger power of two. If all values are 0, any power of two is
+    /// allowed.
     fn rescaled(&self, exponent: i32) -> Self {
         let less = scale_down(self.exponent, exponent);
         let mut squares = self.squares;
@@ -72,8 +73,8 @@ impl Variance {
         self.shift(off, later.count);
     }
 
-    /// Adds `count` values whose mean differs by `off`. The mean needs all digits; its change needs only as many as the
-    /// variance, which is at least as large as the square of the change.
+    /// Adds `count` values whose mean differs from the current mean by `off`. The mean needs all digits. The change of
+    /// the mean needs only as many digits as the variance, which is at least as large as the square of the change.
     #[inline]
     fn shift(&mut self, off: f64, count: f64) {
         let share = count / (self.count + count);
@@ -83,7 +84,7 @@ impl Variance {
     }
 }
 
-/// Sums of the squared differences from the mean, and of the differences, in lanes.
+/// Two sums in lanes: the squared differences from the mean, and the differences.
 fn squares_of(values: &[f64], mean: f64) -> (f64, f64) {
     let (mut squares, mut off) = ([0.0; LANES], [0.0; LANES]);
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -127,7 +128,7 @@ impl Fold for Variance {
         if self.exponent == later.exponent {
             return self.join_scaled(later);
         }
-        // Zeros have no exponent of their own.
+        // If all values are 0, they have no exponent of their own.
         let exponent = match (self.is_zero(), later.is_zero()) {
             (true, _) => later.exponent,
             (_, true) => self.exponent,

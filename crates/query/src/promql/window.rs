@@ -1,7 +1,7 @@
 //! Which samples does a range window contain, and what is the result of a function at each step?
 //!
-//! This file and `output.rs` use each other: the answer to an instant query for a range vector is the points of one window
-//! of each series ([`window_at`]), and `output.rs` defines what a point is.
+//! This file and `output.rs` use each other: the answer to an instant query for a range vector is the points of one
+//! window of each series ([`window_at`]), and `output.rs` defines the type of a point.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,16 +18,16 @@ use super::series::{At, Cursor, Passed, Piece, Run};
 use super::slide::{cut, slide};
 use super::{Params, STALE};
 
-/// Bounds of a window: it contains samples with `start < at <= end`.
+/// Bounds of a window. It contains the samples with `start < at <= end`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub start: Timestamp,
     pub end: Timestamp,
-    /// The evaluation time; differs from `end` by `offset` and `@`.
+    /// The evaluation time. `offset` and `@` make it differ from `end`.
     pub now: Timestamp,
 }
 
-/// The samples of one series within bounds; at least one.
+/// The samples of one series within bounds. There is at least one.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'s> {
     pub at: &'s [Timestamp],
@@ -35,7 +35,7 @@ pub struct Window<'s> {
     pub bounds: Bounds,
 }
 
-/// Two indexes that only move forward, like the windows.
+/// Two indexes that only move forwards, as the windows do.
 struct Slider {
     seen: Range<usize>,
 }
@@ -52,7 +52,7 @@ impl Slider {
     }
 }
 
-/// The windows of a call; the same for all series.
+/// The windows of a call. All series have the same windows.
 pub struct Frame<'a> {
     pub ranges: &'a Ranges<'a>,
     pub grid: Grid,
@@ -71,7 +71,7 @@ impl Frame<'_> {
         }
     }
 
-    /// True for `rate(x[1d] @ end())`, which reads the same window at each step.
+    /// True for queries such as `rate(x[1d] @ end())`, which read the same window at each step.
     fn is_constant(&self) -> bool {
         let steady = |values: &Vec<f64>| values.iter().all(|value| value.to_bits() == values[0].to_bits());
         let of_changes = |change: &super::rows::Change| change.parameters.iter().all(steady);
@@ -85,7 +85,7 @@ impl Frame<'_> {
 pub type Slide =
     Box<dyn Fn(&Samples<'_>, &Frame<'_>, &mut Visits<'_>) -> Result<Vec<f64>, Error> + Send + Sync>;
 
-/// A function of windows.
+/// A function that is computed for sliding windows.
 pub struct Sliding {
     slide: Slide,
     /// Whether the function reads [`Bounds::now`].
@@ -95,7 +95,7 @@ pub struct Sliding {
 }
 
 impl Sliding {
-    /// A function of a digest of the samples.
+    /// Creates a function of a digest of the samples.
     pub fn digest<D: Digest + 'static>(read: fn(&D, &Bounds, &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             if frame.ranges.changes.is_empty() {
@@ -109,7 +109,7 @@ impl Sliding {
         Self { slide: Box::new(slide), uses_now: false, from_summaries: D::FROM_SUMMARIES }
     }
 
-    /// A function that needs all samples of each window.
+    /// A function that needs every sample of each window.
     pub fn window(read: fn(&Window<'_>, &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             each_window(series, frame, visits, read)
@@ -117,7 +117,8 @@ impl Sliding {
         Self { slide: Box::new(slide), uses_now: false, from_summaries: false }
     }
 
-    /// A function of the values of each window, independent of their times; it may reorder and change the values.
+    /// A function of the values of each window that ignores their times. The function may reorder and change the
+    /// values.
     pub fn values(read: fn(&mut [f64], &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             if frame.ranges.changes.is_empty() {
@@ -180,7 +181,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// The result of `read` for the samples of each window, after its changes.
+/// The result of `read` for the samples of each window. The changes are applied to the samples first.
 fn each_window(
     series: &Samples<'_>,
     frame: &Frame<'_>,
@@ -201,7 +202,7 @@ fn each_window(
     Ok(points)
 }
 
-/// The result of `read` for the values of each window. Times are not materialised.
+/// The result of `read` for the values of each window. The times are not computed.
 fn each_values(
     pieces: &[Piece],
     frame: &Frame<'_>,
@@ -230,7 +231,7 @@ fn each_values(
     Ok(points)
 }
 
-/// Counts the samples that windows read, against the limit.
+/// Counts the samples that windows read, and checks the limit.
 pub struct Visits<'l> {
     params: &'l Params,
     /// The total of all counters.
@@ -240,14 +241,14 @@ pub struct Visits<'l> {
 }
 
 impl<'l> Visits<'l> {
-    /// Samples counted before the total is updated: an atomic addition takes as long as twenty samples.
+    /// The total is updated after this number of samples, because an atomic addition takes as long as twenty samples.
     const HERE_MAX: usize = 1 << 16;
 
     pub fn new(params: &'l Params, all: &'l AtomicUsize) -> Self {
         Self { params, all, here: 0 }
     }
 
-    /// Another counter with the same total.
+    /// Creates another counter with the same total.
     pub fn another(&self) -> Self {
         Self::new(self.params, self.all)
     }
@@ -273,7 +274,7 @@ impl<'l> Visits<'l> {
     }
 }
 
-/// Per step: whether any series has a sample in its window.
+/// For each step: whether any series has a sample in its window.
 pub fn presence_of_ranges(
     ranges: &Ranges<'_>,
     grid: &Grid,
@@ -290,7 +291,7 @@ pub fn presence_of_ranges(
     Ok(present)
 }
 
-/// The samples of the window at `now` after all changes: the answer of a whole query.
+/// The samples of the window at `now` after all changes. They are the answer if the range vector is the whole query.
 pub fn window_at(
     series: &Samples<'_>,
     ranges: &Ranges<'_>,

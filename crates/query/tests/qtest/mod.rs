@@ -1,6 +1,6 @@
 //! Parses a `*.qtest` file: series to load, queries to evaluate, expected answers.
 //!
-//! The notation is that of Prometheus' promqltest, as documented there:
+//! The notation is that of Prometheus' promqltest, as described in its documentation:
 //!
 //! ```text
 //! # Series from time 0, a value every minute: first+stepxrepeats, _ for a gap, stale.
@@ -17,8 +17,9 @@
 //!   expected_fail_message got instant vector
 //! ```
 //!
-//! `eval_ordered` also checks the order, `clear` removes all series, `expect string "..."` expects a string, and `expect
-//! range vector from 10s to 1m step 10s` expects samples at exactly these times (`_`: no sample), one line per series.
+//! `eval_ordered` also checks the order. `clear` removes all series. `expect string "..."` expects a string. `expect
+//! range vector from 10s to 1m step 10s` expects samples at exactly these times (`_`: no sample), with one line per
+//! series.
 
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ pub enum Expect {
     },
     Scalar(f64),
     Text(String),
-    /// With a text that the message must contain.
+    /// The query fails; the message must contain this text.
     Failure(String),
 }
 
@@ -164,7 +165,7 @@ fn parse_series(line: &str, step: i64) -> Result<SeriesData, String> {
     Ok(SeriesData::new(Arc::new(labels), at, kept))
 }
 
-/// `name{a="b"} rest`.
+/// Reads `name{a="b"} rest`.
 fn split_labels(line: &str) -> Result<(Labels, &str), String> {
     let bare = line.find([' ', '\t', '{']).unwrap_or(line.len());
     let (name, rest) = line.split_at(bare);
@@ -187,7 +188,7 @@ fn split_labels(line: &str) -> Result<(Labels, &str), String> {
     }
 }
 
-/// A quoted string with `\\`, `\"` and `\n` at the start of `text`, and what follows it.
+/// Reads a quoted string with `\\`, `\"` and `\n` at the start of `text`. Returns the string and the rest of the text.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next().filter(|c| "\"'`".contains(*c))?;
     let (mut value, mut escaped) = (String::new(), false);
@@ -204,7 +205,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// `1 2+3x4 _ _x5 stale`.
+/// Reads `1 2+3x4 _ _x5 stale`.
 fn parse_values(text: &str) -> Result<Vec<Option<f64>>, String> {
     let mut values = Vec::new();
     for word in text.split_whitespace() {
@@ -229,7 +230,7 @@ fn parse_values(text: &str) -> Result<Vec<Option<f64>>, String> {
     Ok(values)
 }
 
-/// `1+2` is 1 and a step of 2; the sign of a number or of its exponent does not start a step.
+/// `1+2` means the value 1 and a step of 2. The sign of a number or of an exponent does not start a step.
 fn split_step(text: &str) -> Result<(f64, f64), String> {
     if let Ok(value) = number(text) {
         return Ok((value, 0.0));
@@ -249,7 +250,7 @@ fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| format!("bad number {text:?}"))
 }
 
-/// `1h30m`, `90s`, `90` (seconds), `1ms`, in ns.
+/// Reads `1h30m`, `90s`, `90` (seconds) or `1ms`. Returns ns.
 pub fn duration(text: &str) -> Result<i64, String> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Ok((seconds * 1e9) as i64);

@@ -1,4 +1,4 @@
-//! The analyses with a caller that waits, and with a caller that has cancelled.
+//! Tests the analyses with a caller that waits, and with a caller that has cancelled.
 
 use tacho_model::{OperationKind, TimeRange, TraceId};
 
@@ -39,7 +39,7 @@ pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level) -> Graph {
     waited(|cancel| executions::graph(blocks, filter, level, cancel))
 }
 
-/// Two blocks, the second caused by the first, so that every pass over the blocks runs.
+/// Two blocks. The first block causes the second, so that every pass over the blocks runs.
 const TWO: &str = "
 shop h1 main trace=a1 base=1000 at=5000000000
   0 > http-server GET /ads

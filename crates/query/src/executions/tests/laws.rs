@@ -172,7 +172,7 @@ proptest! {
             for (at, span) in trace.spans.iter().enumerate() {
                 let end = span.offset_ns + span.duration_ns;
                 prop_assert!(end <= trace.duration_ns && span.self_ns <= span.duration_ns);
-                // A span is one level below its parent, which precedes it; a root has depth 0.
+                // A span is one level below its parent, and its parent precedes it. A root has depth 0.
                 let parent = trace.spans[..at].iter().find(|other| Some(other.id) == span.parent);
                 prop_assert_eq!(span.depth, parent.map_or(0, |parent| parent.depth + 1));
             }

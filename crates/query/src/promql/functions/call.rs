@@ -1,4 +1,4 @@
-//! What does a function get that reads all of its arguments, and what may they be?
+//! What is the input of a function that reads all of its arguments together, and which values are valid?
 
 use std::ops::RangeInclusive;
 
@@ -19,25 +19,25 @@ pub struct Call<'p, 'd> {
 }
 
 impl<'p, 'd> Call<'p, 'd> {
-    /// A counter of samples read, against the limit of the whole query.
+    /// Counts the samples read, and checks the limit of the whole query.
     pub fn visits(&self) -> Visits<'p> {
         self.visits.another()
     }
 
-    /// The arguments; `Function::check_count` guarantees that there are `N`.
+    /// The arguments. `Function::check_count` guarantees that their number is `N`.
     pub fn take<const N: usize>(self) -> Result<[Value<'d>; N], Error> {
         self.arguments.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
     }
 }
 
-/// Limit on a number of samples given as argument: more than any window holds.
+/// Limit on an argument that is a number of samples. No window holds as many.
 pub const SAMPLES_MAX: usize = u32::MAX as usize;
 
 /// An argument that must be an integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "saturates, and is checked afterwards"
+    reason = "the cast saturates, and the result is checked afterwards"
 )]
 pub fn whole(number: f64, what: &str, within: &RangeInclusive<usize>) -> Result<usize, Error> {
     if number.fract() == 0.0 && number >= 0.0 && within.contains(&(number as usize)) {

@@ -1,7 +1,8 @@
 //! Which functions replace the samples of a window? They select some samples, or compute new ones at the same times.
 //!
-//! These functions return range vectors: such a vector is a valid answer of an instant query, and an argument of functions
-//! `*_over_time`: `max_over_time(derivative(x[1h]))`. `outliers.rs` has more functions of this kind.
+//! These functions return range vectors. A range vector is a valid answer of an instant query. It is also a valid
+//! argument of functions `*_over_time`, as in `max_over_time(derivative(x[1h]))`. `outliers.rs` has more functions of
+//! this kind.
 
 use std::collections::HashSet;
 
@@ -16,7 +17,7 @@ use crate::promql::window::{Visits, Window};
 
 type Changed = Result<Columns<'static>, Error>;
 
-/// Slope per second from each sample to the next, at the time of the later one.
+/// Slope per second from each sample to the next, at the time of the later sample.
 pub fn derivative(window: &Window<'_>, _: &[f64], _: &mut Visits<'_>) -> Changed {
     Ok(slopes(window).collect())
 }
@@ -30,7 +31,7 @@ fn slopes(window: &Window<'_>) -> impl Iterator<Item = (i64, f64)> {
     pairs.map(|(at, values)| (at[1], (values[1] - values[0]) / seconds(at[1].saturating_sub(at[0]))))
 }
 
-/// At each sample, the mean of the last `seconds` seconds of the window, open at the left.
+/// At each sample, the mean of the last `seconds` seconds of the window. The interval is open at the left.
 pub fn moving_avg(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
     visits.count(window.at.len())?;
@@ -74,7 +75,8 @@ pub fn keep_bottom(window: &Window<'_>, parameters: &[f64], _: &mut Visits<'_>) 
     Ok(best(window, count(parameters[0]), by_value))
 }
 
-/// The first `n` samples by `order`, returned in order of time. Ties: the earlier sample first; NaN after all numbers.
+/// The first `n` samples by `order`, returned in order of time. Among equal values the earlier sample is first. NaN is
+/// after all numbers.
 fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::Ordering) -> Columns<'static> {
     let mut places: Vec<usize> = (0..window.values.len()).collect();
     let value = |place: usize| &window.values[place];
@@ -89,13 +91,15 @@ fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::O
     places.into_iter().map(|place| (window.at[place], window.values[place])).collect()
 }
 
-/// A small set of samples such that the line segments between them are within a tolerance of all others, in the unit of
-/// the value: starting with the ends, adds the sample furthest from the current segment until none is further than the
-/// tolerance. Distances are vertical (at the time of the sample), as time has another unit. U. Ramer, "An Iterative
-/// Procedure for the Polygonal Approximation of Plane Curves" (1972); D. Douglas, T. Peucker, "Algorithms for the Reduction
-/// of the Number of Points Required to Represent a Digitized Line or its Caricature" (1973).
+/// A small set of samples such that every other sample is within a tolerance of the line segments between them. The
+/// tolerance is in the unit of the value. The algorithm starts with the first and last sample. It adds the sample that
+/// is furthest from the current segment until no sample is further away than the tolerance. Distances are vertical (at
+/// the time of the sample), because times have another unit. U. Ramer, "An Iterative Procedure for the Polygonal
+/// Approximation of Plane Curves" (1972); D. Douglas, T. Peucker, "Algorithms for the Reduction of the Number of Points
+/// Required to Represent a Digitized Line or its Caricature" (1973).
 ///
-/// Samples that are not finite, and their neighbours, are kept: no line passes through them.
+/// Samples that are not finite are kept, and so are their neighbours, because no line can be drawn through such
+/// samples.
 pub fn simplify(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let tolerance = if parameters[0] > 0.0 { parameters[0] } else { 0.0 };
     let finite = |place: &usize| window.values.get(*place).is_some_and(|value| value.is_finite());
@@ -123,10 +127,10 @@ pub fn simplify(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>
     Ok(kept(window, |_, _| keep.next().unwrap_or(true)))
 }
 
-/// The sample between two others that is furthest from the line between them, and its distance.
+/// The sample between the samples `from` and `to` that is furthest from the line between these two, and its distance.
 fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)> {
     let after = |place: usize| seconds(window.at[place].saturating_sub(window.at[from]));
-    // Computed with halves, as the difference of two large values overflows.
+    // Computed with halves of the values, because the difference of two large values overflows.
     let slope = (window.values[to] / 2.0 - window.values[from] / 2.0) / after(to);
     let distance = |place: usize| {
         let half = window.values[place] / 2.0 - window.values[from] / 2.0 - slope * after(place);
@@ -135,15 +139,16 @@ fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)>
     (from + 1..to).map(distance).reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// Windows of `seconds` seconds, counted back from the end of the range, with at least `n` more samples than the previous
-/// window. A sample at the end of each such window holds the difference. The oldest complete window has no previous one.
-#[expect(clippy::cast_precision_loss, reason = "a window holds less than 2^53 samples")]
+/// Windows of `seconds` seconds, counted back from the end of the range, with at least `n` more samples than the
+/// previous window. The result has a sample at the end of each such window; its value is the difference. The oldest
+/// complete window has no previous window.
+#[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
     visits.count(window.at.len())?;
     let (end, width) = (i128::from(window.bounds.end), i128::from(width));
     let windows = (end - i128::from(window.bounds.start)) / width;
-    // Newest first, without empty windows.
+    // Newest window first; windows without samples are missing.
     let mut counts: Vec<(i128, usize)> = Vec::new();
     for at in window.at.iter().rev() {
         let number = (end - i128::from(*at)) / width;
@@ -164,13 +169,13 @@ pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) 
     Ok(bursts.into_iter().collect())
 }
 
-/// The samples for which `keep` returns true; called in order of time.
+/// The samples for which `keep` returns true. `keep` is called in order of time.
 pub fn kept(window: &Window<'_>, mut keep: impl FnMut(i64, f64) -> bool) -> Columns<'static> {
     let samples = window.at.iter().copied().zip(window.values.iter().copied());
     samples.filter(|(at, value)| keep(*at, *value)).collect()
 }
 
-/// Positive seconds as nanoseconds.
+/// Converts a positive number of seconds into nanoseconds.
 #[expect(clippy::cast_possible_truncation, reason = "checked before; at least 1 ns")]
 fn nanoseconds(seconds: f64) -> Option<i64> {
     if seconds > 0.0 { Some(((seconds * 1e9) as i64).max(1)) } else { None }

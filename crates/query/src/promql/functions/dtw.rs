@@ -1,7 +1,8 @@
-//! How similar are two series if one may run faster or slower than the other at times? Dynamic time warping with a fast
-//! approximation: S. Salvador, P. Chan, "Toward Accurate Dynamic Time Warping in Linear Time and Space" (Intelligent Data
-//! Analysis 11, 2007). The path is first found for both series at half the resolution, and then only cells within a radius
-//! of it are computed. With a radius as long as the series the result is exact.
+//! How similar are two series if one series may temporarily run faster or slower than the other? Dynamic time warping
+//! with a fast approximation: S. Salvador, P. Chan, "Toward Accurate Dynamic Time Warping in Linear Time and Space"
+//! (Intelligent Data Analysis 11, 2007). The path is first found for both series at half the resolution. At full
+//! resolution, only cells within a radius of this path are computed. The result is exact if the radius is as long as
+//! the series.
 
 use std::ops::Range;
 
@@ -11,13 +12,14 @@ use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::window::{Visits, Walk};
 use crate::promql::{STALE, labels};
 
-/// Radius. The paper measures errors of a few per cent from 1 on, below 1 % from 10 on.
+/// Default radius. The paper measures errors of a few per cent for radius 1, and below 1 % from radius 10 on.
 const RADIUS_DEFAULT: usize = 1;
 
 /// Limit on the matrix cells computed for one pair of windows, 8 bytes each.
 const CELLS_MAX: usize = 50_000_000;
 
-/// Mean distance along the warp path between each series of the first range vector and the only series of the second.
+/// Mean distance along the warp path. Compares each series of the first range vector with the only series of the
+/// second.
 pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     let (grid, canvas, mut visits) = (call.grid, call.canvas, call.visits());
     let mut arguments = call.arguments.into_iter();
@@ -48,7 +50,7 @@ pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     settle(rows, Twins::Refuse).map(Value::Vector)
 }
 
-/// The samples of the only non-empty series.
+/// The samples of the only series that has samples.
 fn only(
     walks: &mut [Walk<'_>],
     now: i64,
@@ -96,18 +98,20 @@ fn distance(a: &[f64], b: &[f64], radius: usize, visits: &mut Visits<'_>) -> Res
     Ok(cost)
 }
 
-/// Means of pairs of neighbours; an odd last value stays.
+/// Means of pairs of neighbours. If the number of values is odd, the last value is kept.
 fn halved(values: &[f64]) -> Vec<f64> {
     values.chunks(2).map(|pair| pair.iter().map(|value| value / pair.len() as f64).sum()).collect()
 }
 
-/// The columns of each row that a path at half resolution passes, at full resolution and widened by `radius`.
+/// For each row, the columns of the path that was found at half resolution, converted to full resolution and widened by
+/// `radius`.
 fn widened(path: &[Range<usize>], rows: usize, columns: usize, radius: usize) -> Vec<Range<usize>> {
     let fine = |row: usize| {
         let Range { start, end } = path[(row / 2).min(path.len() - 1)];
         2 * start..(2 * end).min(columns)
     };
-    // A path never goes back, so the rows around `row` pass columns between the start of the first and the end of the last.
+    // A path never goes back. Therefore the rows around `row` use only columns between the start of the first of these
+    // rows and the end of the last.
     let around = |row: usize| {
         let (first, last) = (row.saturating_sub(radius), row.saturating_add(radius).min(rows - 1));
         fine(first).start.saturating_sub(radius)..fine(last).end.saturating_add(radius).min(columns)
@@ -119,11 +123,12 @@ struct Warped {
     cost: f64,
     /// Number of pairs on the path.
     length: usize,
-    /// Per row: the columns on the path.
+    /// For each row: the columns on the path.
     path: Vec<Range<usize>>,
 }
 
-/// The cheapest path from the first pair to the last within a band. Each step advances either series or both by one.
+/// The cheapest path within a band from the first pair to the last. Each step advances one series or both series by
+/// one.
 fn warp(a: &[f64], b: &[f64], band: &[Range<usize>], visits: &mut Visits<'_>) -> Result<Warped, Error> {
     let cells = band.iter().map(ExactSizeIterator::len).sum::<usize>();
     let cells_max = CELLS_MAX.min(visits.points_max());
@@ -132,7 +137,7 @@ fn warp(a: &[f64], b: &[f64], band: &[Range<usize>], visits: &mut Visits<'_>) ->
     }
     let mut costs: Vec<Vec<f64>> = Vec::with_capacity(a.len());
     for (row, columns) in band.iter().enumerate() {
-        // A whole matrix may take seconds.
+        // Checked for each row, because a whole matrix may take seconds.
         visits.count(columns.len())?;
         let mut of_row: Vec<f64> = Vec::with_capacity(columns.len());
         for column in columns.clone() {
@@ -158,7 +163,7 @@ fn at(costs: &[f64], band: &Range<usize>, column: usize) -> f64 {
     place.and_then(|place| costs.get(place)).copied().unwrap_or(f64::INFINITY)
 }
 
-/// Walks from the last pair to the first along the cheapest cells; ties prefer the step in both series.
+/// Walks from the last pair to the first along the cheapest cells. Among equal cells, prefers the step in both series.
 fn walk_back(costs: &[Vec<f64>], band: &[Range<usize>]) -> Warped {
     let cost = |row: usize, column: usize| at(&costs[row], &band[row], column);
     let (mut row, mut column) = (costs.len() - 1, band[costs.len() - 1].end - 1);
@@ -195,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn series_that_differ_only_in_speed_are_equal() {
+    fn series_that_differ_only_in_speed_have_distance_0() {
         assert_eq!(ask(&[1.0, 2.0, 3.0], &[1.0, 1.0, 2.0, 2.0, 2.0, 3.0], 10), 0.0);
         assert_eq!(ask(&[1.0], &[3.0, 3.0], 1), 2.0);
-        // By hand: (0,0), (1,1), (1,2), (2,3): 0 + 0 + 1 + 0 over 4 pairs.
+        // The path by hand: (0,0), (1,1), (1,2), (2,3). Its cost is 0 + 0 + 1 + 0, over 4 pairs.
         assert_eq!(ask(&[0.0, 5.0, 0.0], &[0.0, 5.0, 4.0, 0.0], 10), 0.25);
     }
 
-    /// Computes the whole matrix, by definition.
+    /// Computes the whole matrix, according to the definition.
     fn slow(a: &[f64], b: &[f64]) -> f64 {
         let mut costs = vec![vec![f64::INFINITY; b.len() + 1]; a.len() + 1];
         costs[0][0] = 0.0;
@@ -216,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_radius_is_exact_and_a_narrow_one_near() {
+    fn a_wide_radius_is_exact_and_a_narrow_radius_is_close() {
         let wave = |n: usize, speed: f64| (0..n).map(|i| (i as f64 * speed).sin()).collect::<Vec<f64>>();
         let (a, b) = (wave(101, 0.1), wave(87, 0.117));
         let (params, all) = (Params::instant(0), AtomicUsize::new(0));

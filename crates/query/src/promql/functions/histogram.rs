@@ -35,8 +35,8 @@ pub fn fraction<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     distribution(rows.into_rows()?, &canvas, |step, buckets| fraction_of(lower[step], upper[step], buckets))
 }
 
-/// Applies `function` to the buckets of each histogram at each step. The buckets are sorted by bound, one per bound, at
-/// least one. Series without a usable `le` are skipped.
+/// Applies `function` to the buckets of each histogram at each step. `function` gets at least one bucket; the buckets
+/// are sorted by bound, and bounds are unique. Series without a usable `le` are skipped.
 fn distribution<'d>(
     rows: Vec<Row>,
     canvas: &Canvas<'_>,
@@ -64,7 +64,7 @@ fn distribution<'d>(
 
 type Members = Vec<(f64, Row)>;
 
-/// Buckets by the labels that identify a histogram, in order of first appearance.
+/// Buckets grouped by the labels that identify a histogram, in order of first appearance.
 fn histograms(rows: Vec<Row>, room: &LabelRoom) -> Result<Vec<(Arc<Labels>, Members)>, Error> {
     let mut groups: Vec<(Arc<Labels>, Members)> = Vec::new();
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::new();
@@ -85,7 +85,7 @@ fn histograms(rows: Vec<Row>, room: &LabelRoom) -> Result<Vec<(Arc<Labels>, Memb
     Ok(groups)
 }
 
-/// Linear interpolation within the bucket that contains the rank; the lowest bucket starts at 0.
+/// Interpolates linearly within the bucket that contains the rank. The lowest bucket starts at 0.
 fn quantile_of(q: f64, buckets: &mut [Bucket]) -> f64 {
     if q.is_nan() {
         return f64::NAN;
@@ -121,8 +121,8 @@ fn quantile_of(q: f64, buckets: &mut [Bucket]) -> f64 {
     }
 }
 
-/// Makes the counts non-decreasing. Rounding causes tiny decreases and increases; rates of buckets that were scraped at
-/// different times cause larger decreases. Both are set to the highest count so far.
+/// Makes the counts non-decreasing. Rounding causes tiny changes in both directions; rates of buckets that were scraped
+/// at different times cause larger decreases. In both cases the count is replaced by the highest previous count.
 fn make_monotonic(buckets: &mut [Bucket]) {
     let mut highest = buckets[0].count;
     for bucket in &mut buckets[1..] {
@@ -134,7 +134,7 @@ fn make_monotonic(buckets: &mut [Bucket]) {
     }
 }
 
-/// Whether the difference is within 10^-12 of the sum.
+/// Whether the difference of two counts is within 10^-12 of their sum.
 fn nearly_equal(a: f64, b: f64) -> bool {
     const TOLERANCE: f64 = 1e-12;
     let sum = a.abs() + b.abs();
@@ -198,7 +198,7 @@ mod tests {
         check(0.5, &[(2.0, 10.0)], f64::NAN);
         check(0.5, &[(INF, 10.0)], f64::NAN);
         check(0.5, &[(1.0, 0.0), (INF, 0.0)], f64::NAN);
-        // The decrease from 10 to 5 is removed.
+        // The decrease from 10 to 5 is corrected.
         check(0.75, &[(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (INF, 20.0)], 2.5);
     }
 }

@@ -31,19 +31,19 @@ pub fn clamp_max(value: f64, parameters: &[f64]) -> Option<f64> {
     Some(lesser(parameters[0], value))
 }
 
-/// Halves are rounded up, also below zero.
+/// Halves are rounded up, also for negative numbers.
 pub fn round(value: f64, parameters: &[f64]) -> Option<f64> {
-    // Multiplies by the inverse: 1/0.1 is exact, 0.1 is not.
+    // Multiplies by the inverse, because 1/0.1 is exact and 0.1 is not.
     let inverse = 1.0 / parameters.first().copied().unwrap_or(1.0);
     Some((value * inverse + 0.5).floor() / inverse)
 }
 
-/// Unlike [`f64::max`], NaN if either is NaN, unless the other is infinity.
+/// Unlike [`f64::max`], returns NaN if either value is NaN, except if the other value is infinity.
 fn greater(a: f64, b: f64) -> f64 {
     if a != f64::INFINITY && b != f64::INFINITY && (a.is_nan() || b.is_nan()) { f64::NAN } else { a.max(b) }
 }
 
-/// Unlike [`f64::min`], NaN if either is NaN, unless the other is negative infinity.
+/// Unlike [`f64::min`], returns NaN if either value is NaN, except if the other value is negative infinity.
 fn lesser(a: f64, b: f64) -> f64 {
     -greater(-a, -b)
 }

@@ -1,4 +1,4 @@
-//! Which samples of a window are outliers? The samples themselves are returned, with times and values; `count_over_time`
+//! Which samples of a window are outliers? The functions return these samples with times and values; `count_over_time`
 //! counts them. NaN is never an outlier and is ignored in the statistics.
 
 use crate::Error;
@@ -8,20 +8,21 @@ use crate::promql::window::{Visits, Window};
 
 use super::change::kept;
 
-/// Default number of interquartile ranges: an outlier is mild above 1.5, severe above 3: J. W. Tukey, "Exploratory Data
-/// Analysis" (1977), section 2C.
+/// Default number of interquartile ranges. An outlier is mild above 1.5 and severe above 3: J. W. Tukey, "Exploratory
+/// Data Analysis" (1977), section 2C.
 const FENCE_DEFAULT: f64 = 1.5;
 
 /// Default score, 3.5: B. Iglewicz, D. C. Hoaglin, "How to Detect and Handle Outliers" (1993), chapter 3.
 const SCORE_DEFAULT: f64 = 3.5;
 
-/// The third quartile of the standard normal distribution: ratio of the median absolute deviation to the standard deviation.
+/// The third quartile of the standard normal distribution. It is the ratio of the median absolute deviation to the
+/// standard deviation.
 const MEDIAN_OF_NORMAL: f64 = 0.674_489_750_196_081_7;
 
-/// The mean of the absolute value of a standard normal variable, sqrt(2 / pi).
+/// The mean of the absolute value of a standard normal variable: sqrt(2 / pi).
 const MEAN_OF_NORMAL: f64 = 0.797_884_560_802_865_4;
 
-/// Samples below the first quartile or above the third by more than `k` interquartile ranges.
+/// Samples that are more than `k` interquartile ranges below the first quartile or above the third.
 pub fn iqr(
     window: &Window<'_>,
     parameters: &[f64],
@@ -35,8 +36,8 @@ pub fn iqr(
     Ok(kept(window, |_, value| value < first - reach || value > third + reach))
 }
 
-/// Samples whose modified z-score, 0.6745 |x - median| / MAD, is above a threshold. If more than half of the samples are
-/// equal the MAD is 0; then the score is 0.7979 |x - median| / (mean of |x - median|).
+/// Samples whose modified z-score, 0.6745 |x - median| / MAD, is above a threshold. If more than half of the samples
+/// are equal, the MAD is 0. In this case the score is 0.7979 |x - median| / (mean of |x - median|).
 pub fn mad(
     window: &Window<'_>,
     parameters: &[f64],
@@ -49,7 +50,7 @@ pub fn mad(
     deviations.iter_mut().for_each(|value| *value = (*value - median).abs());
     let (mad, normal) = (quarter(&mut deviations, 2), MEDIAN_OF_NORMAL);
     let (scale, normal) = if mad == 0.0 { (mean(&deviations), MEAN_OF_NORMAL) } else { (mad, normal) };
-    // 0 / 0, if all values are equal, exceeds no threshold.
+    // If all values are equal, the score is 0 / 0 (NaN), which exceeds no threshold.
     Ok(kept(window, |_, value| normal * (value - median).abs() / scale > threshold))
 }
 
@@ -57,9 +58,9 @@ fn numbers(window: &Window<'_>) -> Vec<f64> {
     window.values.iter().copied().filter(|value| !value.is_nan()).collect()
 }
 
-/// The first, second or third quartile, by linear interpolation between ranks; an infinite neighbour with weight 0 is
+/// The first, second or third quartile, by linear interpolation between ranks. An infinite neighbour with weight 0 is
 /// ignored. NaN for an empty slice.
-#[expect(clippy::cast_precision_loss, reason = "a remainder below 4")]
+#[expect(clippy::cast_precision_loss, reason = "the remainder is below 4")]
 fn quarter(values: &mut [f64], number: usize) -> f64 {
     let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
     let (below, weight) = (number * last / 4, (number * last % 4) as f64 / 4.0);

@@ -60,7 +60,7 @@ pub fn time_of_last(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(seconds(ends.last.0))
 }
 
-/// Largest minus smallest value; NaN as in `max` and `min`.
+/// Largest minus smallest value. NaN is treated as in `max` and `min`.
 pub fn range(extremes: &(Min, Max), _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(extremes.1.end() - extremes.0.end())
 }
@@ -73,7 +73,7 @@ pub fn diff(ends: &Ends, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some((ends.last.1 - ends.first.1).abs())
 }
 
-/// `None` for a single sample: there is no interval to integrate over.
+/// `None` for a single sample, because there is no interval to integrate over.
 pub fn integral(area: &Area, _: &Bounds, _: &[f64]) -> Option<f64> {
     (area.ends.count > 1).then(|| area.area.total())
 }

@@ -26,13 +26,14 @@ fn extrapolated(counter: &Counter, window: &Bounds) -> Option<(f64, f64)> {
     increase.add(last - first);
     let increase = increase.total();
     if increase > 0.0 && first >= 0.0 {
-        // A counter does not start below zero: no extrapolation past the time at which it would be zero.
+        // A counter does not start below zero. Therefore the extrapolation ends at the time at which the counter would
+        // be zero.
         span.before = span.before.min(span.sampled * (first / increase));
     }
     Some((increase, span.factor()))
 }
 
-/// Durations from which the extrapolation is computed, seconds.
+/// Durations that determine the extrapolation, in seconds.
 struct Span {
     sampled: f64,
     /// Duration to extrapolate at each end.
@@ -41,10 +42,10 @@ struct Span {
 }
 
 impl Span {
-    /// If the gap between a boundary and the nearest sample is less than 1.1 times the mean distance of samples, the series
-    /// extends to the boundary; else it extends half a distance beyond its outermost sample. `None` for less than two
-    /// samples.
-    #[expect(clippy::cast_precision_loss, reason = "a window holds less than 2^53 samples")]
+    /// If the gap between a boundary and the nearest sample is less than 1.1 times the mean distance of samples, the
+    /// series is extended to the boundary. Otherwise the series is extended by half the mean distance beyond its
+    /// outermost sample. `None` for fewer than two samples.
+    #[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
     fn of(ends: &Ends, window: &Bounds) -> Option<Self> {
         let gaps = ends.count.checked_sub(1).filter(|gaps| *gaps > 0)?;
         let ((first, _), (last, _)) = (ends.first, ends.last);
@@ -78,12 +79,12 @@ fn last_two(window: &Window<'_>) -> Option<(f64, f64, f64)> {
     if later == earlier { None } else { Some((seconds(later.saturating_sub(earlier)), before, after)) }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a window holds less than 2^53 samples")]
+#[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn resets(counter: &Counter, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(counter.resets as f64)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a window holds less than 2^53 samples")]
+#[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn changes(changes: &Changes, _: &Bounds, _: &[f64]) -> Option<f64> {
     Some(changes.count as f64)
 }

@@ -1,9 +1,9 @@
 //! How often does a shape occur in a window? Symbolic Aggregate approXimation: J. Lin, E. Keogh, S. Lonardi, B. Chiu, "A
 //! Symbolic Representation of Time Series, with Implications for Streaming Algorithms" (DMKD 2003).
 //!
-//! The values are normalised to mean 0 and deviation 1 and averaged over equal segments (PAA). Each mean becomes a letter:
-//! the index of the interval that contains it, among intervals of equal probability under the normal distribution; `a` is
-//! the lowest.
+//! The values are normalised to mean 0 and deviation 1 and averaged over equal segments (PAA). Each mean becomes a
+//! letter: the index of the interval that contains the mean. The intervals have equal probability under the normal
+//! distribution; `a` is the lowest interval.
 
 use crate::Error;
 use crate::promql::fold::{Fold, Mean};
@@ -13,13 +13,14 @@ use crate::promql::variance::Deviation;
 use crate::promql::window::Walk;
 use crate::promql::{STALE, labels};
 
-/// Number of letters in the alphabet: one letter distinguishes nothing, and `z` is the last.
+/// Number of letters in the alphabet. A single letter would distinguish nothing, and `z` is the last letter.
 const LETTERS: std::ops::RangeInclusive<usize> = 2..=26;
 
 /// Limit on the segments of a window; the paper uses dozens.
 const SEGMENTS_MAX: usize = 65_536;
 
-/// Default deviation, in the unit of the value, below which a window counts as flat, so that noise does not become a shape.
+/// Default for the flat deviation, in the unit of the value. A window with a smaller deviation counts as flat, so that
+/// noise does not become a shape.
 const FLAT_DEFAULT: f64 = 0.01;
 
 /// Number of occurrences of the pattern in the word of each window; occurrences may overlap.
@@ -50,7 +51,7 @@ pub fn sax_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     settle(rows, Twins::Refuse).map(Value::Vector)
 }
 
-/// Parameters that turn a window into a word.
+/// Parameters for the conversion of a window into a word.
 struct Word {
     segments: usize,
     letters: usize,
@@ -81,7 +82,7 @@ impl Word {
         let normal = |value: f64| if deviation < self.flat { 0.0 } else { (value - mean) / deviation };
         let breakpoints = breakpoints(self.letters);
         let letter = |mean: f64| {
-            // A mean equal to a breakpoint gets the letter above it.
+            // If a mean equals a breakpoint, it becomes the letter above the breakpoint.
             let above = breakpoints.partition_point(|breakpoint| *breakpoint <= mean);
             b'a' + u8::try_from(above).unwrap_or(25)
         };
@@ -89,10 +90,10 @@ impl Word {
     }
 }
 
-/// Means over `segments` parts of equal length; a sample on a border counts for both parts proportionally.
-#[expect(clippy::cast_precision_loss, reason = "there are less than 2^53 samples")]
+/// Means over `segments` parts of equal length. A sample on a border counts for both parts in proportion.
+#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 samples")]
 fn segment_means(values: &[f64], segments: usize) -> impl Iterator<Item = f64> {
-    // In units of 1 / segments of a sample: each sample has `segments` units, each segment `values.len()` units.
+    // The unit is 1 / `segments` of a sample: each sample has `segments` units, each segment has `values.len()` units.
     (0..segments).map(move |segment| {
         let (from, to) = (segment * values.len(), (segment + 1) * values.len());
         let parts = (from / segments..to.div_ceil(segments)).map(|place| {
@@ -122,7 +123,7 @@ fn breakpoints(letters: usize) -> Vec<f64> {
     (1..letters).map(breakpoint).collect()
 }
 
-/// Probability of a standard normal value below `z`, for |z| up to 3: the series DLMF 7.6.2 of the error function,
+/// Probability of a standard normal value below `z`, for |z| up to 3. Uses the series DLMF 7.6.2 of the error function,
 /// <https://dlmf.nist.gov/7.6.E2>, whose terms are all positive.
 fn normal_below(z: f64) -> f64 {
     let mut term = z;
@@ -147,7 +148,7 @@ fn occurrences(word: &[u8], pattern: &[u8]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Figure 5 of the paper, to two decimals.
+    /// The breakpoints of figure 5 of the paper, to two decimals.
     #[test]
     fn breakpoints_are_those_of_the_paper() {
         for (letters, expect) in [

@@ -1,4 +1,4 @@
-//! What time is it? Evaluation times, sample times, and the UTC calendar.
+//! What is the time of an evaluation or of a sample, and what is its date in the UTC calendar?
 
 use crate::Error;
 use crate::promql::functions::call::Call;
@@ -64,9 +64,9 @@ pub fn minute(at: f64) -> f64 {
 }
 
 /// Whole seconds; `None` for a value outside the calendar's range.
-#[expect(clippy::cast_possible_truncation, reason = "checked against the years that the calendar knows")]
+#[expect(clippy::cast_possible_truncation, reason = "checked against the years of the calendar")]
 fn whole(at: f64) -> Option<i64> {
-    // +- 10^14 s, three million years.
+    // The limits are -10^14 s and 10^14 s, about three million years.
     if at.abs() < 1e14 { Some(at as i64) } else { None }
 }
 
@@ -77,19 +77,19 @@ fn small(number: i64) -> f64 {
 
 /// A day of the Gregorian calendar, extended into the past.
 struct Date {
-    /// Since 1970-01-01.
+    /// Days since 1970-01-01.
     days: i64,
     year: f64,
     leap: bool,
-    /// From 1.
+    /// Counts from 1.
     month: u8,
-    /// From 1.
+    /// Counts from 1.
     day: u8,
 }
 
 impl Date {
-    /// Counts years from March, so that the leap day is their last: H. Hinnant, "chrono-Compatible Low-Level
-    /// Date Algorithms" (2013), civil_from_days.
+    /// Counts years from March, so that the leap day is the last day of a year: H. Hinnant, "chrono-Compatible
+    /// Low-Level Date Algorithms" (2013), civil_from_days.
     #[expect(clippy::cast_precision_loss, reason = "years are below 2^53")]
     fn of(at: f64) -> Option<Self> {
         const ERA_DAYS: i64 = 146_097;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn calendar() {
+    fn dates_follow_the_gregorian_calendar() {
         check(0.0, [1970.0, 1.0, 1.0, 4.0, 1.0, 31.0, 0.0, 0.0]);
         check(951_782_400.0, [2000.0, 2.0, 29.0, 2.0, 60.0, 29.0, 0.0, 0.0]);
         check(1_230_768_000.0 - 1.0, [2008.0, 12.0, 31.0, 3.0, 366.0, 31.0, 23.0, 59.0]);

@@ -1,20 +1,20 @@
-//! What is the trend of a window? A least squares line through its samples, with confidence.
+//! What is the trend of a window? A least squares line through its samples, with a confidence interval.
 //!
-//! Slopes are per second. N. R. Draper, H. Smith, "Applied Regression Analysis" (1998), chapter 1: with `n` samples, the
-//! slope divided by its standard error has a t distribution with `n - 2` degrees of freedom, if errors are normal,
-//! independent and of constant variance. Autocorrelated samples are not independent: a trend then looks more significant
-//! than it is.
+//! Slopes are per second. Source: N. R. Draper, H. Smith, "Applied Regression Analysis" (1998), chapter 1. With `n`
+//! samples, the slope divided by its standard error has a t distribution with `n - 2` degrees of freedom, if errors are
+//! normal, independent and of constant variance. Autocorrelated samples are not independent; their trend looks more
+//! significant than it is.
 
 use crate::promql::line::{Fit, Moments};
 use crate::promql::student;
 use crate::promql::window::Bounds;
 
-/// `None` for less than two samples.
+/// `None` for fewer than two samples.
 pub fn slope(moments: &Moments, _: &Bounds, _: &[f64]) -> Option<f64> {
     is_line(moments).then(|| moments.slope())
 }
 
-/// Value of the line, the given number of seconds from now.
+/// Value of the line a given number of seconds after the evaluation time.
 pub fn predict_linear(moments: &Moments, window: &Bounds, parameters: &[f64]) -> Option<f64> {
     is_line(moments).then(|| ahead_of(moments, window.now, parameters[0]))
 }
@@ -32,15 +32,15 @@ fn is_line(moments: &Moments) -> bool {
     moments.count > 1.0
 }
 
-/// Probability of a slope at least as steep if there is no trend; two-sided. `None` for less than three samples.
+/// Two-sided probability of a slope at least as steep if there is no trend. `None` for fewer than three samples.
 pub fn p_value(fit: &Fit, _: &Bounds, _: &[f64]) -> Option<f64> {
     let (slope, error) = (fit.slope(), fit.slope_error()?);
-    // Without scatter: 0/0 if the slope is 0 as well.
+    // Without scatter the ratio is infinite, or 0/0 if the slope is 0 as well.
     let t = if slope == 0.0 { 0.0 } else { slope / error };
     Some(student::two_sided(t, fit.count() - 2.0))
 }
 
-/// Half the width of the confidence interval of the slope. `None` for less than three samples.
+/// Half the width of the confidence interval of the slope. `None` for fewer than three samples.
 pub fn margin(fit: &Fit, _: &Bounds, parameters: &[f64]) -> Option<f64> {
     let error = fit.slope_error()?;
     Some(student::quantile_two_sided(parameters[0], fit.count() - 2.0) * error)

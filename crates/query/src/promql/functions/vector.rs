@@ -1,4 +1,4 @@
-//! Which functions take a vector as a whole? Absence, conversion to a scalar, sorting.
+//! Which functions need a whole vector? Absence, conversion to a scalar, sorting.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -53,7 +53,7 @@ pub fn absent_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     Ok(Value::Vector(settle(vec![row], Twins::Join)?))
 }
 
-/// The labels that the missing series would certainly have: those with exactly one matcher, which requires equality.
+/// The labels that the missing series must have: labels with exactly one matcher, if this matcher requires equality.
 fn labels_of_absent(nodes: &[&Node]) -> Result<Arc<Labels>, Error> {
     let [Node::Instant { selector, .. } | Node::Range { selector, .. }] = nodes else {
         return Ok(Arc::new(Labels::empty()));
@@ -79,8 +79,8 @@ pub fn sort_desc<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     sorted(call, |a, b| nan_last(a, b, |a, b| by_value(b, a)))
 }
 
-/// By the value at the first step, which is the only one of an instant query; the answer of a range query is sorted by
-/// labels.
+/// Sorts by the value at the first step, which is the only step of an instant query. The answer of a range query is
+/// sorted by labels.
 fn sorted<'d>(call: Call<'_, 'd>, order: impl Fn(&f64, &f64) -> Ordering) -> Result<Value<'d>, Error> {
     let steps = call.grid.count;
     let [rows] = call.take()?;
@@ -116,13 +116,13 @@ fn sorted_by_label<'d>(call: Call<'_, 'd>, direction: fn(Ordering) -> Ordering) 
     Ok(Value::Vector(rows))
 }
 
-/// Borrowed, as labels may be long.
+/// Labels are borrowed, because they may be long.
 fn value<'r>(row: &'r Row, name: &str) -> &'r str {
     row.labels.get(name).unwrap_or("")
 }
 
-/// Names without duplicates that occur in a row: a query may list a hundred thousand names, and each comparison iterates
-/// over all of them.
+/// The names that occur in any row, without duplicates. A query may list a hundred thousand names, and each comparison
+/// iterates over all of them.
 fn known(names: Vec<Arc<str>>, rows: &[Row]) -> Vec<Arc<str>> {
     let mut passed: HashSet<Arc<str>> = names.iter().cloned().collect();
     for row in rows {
@@ -159,7 +159,7 @@ fn starts_with_digit(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Splits off the leading run of digits or of other characters.
+/// Splits off the leading run of digits, or the leading run of other characters.
 fn split_run(text: &str) -> (&str, &str) {
     let digits = starts_with_digit(text);
     text.split_at(text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len()))
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn natural_order() {
+    fn digits_are_compared_as_numbers() {
         let mut names = ["cpu10", "cpu2", "cpu", "cpu02x", "b"];
         names.sort_by(|a, b| natural(a, b));
         assert_eq!(names, ["b", "cpu", "cpu2", "cpu02x", "cpu10"]);

@@ -1,4 +1,4 @@
-//! Operands, and the operators between them.
+//! Parses operands and the operators between them.
 
 use crate::Error;
 
@@ -9,10 +9,10 @@ use super::lexer::{Kind, Token};
 use super::literal::quoted;
 use super::tree::{Aggregate, Binary, Expr, Kind as ExprKind};
 
-/// Precedence of `^`, the only operator that is right-associative; signs are weaker: `-2^2` is -4.
+/// Precedence of `^`, the only operator that is right-associative. Signs have a lower precedence: `-2^2` is -4.
 const POWER: u8 = 6;
 
-/// Operators with their precedence; a higher one binds tighter.
+/// Operators with their precedence. An operator with a higher precedence binds tighter.
 const OPERATORS: [(&str, BinaryOp, u8); 16] = [
     ("or", BinaryOp::Or, 1),
     ("and", BinaryOp::And, 2),
@@ -32,7 +32,7 @@ const OPERATORS: [(&str, BinaryOp, u8); 16] = [
     ("^", BinaryOp::Power, POWER),
 ];
 
-/// Keywords that cannot be the name of a metric; the other keywords can.
+/// Keywords that cannot be the name of a metric. All other keywords can.
 pub const RESERVED: [&str; 6] = ["atan2", "bool", "group_left", "group_right", "ignoring", "on"];
 
 /// How messages name an operator.
@@ -50,7 +50,7 @@ fn operator(token: Token<'_>) -> Option<(BinaryOp, u8)> {
 }
 
 impl<'t> Parser<'t, '_> {
-    /// An operand and the operators after it that bind at least as tight as `least`.
+    /// An operand, and the operators after it whose precedence is at least `least`.
     pub fn expression(&mut self, least: u8) -> Result<Expr<'t>, Error> {
         let mut left = self.operand()?;
         while let Some((op, precedence)) = operator(self.next).filter(|(_, binds)| *binds >= least) {
@@ -65,7 +65,7 @@ impl<'t> Parser<'t, '_> {
         Ok(left)
     }
 
-    /// What may follow an operator: `bool`, `on` or `ignoring`, `group_left` or `group_right`.
+    /// Parses the modifiers of an operator: `bool`, `on` or `ignoring`, `group_left` or `group_right`.
     fn matching(&mut self, op: BinaryOp) -> Result<(bool, Matching), Error> {
         let yields_bool = self.next.is_word("bool");
         if yields_bool {
@@ -121,7 +121,7 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
-    /// A primary with its modifiers, and the signs before it.
+    /// Parses the signs before a primary, the primary, and its modifiers.
     fn operand(&mut self) -> Result<Expr<'t>, Error> {
         if !self.is("-") && !self.is("+") {
             return self.primary();
@@ -151,7 +151,7 @@ impl<'t> Parser<'t, '_> {
         self.modified(Expr { kind, at }, false)
     }
 
-    /// What starts with a word: a number, a call, an aggregation, or a selector.
+    /// Parses an operand that starts with a word: a number, a call, an aggregation, or a selector.
     fn word(&mut self) -> Result<ExprKind<'t>, Error> {
         let word = self.next;
         if let Some(number) = special_number(word) {
@@ -213,7 +213,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// `by (...)` or `without (...)`, if it is next.
+    /// Parses `by (...)` or `without (...)`, if one follows.
     fn grouping(&mut self) -> Result<Option<LabelChoice>, Error> {
         if self.takes_word("by")? {
             return self.labels("by").map(LabelChoice::Only).map(Some);
@@ -224,7 +224,7 @@ impl<'t> Parser<'t, '_> {
         Ok(None)
     }
 
-    /// Expressions up to the parenthesis that closes `open`.
+    /// Parses expressions up to the parenthesis that closes `open`.
     fn arguments(&mut self, open: Token<'t>) -> Result<Vec<Expr<'t>>, Error> {
         let mut arguments = Vec::new();
         if !self.is(")") {
@@ -237,7 +237,7 @@ impl<'t> Parser<'t, '_> {
         Ok(arguments)
     }
 
-    /// The ranges, `offset` and `@` after a primary.
+    /// Parses the ranges, `offset` and `@` after a primary.
     fn modified(&mut self, mut expr: Expr<'t>, mut in_parentheses: bool) -> Result<Expr<'t>, Error> {
         loop {
             if self.is("[") {

@@ -1,15 +1,15 @@
-//! Which token comes next? Cuts the text into words, numbers, strings and symbols; knows no grammar.
+//! Which token comes next? Cuts the text into words, numbers, strings and symbols, without regard to the grammar.
 
 use super::source::Source;
 use crate::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A name or keyword; may contain colons.
+    /// A name or keyword. It may contain colons.
     Word,
-    /// Starts with a digit: a number or a duration, valid or not.
+    /// A number or a duration, valid or not. It starts with a digit.
     Number,
-    /// A string with its quotes; its escapes are not checked yet.
+    /// A string with its quotes. Its escapes are not checked yet.
     Text,
     Symbol,
     End,
@@ -19,7 +19,7 @@ pub enum Kind {
 pub struct Token<'t> {
     pub kind: Kind,
     pub text: &'t str,
-    /// First byte.
+    /// Position of the first byte in the text.
     pub at: usize,
 }
 
@@ -28,7 +28,7 @@ impl Token<'_> {
         self.at + self.text.len()
     }
 
-    /// Compares without case, as PromQL compares its keywords.
+    /// Compares without regard to case, because PromQL compares its keywords in this way.
     pub fn is_word(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
     }
@@ -38,7 +38,7 @@ impl Token<'_> {
 pub struct Lexer<'t> {
     source: Source<'t>,
     at: usize,
-    /// Between `[` and `]` a colon is a symbol; elsewhere it belongs to a name.
+    /// Whether the position is between `[` and `]`. There a colon is a symbol; elsewhere a colon belongs to a name.
     in_range: bool,
 }
 
@@ -91,7 +91,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Length of the string that `rest` begins with, quotes included.
+    /// Length of the string at the start of `rest`, including its quotes.
     fn string_bytes(&self, rest: &str, quote: char) -> Result<usize, Error> {
         let mut escaped = false;
         for (at, c) in rest.char_indices().skip(1) {
@@ -107,13 +107,13 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Length of the letters, digits and underscores that `rest` begins with, and of what else `also` accepts.
+/// Length of the letters, digits, underscores and other bytes accepted by `also` at the start of `rest`.
 fn run(rest: &str, also: impl Fn(u8) -> bool) -> usize {
     let ends = |byte: u8| !(byte.is_ascii_alphanumeric() || byte == b'_' || also(byte));
     rest.bytes().position(ends).unwrap_or(rest.len())
 }
 
-/// Length of the number or duration that `rest` begins with; an exponent includes its sign.
+/// Length of the number or duration at the start of `rest`; the sign of an exponent is included.
 fn number_bytes(rest: &str) -> usize {
     let is_hexadecimal = rest.starts_with("0x") || rest.starts_with("0X");
     let bytes = run(rest, |byte| byte == b'.' && !is_hexadecimal);

@@ -1,4 +1,4 @@
-//! What do the characters of a number, duration or string mean? As in Go, whose literals PromQL uses.
+//! What is the value of a number, duration or string? PromQL uses the literals of Go.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use tacho_model::DURATION_UNITS;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     Plain(f64),
-    /// ns.
+    /// Duration in ns.
     Duration(i64),
 }
 
-/// The longest duration, as messages name it.
+/// The longest duration, as written in messages.
 const LONGEST: &str = "292 years";
 
 impl Number {
@@ -39,7 +39,7 @@ impl Number {
         duration(text).unwrap_or_else(|| Err(bad())).map(Self::Duration)
     }
 
-    /// As an operand: a duration is its seconds.
+    /// The value of the literal as an operand. The value of a duration is its number of seconds.
     pub fn value(self) -> f64 {
         match self {
             Self::Plain(number) => number,
@@ -47,7 +47,7 @@ impl Number {
         }
     }
 
-    /// As a duration or time, ns: a number is seconds. `None` if it does not fit, or is NaN.
+    /// The literal as a duration or time in ns. A number counts as seconds. `None` if it is NaN or does not fit.
     pub fn nanoseconds(self) -> Option<i64> {
         match self {
             Self::Plain(seconds) => i64::try_from(Duration::try_from_secs_f64(seconds).ok()?.as_nanos()).ok(),
@@ -60,19 +60,19 @@ pub fn too_long(text: &str) -> String {
     format!("duration {} is longer than {LONGEST}", quoted(text))
 }
 
-/// A part of the query in quotes for a message, cut if it is long.
+/// Quotes a part of the query for a message; a long part is cut.
 pub fn quoted(text: &str) -> String {
     let (shown, dots) = cut(text);
     format!("{shown:?}{dots}")
 }
 
-/// A string of the query for a message, with its own quotes, cut if it is long.
+/// Shows a string of the query in a message with its own quotes; a long string is cut.
 pub fn quoted_already(text: &str) -> String {
     let (shown, dots) = cut(text);
     format!("{shown}{dots}")
 }
 
-/// The part of a text that a message shows, and dots where it is cut off.
+/// The part of a text that a message shows. Dots mark the place at which the text is cut.
 fn cut(text: &str) -> (&str, &'static str) {
     const CHARS_MAX: usize = 40;
     match text.char_indices().nth(CHARS_MAX) {
@@ -81,7 +81,7 @@ fn cut(text: &str) -> (&str, &'static str) {
     }
 }
 
-/// Up to `i64::MAX`, as in Prometheus.
+/// Integers up to `i64::MAX`, as in Prometheus.
 #[expect(clippy::cast_precision_loss, reason = "large integers are rounded, as in Prometheus")]
 fn integer(digits: &str, radix: u32) -> Option<f64> {
     let is_digit = |c: char| c.is_digit(radix);
@@ -91,7 +91,7 @@ fn integer(digits: &str, radix: u32) -> Option<f64> {
     i64::from_str_radix(digits, radix).ok().map(|number| number as f64)
 }
 
-/// Each underscore is between two digits, or between `0x` and one.
+/// Checks that each underscore is between two digits, or between `0x` and a digit.
 fn underscores_separate_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let radix = if text.starts_with("0x") || text.starts_with("0X") { 16 } else { 10 };
@@ -104,7 +104,7 @@ fn underscores_separate_digits(text: &str) -> bool {
         .all(|(at, _)| (at.checked_sub(1).is_some_and(is_digit) || after_prefix(at)) && is_digit(at + 1))
 }
 
-/// `None` if the text is no duration; `Err` if it is one that is too long.
+/// `None` if the text is not a duration; `Err` if the duration is too long.
 fn duration(text: &str) -> Option<Result<i64, String>> {
     let mut rest = text;
     let mut units = DURATION_UNITS.iter();
@@ -121,7 +121,7 @@ fn duration(text: &str) -> Option<Result<i64, String>> {
     Some(total.ok_or_else(|| too_long(text)))
 }
 
-/// The content of a string with its quotes. An error has its distance from the first quote, bytes.
+/// The content of a string that is given with its quotes. An error has its distance in bytes from the first quote.
 pub fn unquote(text: &str) -> Result<Cow<'_, str>, (usize, String)> {
     let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or("");
     if text.starts_with('`') || !inner.contains('\\') {
@@ -146,7 +146,7 @@ pub fn unquote(text: &str) -> Result<Cow<'_, str>, (usize, String)> {
         .map_err(|_| (0, "the escapes of the string yield bytes that are not UTF-8".to_owned()))
 }
 
-/// Adds what the escape at the start of `text` means; returns its length.
+/// Appends the meaning of the escape at the start of `text`; returns the length of the escape.
 fn unescape(text: &str, quote: u8, out: &mut Vec<u8>) -> Option<usize> {
     let letter = *text.as_bytes().get(1)?;
     let number = |from: usize, count: usize, radix: u32| {

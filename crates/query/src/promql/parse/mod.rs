@@ -1,13 +1,13 @@
-//! What is the syntax of this text?
+//! Which syntax tree does the text of a query have?
 //!
-//! Step before: the caller with a query's text. Step after: `lower.rs`, which checks types and functions.
+//! Step before: the caller, which has the text of a query. Step after: `lower.rs`, which checks types and functions.
 //!
-//! `lexer.rs` cuts the text into tokens, one ahead of the parser. `expression.rs` reads operands and operators by
-//! precedence (V. R. Pratt, "Top Down Operator Precedence", POPL 1973), `selector.rs` what stands in braces, brackets
-//! and lists of labels, `literal.rs` the meaning of numbers, durations and strings.
+//! `lexer.rs` cuts the text into tokens; the parser looks one token ahead. `expression.rs` reads operands and operators
+//! by precedence (V. R. Pratt, "Top Down Operator Precedence", POPL 1973). `selector.rs` reads the content of braces,
+//! brackets and lists of labels. `literal.rs` computes the values of numbers, durations and strings.
 //!
-//! The parser recurses at most as deep as [`Limits::nesting_max`] and [`Limits::operators_max`] allow together, and
-//! allocates in proportion to the text. It never looks into a pattern. The first error ends it.
+//! The recursion depth is limited by [`Limits::nesting_max`] and [`Limits::operators_max`] together. Memory is
+//! proportional to the length of the text. The parser does not check patterns. It stops at the first error.
 
 mod expression;
 mod lexer;
@@ -65,7 +65,7 @@ struct Parser<'t, 'l> {
 }
 
 impl<'t> Parser<'t, '_> {
-    /// Takes the next token.
+    /// Removes the next token and returns it.
     fn take(&mut self) -> Result<Token<'t>, Error> {
         let next = self.lexer.next()?;
         self.end = self.next.end();
@@ -77,7 +77,7 @@ impl<'t> Parser<'t, '_> {
         self.next.kind == Kind::Symbol && self.next.text == symbol
     }
 
-    /// Takes the next token if it is this symbol.
+    /// Removes the next token if it is this symbol.
     fn takes(&mut self, symbol: &str) -> Result<bool, Error> {
         let found = self.is(symbol);
         if found {
@@ -86,7 +86,7 @@ impl<'t> Parser<'t, '_> {
         Ok(found)
     }
 
-    /// Takes the next token if it is this keyword.
+    /// Removes the next token if it is this keyword.
     fn takes_word(&mut self, word: &str) -> Result<bool, Error> {
         let found = self.next.is_word(word);
         if found {
@@ -95,14 +95,14 @@ impl<'t> Parser<'t, '_> {
         Ok(found)
     }
 
-    /// Takes a bracket that must be closed with [`Parser::close`].
+    /// Removes an opening bracket. [`Parser::close`] must close it.
     fn open(&mut self) -> Result<Token<'t>, Error> {
         self.nesting += 1;
         self.check_limit("levels of brackets", self.nesting, self.limits.nesting_max)?;
         self.take()
     }
 
-    /// Takes the bracket that closes `open`; `instead` is what could also follow, as in `"," or `.
+    /// Removes the bracket that closes `open`. `instead` names other tokens that may follow, as in `"," or `.
     fn close(&mut self, open: Token<'t>, instead: &str) -> Result<(), Error> {
         let bracket = match open.text {
             "(" => ")",
@@ -142,7 +142,7 @@ impl<'t> Parser<'t, '_> {
             Kind::Text => format!("the string {}", quoted_already(self.next.text)),
             _ => quoted(self.next.text),
         };
-        // The end of the query is where its last token ends, not after blanks and comments.
+        // The end of the query is the end of its last token, without the blanks and comments that follow.
         let at = if self.next.kind == Kind::End { self.end } else { self.next.at };
         self.source.error(at, format!("expected {wanted}, found {found}"))
     }

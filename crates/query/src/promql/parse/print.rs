@@ -1,4 +1,5 @@
-//! A parsed query as text again, with all parentheses: it shows what the parser understood, and parses to the same.
+//! Prints a parsed query with all parentheses. The text shows how the parser understood the query, and parses to the
+//! same tree.
 
 use std::fmt;
 
@@ -145,7 +146,7 @@ fn choice(f: &mut fmt::Formatter<'_>, word: &str, labels: &[String]) -> fmt::Res
     f.write_str(")")
 }
 
-/// A label, in quotes if it needs them.
+/// A label, quoted if necessary.
 struct Name<'n>(&'n str);
 
 impl fmt::Display for Name<'_> {
@@ -164,7 +165,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Whole milliseconds by their units, other durations as seconds.
+/// Writes a duration of whole milliseconds with units, and any other duration as seconds.
 struct Span(i64);
 
 impl fmt::Display for Span {

@@ -1,4 +1,4 @@
-//! Selectors of series, their ranges and times, and lists of labels.
+//! Parses selectors of series, their ranges and times, and lists of labels.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::literal::{Number, quoted, too_long, unquote};
 use super::tree::{Expr, Kind as ExprKind, LabelMatcher, Selector};
 
 impl<'t> Parser<'t, '_> {
-    /// `name{a="b"}`, where `name` has been taken, or braces only.
+    /// Parses `name{a="b"}` after the name was read, or braces without a name.
     pub fn selector(&mut self, name: Option<Token<'t>>) -> Result<ExprKind<'t>, Error> {
         let mut matchers = Vec::new();
         let mut has_name = name.is_some();
@@ -44,7 +44,7 @@ impl<'t> Parser<'t, '_> {
         Ok(ExprKind::Instant(Selector { matchers, modifiers: Modifiers::default() }))
     }
 
-    /// One condition in braces, and whether it is the metric's name in quotes.
+    /// One condition in braces, and whether the condition is a quoted metric name.
     fn label_matcher(&mut self) -> Result<(LabelMatcher<'t>, bool), Error> {
         let at = self.next.at;
         let is_quoted = self.next.kind == Kind::Text;
@@ -68,7 +68,7 @@ impl<'t> Parser<'t, '_> {
         Ok((LabelMatcher { label, op, value: self.text()?, at }, false))
     }
 
-    /// The labels in parentheses after `word`.
+    /// Parses the labels in parentheses after `word`.
     pub fn labels(&mut self, word: &str) -> Result<Vec<String>, Error> {
         if !self.is("(") {
             return Err(self.expected(&format!("\"(\" and labels after {word}")));
@@ -85,7 +85,7 @@ impl<'t> Parser<'t, '_> {
         Ok(labels)
     }
 
-    /// A label's name, with or without quotes.
+    /// Parses a label name, with or without quotes.
     fn label(&mut self, wanted: &str) -> Result<Cow<'t, str>, Error> {
         match self.next.kind {
             Kind::Text => self.text(),
@@ -109,7 +109,7 @@ impl<'t> Parser<'t, '_> {
         Ok(number)
     }
 
-    /// `[5m]` or `[1h:1m]` after an expression.
+    /// Parses `[5m]` or `[1h:1m]` after an expression.
     pub fn ranged(&mut self, expr: Expr<'t>, in_parentheses: bool) -> Result<Expr<'t>, Error> {
         let open = self.open()?;
         let range = self.positive_duration("a duration such as 5m")?;
@@ -142,7 +142,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// A duration in ns, and where it is.
+    /// Parses a duration. Returns it in ns, with its position.
     fn duration(&mut self, wanted: &str) -> Result<(i64, usize), Error> {
         let token = self.next;
         if token.kind != Kind::Number {
@@ -152,13 +152,13 @@ impl<'t> Parser<'t, '_> {
         ns.map(|ns| (ns, token.at)).ok_or_else(|| self.source.error(token.at, too_long(token.text)))
     }
 
-    /// The duration after `offset`, ns.
+    /// Parses the duration after `offset`; returns ns.
     pub fn offset(&mut self) -> Result<i64, Error> {
         let sign = self.sign()?;
         Ok(sign * self.duration("a duration after offset")?.0)
     }
 
-    /// The time after `@`.
+    /// Parses the time after `@`.
     pub fn at_time(&mut self) -> Result<At, Error> {
         for (word, at) in [("start", At::Start), ("end", At::End)] {
             if self.takes_word(word)? {
@@ -183,7 +183,7 @@ impl<'t> Parser<'t, '_> {
         Ok(At::Time(sign * ns))
     }
 
-    /// -1 after a minus sign, else 1.
+    /// Returns -1 after a minus sign, otherwise 1.
     fn sign(&mut self) -> Result<i64, Error> {
         if self.takes("-")? {
             return Ok(-1);

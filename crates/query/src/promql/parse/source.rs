@@ -1,4 +1,4 @@
-//! The text of a query, and errors that name a place in it.
+//! The text of a query, and errors that name a position in the text.
 
 use crate::error::{Error, Place};
 

@@ -1,4 +1,4 @@
-//! What is understood, and what is refused: `tests/syntax/*.txt`.
+//! Which queries are parsed, and which are refused? The cases are in `tests/syntax/*.txt`.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::*;
 const VALID: &str = include_str!("../../../tests/syntax/valid.txt");
 const INVALID: &str = include_str!("../../../tests/syntax/invalid.txt");
 
-/// Query and expectation of each block.
+/// The query and the expectation of each block.
 fn cases(file: &str) -> impl Iterator<Item = (String, &str)> {
     let lines: Vec<&str> = file.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")).collect();
     assert!(lines.len().is_multiple_of(2), "each query has one line of expectation");
@@ -53,7 +53,7 @@ fn invalid_queries_are_refused_with_their_place() {
 }
 
 #[test]
-fn limits_hold_at_their_value_and_not_above() {
+fn limits_accept_their_value_and_refuse_one_more() {
     let limits = Limits { query_bytes_max: 400, nesting_max: 5, operators_max: 7, ..Limits::default() };
     let limits = Limits { patterns_max: 3, ..limits };
     let pattern = "a=~\"b\",";
@@ -89,7 +89,7 @@ const PIECES: &[&str] = &[
     " @ ", "end()", "1.5", "{\"n.m\"}", "{a=\"b\"}", "# c\n", "\n", "é", "\\", "\"\\x41\"", "\"\\",
 ];
 
-/// Well formed text of all kinds of expressions; their types may be wrong.
+/// Well-formed text of all kinds of expressions. The types of the operands may be wrong.
 fn expressions() -> impl Strategy<Value = String> {
     let leaf = proptest::sample::select(vec![
         "x",
@@ -148,7 +148,7 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
-/// What is printed parses to the same; an error is within the text.
+/// Checks that a printed query parses to the same tree, and that the place of an error is within the text.
 fn check(text: &str) -> Result<bool, TestCaseError> {
     match printed(text) {
         Ok(once) => {
@@ -169,17 +169,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn what_is_printed_parses_to_the_same(text in expressions()) {
+    fn a_printed_query_parses_to_the_same_tree(text in expressions()) {
         prop_assert!(check(&text)?, "{text}: {:?}", printed(&text));
     }
 
     #[test]
-    fn pieces_in_any_order(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..12)) {
+    fn random_sequences_of_pieces(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..12)) {
         check(&pieces.concat())?;
     }
 
     #[test]
-    fn arbitrary_text(text in ".{0,40}") {
+    fn arbitrary_text_does_not_panic(text in ".{0,40}") {
         check(&text)?;
     }
 }

@@ -1,4 +1,4 @@
-//! What is a parsed query? Its syntax with positions; types and names of functions are not checked yet.
+//! What is a parsed query? A syntax tree with positions. Types and names of functions are not checked yet.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,11 @@ use tacho_model::MatchOp;
 
 use super::super::node::{AggregateOp, BinaryOp, LabelChoice, Matching, Modifiers};
 
-/// Parentheses leave no trace: they only decide what the operands are.
+/// The tree has no node for parentheses; they only determine the operands.
 #[derive(Debug)]
 pub struct Expr<'t> {
     pub kind: Kind<'t>,
-    /// First byte in the text, from 0.
+    /// Position of the first byte in the text, counted from 0.
     pub at: usize,
 }
 
@@ -19,12 +19,12 @@ pub enum Kind<'t> {
     Number(f64),
     Text(Cow<'t, str>),
     Instant(Selector<'t>),
-    /// `x[5m]`; ns, above 0.
+    /// `x[5m]`; the range is in ns and above 0.
     Range {
         selector: Selector<'t>,
         range: i64,
     },
-    /// `x[1h:1m]`; ns, above 0.
+    /// `x[1h:1m]`; range and step are in ns and above 0.
     Subquery {
         inner: Box<Expr<'t>>,
         range: i64,
@@ -46,7 +46,7 @@ pub enum Kind<'t> {
 
 #[derive(Debug)]
 pub struct Selector<'t> {
-    /// Includes the name of the metric, as a matcher of `__name__`.
+    /// Includes the name of the metric as a matcher of `__name__`.
     pub matchers: Vec<LabelMatcher<'t>>,
     pub modifiers: Modifiers,
 }
@@ -62,7 +62,7 @@ pub struct LabelMatcher<'t> {
 #[derive(Debug)]
 pub struct Binary<'t> {
     pub op: BinaryOp,
-    /// First byte of the operator.
+    /// Position of the first byte of the operator.
     pub op_at: usize,
     pub left: Expr<'t>,
     pub right: Expr<'t>,

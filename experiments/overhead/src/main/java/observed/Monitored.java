@@ -3,15 +3,15 @@ package observed;
 import io.tachograph.overhead.CpuClock;
 
 /**
- * The observed program: a recursion that only waits. Its shape is that of MooBench (Waller,
- * Fittkau, Hasselbring, 2014), so that figures can be compared. This package has no other class:
- * frameworks are configured to record the package.
+ * The observed program: a recursion that only waits. It has the shape of MooBench (Waller, Fittkau,
+ * Hasselbring, 2014), so that figures can be compared. This package has no other class, because
+ * frameworks are configured to record the whole package.
  */
 public final class Monitored {
 
     /**
-     * @param methodTimeNs least processor time of the innermost call; with 0 it only reads the wall
-     *     clock twice, so that only the recording is measured
+     * @param methodTimeNs minimum processor time of the innermost call. With 0 the call only reads
+     * the wall clock twice, so that only the recording is measured
      * @param depth calls in one trace
      * @return the time at the end, to prevent optimisation
      */

@@ -4,22 +4,22 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Processor time of the current thread. Reading it is a system call of some 0.2 to 0.5 us, so
- * shorter method times are not possible.
+ * Processor time of the current thread. Reading it is a system call that takes about 0.2 to 0.5 us,
+ * so shorter method times are not possible.
  */
 public final class CpuClock {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     private CpuClock() {}
 
-    /** Of the current thread, ns. */
+    /** Processor time of the current thread, ns. */
     public static long now() {
         return THREADS.getCurrentThreadCpuTime();
     }
 
     /**
-     * Uses this much processor time: time while preempted does not count, unlike with the wall
-     * clock.
+     * Uses the given processor time. Unlike with the wall clock, time while preempted does not
+     * count.
      *
      * @return the thread's processor time at the end
      */

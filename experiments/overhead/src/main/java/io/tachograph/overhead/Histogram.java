@@ -3,8 +3,9 @@ package io.tachograph.overhead;
 import java.util.Arrays;
 
 /**
- * Histogram of durations: exact to the nanosecond below 2,048 ns, to 1/64 above. Adding a value is
- * an increment in an array that stays in the cache, so it hardly affects the measurement.
+ * Histogram of durations: exact to the nanosecond below 2,048 ns, and to 1/64 above. Adding a value
+ * is an increment in an array that stays in the cache, so it has almost no effect on the
+ * measurement.
  */
 final class Histogram {
     private static final int EXACT_BITS = 11;
@@ -43,7 +44,7 @@ final class Histogram {
         highest = -1;
     }
 
-    /** The median; 0 if empty. */
+    /** The median; 0 if the histogram is empty. */
     double median(long count) {
         long left = (count + 1) / 2;
         for (int at = lowest; at <= highest; at++) {
@@ -55,7 +56,7 @@ final class Histogram {
         return 0;
     }
 
-    /** Pairs of value (the middle of its range) and count, as JSON. */
+    /** Pairs of a value (the middle of its range) and its count, as JSON. */
     String json() {
         StringBuilder text = new StringBuilder("[");
         for (int at = lowest; at <= highest; at++) {

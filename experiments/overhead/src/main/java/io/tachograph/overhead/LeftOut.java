@@ -1,15 +1,16 @@
 package io.tachograph.overhead;
 
 /**
- * Number of calls dropped by the probes because their buffer was full, as reported by Tachograph's
- * agent only. Looked up by name: this program also runs without an agent.
+ * Number of calls that the probes dropped because their buffer was full. Only the agent of
+ * Tachograph reports it. The class of the agent is looked up by name, because this program also
+ * runs without an agent.
  */
 final class LeftOut {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
 
     private LeftOut() {}
 
-    /** -1 if unknown. */
+    /** Number of dropped calls; -1 if unknown. */
     static long ofThisThread() {
         try {
             Object buffer = Class.forName(RECORDER, true, null).getMethod("buffer").invoke(null);

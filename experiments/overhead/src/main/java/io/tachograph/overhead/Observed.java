@@ -10,18 +10,18 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
 /**
- * The measured process: threads that call {@link Monitored} for some seconds, the first of which
- * are warm-up. Prints one line, {@code RESULT} and the figures as JSON, waits until a writer has
- * had time to write, and ends. Before: {@code fork.py} starts it. After: {@code figures.py} reads
- * the line.
+ * The measured process: threads that call {@link Monitored} for some seconds. The first part is
+ * warm-up. At the end the process prints one line, {@code RESULT} and the figures as JSON, and
+ * waits so that a writer has time to write. Before: {@code fork.py} starts it. After: {@code
+ * figures.py} reads the line.
  */
 public final class Observed {
     /** Time for all threads to reach their start. */
     private static final long START_NANOS = 20_000_000;
 
     /**
-     * Time for writers to drain their queues at the end: no framework loses records because of the
-     * exit.
+     * Time for writers to drain their queues at the end, so that no framework loses records because
+     * of the exit.
      */
     private static final long DRAIN_MILLIS = 1_500;
 
@@ -31,7 +31,7 @@ public final class Observed {
     public static void main(String[] arguments) throws InterruptedException {
         Workload workload = Workload.parse(arguments);
         Monitored monitored = new Monitored();
-        Use.now(); // loads the classes it needs, which would delay the first reading
+        Use.now(); // loads the needed classes, because loading would delay the first reading
         System.gc();
         long begin = System.nanoTime() + START_NANOS;
         List<Worker> workers = new ArrayList<>();
@@ -124,7 +124,7 @@ public final class Observed {
         return sums;
     }
 
-    /** With several threads the mean of their medians, weighted by their number of traces. */
+    /** With several threads: the mean of their medians, weighted by their numbers of traces. */
     private static String binMedians(List<Worker> workers) {
         long[] counts = binCounts(workers);
         double[] medians = new double[Workload.BINS];

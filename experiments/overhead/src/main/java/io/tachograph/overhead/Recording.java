@@ -2,7 +2,7 @@ package io.tachograph.overhead;
 
 /**
  * The durations of one thread: 1,000 bins of equal length from the first trace to the last (count,
- * sum, median), and a histogram of the measured ones.
+ * sum, median), and a histogram of the traces after the warm-up.
  */
 final class Recording {
     final long[] counts = new long[Workload.BINS];
@@ -36,7 +36,7 @@ final class Recording {
         }
     }
 
-    /** A trace belongs to the bin in which it ends. */
+    /** A trace is counted in the bin in which it ends. */
     void add(long start, long end) {
         if (end - binEnd >= 0) {
             move(end);
@@ -61,7 +61,7 @@ final class Recording {
         }
     }
 
-    /** Must be called once more at the end. */
+    /** Ends the last bin. Must be called once at the end. */
     void closeBin() {
         counts[at] = count;
         sums[at] = sum;

@@ -10,8 +10,8 @@ import java.util.Arrays;
 /**
  * Resources used by the process so far.
  *
- * @param cpuNanos of all its threads, including those of the JVM and of agents
- * @param allocatedBytes by all live Java threads
+ * @param cpuNanos processor time of all threads, including those of the JVM and of agents
+ * @param allocatedBytes bytes allocated by all live Java threads
  */
 record Use(long wallNanos, long cpuNanos, long allocatedBytes, long collections, long pauseMillis) {
 

@@ -14,7 +14,7 @@ final class Worker implements Runnable {
     private static final ThreadMXBean THREADS =
             (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
-    /** A paced trace that begins this much later counts as late. */
+    /** A paced trace counts as late if it begins later than planned by more than this. */
     private static final long LATE_NANOS = 1_000_000;
 
     private final Workload workload;
@@ -26,7 +26,7 @@ final class Worker implements Runnable {
     long traces;
     long late;
 
-    /** Of this thread, after the warm-up. */
+    /** Processor time of this thread after the warm-up, ns. */
     long cpuNanos;
 
     long allocatedBytes;
@@ -35,8 +35,8 @@ final class Worker implements Runnable {
     long leftOut;
 
     /**
-     * @param begin begin of the first bin, by {@link System#nanoTime}
-     * @param number of this thread, from 0
+     * @param begin time of {@link System#nanoTime} at which the first bin begins
+     * @param number number of this thread, counted from 0
      */
     Worker(Workload workload, Monitored monitored, long begin, int number) {
         this.workload = workload;

@@ -8,11 +8,11 @@ import java.util.Map;
  * The work of the measured process.
  *
  * @param millis time from the first trace to the last
- * @param warmUpMillis part of it at the start that does not count
+ * @param warmUpMillis the part at the start that is not measured
  * @param threads number of concurrent threads
  * @param depth calls per trace
  * @param methodNs processor time of the innermost call
- * @param pace traces per second of all threads together; 0 is unlimited
+ * @param pace traces per second of all threads together; 0 means unlimited
  */
 record Workload(
         long millis, long warmUpMillis, int threads, int depth, long methodNs, double pace) {
@@ -21,7 +21,7 @@ record Workload(
             List.of("millis", "warm-up-millis", "threads", "depth", "method-ns", "pace");
 
     /**
-     * @param arguments {@code name=value}, in any order, each once
+     * @param arguments {@code name=value}, in any order; each name may occur once
      * @throws IllegalArgumentException with the invalid argument
      */
     static Workload parse(String[] arguments) {
@@ -63,7 +63,7 @@ record Workload(
         return (int) (warmUpMillis * BINS / millis);
     }
 
-    /** Interval between two traces of one thread, ns; 0 for none. */
+    /** Interval between two traces of one thread, ns; 0 if the pace is unlimited. */
     double intervalNanos() {
         return pace == 0 ? 0 : threads * 1e9 / pace;
     }

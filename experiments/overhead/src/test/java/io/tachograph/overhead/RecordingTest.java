@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.LongStream;
 
-/** Every trace is in its bin, and durations have the documented precision. */
+/** Tests that every trace is in its bin, and that durations have the documented precision. */
 class RecordingTest {
 
     @Test
@@ -53,7 +53,7 @@ class RecordingTest {
     }
 
     @Test
-    void medians() {
+    void medianIsTheLowerMiddleDuration() {
         Histogram histogram = new Histogram();
         assertEquals(0, histogram.median(0));
         for (long nanos : new long[] {5, 1, 9, 7}) {
@@ -66,7 +66,7 @@ class RecordingTest {
     }
 
     @Test
-    void wrongArgumentsAreNamed() {
+    void errorsNameTheInvalidArgument() {
         String[][] wrong = {
             {"depth", "unknown argument \"depth\""},
             {"width=3", "unknown argument \"width=3\""},
@@ -87,7 +87,7 @@ class RecordingTest {
     }
 
     @Test
-    void processorTimeIsSpent() {
+    void theGivenProcessorTimeIsUsed() {
         long before = CpuClock.now();
         CpuClock.spend(2_000_000);
         assertTrue(CpuClock.now() - before >= 2_000_000);

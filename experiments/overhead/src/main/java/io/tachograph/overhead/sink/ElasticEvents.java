@@ -8,8 +8,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Elastic APM's intake: a long {@code POST /intake/v2/events} with one event per line, counted as
- * lines arrive. A transaction is the outermost call, a span a nested one.
+ * The intake of Elastic APM: a long {@code POST /intake/v2/events} with one event per line. Events
+ * are counted as lines arrive. A transaction is the outermost call, a span a nested call.
  */
 final class ElasticEvents implements Receiver {
     private static final int BUFFER_BYTES = 1 << 16;
@@ -32,7 +32,8 @@ final class ElasticEvents implements Receiver {
     }
 
     /**
-     * Lines may arrive in pieces: the beginning of each is kept until it shows the type of event.
+     * Lines may arrive in pieces. The beginning of a line is kept until it shows the type of the
+     * event.
      */
     private static void count(InputStream body, Tally tally) throws IOException {
         byte[] buffer = new byte[BUFFER_BYTES];

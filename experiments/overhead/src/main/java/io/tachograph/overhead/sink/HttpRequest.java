@@ -10,17 +10,17 @@ import java.util.Locale;
 import java.util.zip.InflaterInputStream;
 
 /**
- * One HTTP/1.1 request: the subset used by senders of records.
+ * One HTTP/1.1 request. Supports only the features that senders of records use.
  *
  * @param line method, path and version
- * @param body its content, decompressed
- * @param raw the undecoded body; {@link #finish} must be called before the next request
+ * @param body the decompressed content
+ * @param raw the undecoded body; call {@link #finish} before the next request
  */
 record HttpRequest(String line, InputStream body, InputStream raw) {
     private static final int LINE_BYTES_MAX = 8_192;
     private static final long BODY_BYTES_MAX = 64 << 20;
 
-    /** Null at the end of the stream. */
+    /** Reads a request; null at the end of the stream. */
     static HttpRequest read(InputStream in) throws IOException {
         String request = readLine(in);
         if (request == null) {
@@ -45,13 +45,13 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
                     }
                     break;
                 default:
-                    // Not a header of the body.
+                    // Other headers do not describe the body.
             }
         }
         return new HttpRequest(request, deflated ? new InflaterInputStream(body) : body, body);
     }
 
-    /** Reads the rest of the body: compressed content may end before its last chunk. */
+    /** Reads the rest of the body. Compressed content may end before the last chunk. */
     void finish() throws IOException {
         raw.transferTo(OutputStream.nullOutputStream());
     }
@@ -73,7 +73,7 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
         throw new Receiver.MalformedException("a body of \"" + text + "\" bytes");
     }
 
-    /** Null at the end of the stream. */
+    /** Reads a line; null at the end of the stream. */
     private static String readLine(InputStream in) throws IOException {
         ByteArrayOutputStream text = new ByteArrayOutputStream(128);
         for (int next = in.read(); next >= 0; next = in.read()) {
@@ -89,7 +89,7 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
         return null;
     }
 
-    /** A given number of bytes, or chunks until the empty one. */
+    /** A body with a given number of bytes, or with chunks up to the empty chunk. */
     private static final class Body extends InputStream {
         private final InputStream in;
         private final boolean chunked;

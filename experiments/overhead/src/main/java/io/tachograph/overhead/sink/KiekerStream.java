@@ -12,9 +12,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Kieker's single-socket stream: {@code int -1, int id, int length, bytes} defines the string
- * {@code id}; {@code int id, long time, fields} is a record, and the string {@code id} is the name
- * of its class. Big endian, no frames, no answers.
+ * Kieker's single-socket stream. {@code int -1, int id, int length, bytes} defines the string
+ * {@code id}. {@code int id, long time, fields} is a record; the string {@code id} is the name of
+ * its class. Numbers are big endian. There are no frames and no answers.
  */
 final class KiekerStream implements Receiver {
     private static final int BUFFER_BYTES = 1 << 18;
@@ -23,7 +23,8 @@ final class KiekerStream implements Receiver {
     private static final int STRING_BYTES_MAX = 1 << 20;
     private static final int IDS_MAX = 1 << 20;
 
-    /** Size of a record's fields, and the number of half calls (enter or exit) that it reports. */
+    /** Size of the fields of a record, and the number of half calls (enter or exit) that the record
+     * reports. */
     record Kind(int bytes, int halves) {}
 
     private static final String PREFIX = "kieker.common.record.";
@@ -71,7 +72,7 @@ final class KiekerStream implements Receiver {
         tally.halves.addAndGet(kind.halves());
     }
 
-    /** The kind of record with this class name, -1 bytes if unknown; null for other strings. */
+    /** The kind of record with this class name, with size -1 if unknown; null for other strings. */
     static Kind kindOf(String text) {
         Kind known = KINDS.get(text);
         return known == null && text.startsWith(PREFIX) ? new Kind(-1, 0) : known;
@@ -87,7 +88,7 @@ final class KiekerStream implements Receiver {
         return kinds.get(id);
     }
 
-    /** True if the stream ends before the next record. */
+    /** Whether the stream ends before the next record. */
     static boolean isAtEnd(InputStream in) throws IOException {
         in.mark(1);
         boolean end = in.read() < 0;

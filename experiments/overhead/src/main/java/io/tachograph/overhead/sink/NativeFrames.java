@@ -11,8 +11,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.zip.CRC32C;
 
 /**
- * Tachograph's own protocol ({@code docs/format/wire.md}): acknowledges every frame at once, and
- * can send one rule that switches methods off or aggregates them.
+ * Tachograph's own protocol ({@code docs/format/wire.md}). Acknowledges every frame immediately.
+ * Can send one rule that switches methods off or aggregates them.
  */
 final class NativeFrames implements Receiver {
     private static final int BUFFER_BYTES = 1 << 18;
@@ -87,11 +87,11 @@ final class NativeFrames implements Receiver {
                 tally.switched.set(varint(body) + varint(body));
                 break;
             default:
-                // DICT and BYE have nothing to count.
+                // DICT and BYE contain nothing to count.
         }
     }
 
-    /** Counts enters and exits in a DATA frame. The body is read from the frame number on. */
+    /** Counts enters and exits in a DATA frame. The body is read from the frame number onwards. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();

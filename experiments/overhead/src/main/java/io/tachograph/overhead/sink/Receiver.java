@@ -5,15 +5,15 @@ import java.io.InputStream;
 import java.io.OutputStream;
 
 /**
- * The server side of one protocol: counts and discards the received calls, and sends the answers
- * that the sender needs to continue. One class per protocol.
+ * The server side of one protocol. Counts and discards the received calls, and sends the answers
+ * that the sender needs to continue. There is one class per protocol.
  */
 interface Receiver {
     /**
      * Serves one connection until the sender closes it.
      *
      * @throws IOException if the connection breaks
-     * @throws MalformedException if the bytes cannot be decoded: nothing after them can be counted
+     * @throws MalformedException if the bytes cannot be decoded; later bytes cannot be counted
      */
     void serve(InputStream in, OutputStream out, Tally tally) throws IOException;
 

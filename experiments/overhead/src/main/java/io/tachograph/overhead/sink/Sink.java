@@ -14,8 +14,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The cheapest receiver that counts records, in its own process. Prints {@code PORT n}; at the end
- * of its standard input, when all senders have disconnected, {@code RESULT} and the counts.
+ * The cheapest receiver that counts records, in its own process. First prints {@code PORT n}. When
+ * its standard input has ended and all senders have disconnected, prints {@code RESULT} and the
+ * counts.
  */
 public final class Sink {
     private static final int SOCKET_BYTES = 1 << 20;
@@ -64,7 +65,7 @@ public final class Sink {
             System.out.println("PORT " + listener.getLocalPort());
             InputStream until = System.in;
             while (until.read() >= 0) {
-                // Until the process ends.
+                // The thread runs until the process ends.
             }
         }
         long deadline = System.currentTimeMillis() + GONE_MILLIS;

@@ -8,7 +8,7 @@ final class Tally {
     final AtomicLong connections = new AtomicLong();
     final AtomicLong bytes = new AtomicLong();
 
-    /** Received halves of calls: complete calls count as two, an end without its begin as one. */
+    /** Received halves of calls. A complete call counts as two, an exit without an enter as one. */
     final AtomicLong halves = new AtomicLong();
 
     /** Calls that the sender reported as dropped. */
@@ -23,7 +23,7 @@ final class Tally {
         halves.addAndGet(2 * calls);
     }
 
-    /** Only the first one is kept. */
+    /** Stores only the first fault. */
     void fault(String text) {
         fault.compareAndSet("", text);
     }

@@ -20,12 +20,12 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.zip.DeflaterOutputStream;
 
-/** Every call is counted once, and undecodable bytes become a fault instead of a number. */
+/** Tests that every call is counted once, and that undecodable bytes become a fault. */
 class CountingTest {
     private static final String EXECUTION = "kieker.common.record.controlflow.OperationExecutionRecord";
     private static final String BEFORE = "kieker.common.record.flow.trace.operation.BeforeOperationEvent";
 
-    /** The case segment-simple of testdata/wire/data.vec: three calls. */
+    /** The case segment-simple of testdata/wire/data.vec. It has three calls. */
     private static final String SEGMENT =
             "1e0000000300000094b8cb46080020"
                     + "78a748217a180313000101b817060101f1010380e2091f02d80e42";
@@ -33,7 +33,7 @@ class CountingTest {
     // ---- Tachograph ----
 
     @Test
-    void callsOfOurOwnFrames() throws IOException {
+    void callsOfTachographFramesAreCounted() throws IOException {
         byte[] hello = NativeFrames.frame(1, filled("tacho"));
         byte[] data = HexFormat.of().parseHex(SEGMENT);
         Tally tally = new Tally();
@@ -44,7 +44,7 @@ class CountingTest {
     }
 
     @Test
-    void whatOurAgentSaysOfItself() throws IOException {
+    void dropsAndSwitchesReportedByOurAgentAreCounted() throws IOException {
         Tally tally = new Tally();
         byte[] ping = NativeFrames.frame(4, filled("\u0007\u0000\u0000\u0000"));
         byte[] probed = NativeFrames.frame(6, filled("\u0001\u0000\u0002\u0003\u0000\u0000"));
@@ -54,7 +54,7 @@ class CountingTest {
     }
 
     @Test
-    void brokenFramesOfOurs() {
+    void invalidTachographFramesAreRefused() {
         byte[] cut = NativeFrames.frame(3, filled("\u0001"));
         assertThrows(Receiver.MalformedException.class, () -> serve(new NativeFrames(""), new Tally(), cut));
         byte[] long_ = HexFormat.of().parseHex("ffffff7f03000000ffffffff");
@@ -65,7 +65,7 @@ class CountingTest {
     // ---- Kieker ----
 
     @Test
-    void recordsOfKieker() throws IOException {
+    void recordsOfKiekerAreCounted() throws IOException {
         Tally tally = new Tally();
         byte[] stream = kieker(EXECUTION, 44, BEFORE, 28, BEFORE, 28);
         serve(new KiekerStream(), tally, stream);
@@ -74,7 +74,7 @@ class CountingTest {
     }
 
     @Test
-    void recordsOfKiekerThatAreNotKnown() throws IOException {
+    void unknownRecordsOfKiekerAreRefused() throws IOException {
         byte[] unknown = kieker("kieker.common.record.system.CPUUtilizationRecord", 72);
         assertThrows(Receiver.MalformedException.class, () -> serve(new KiekerStream(), new Tally(), unknown));
         byte[] undefined = HexFormat.of().parseHex("00000009");
@@ -84,7 +84,7 @@ class CountingTest {
     }
 
     @Test
-    void filesOfKieker(@TempDir Path folder) throws IOException {
+    void filesOfKiekerAreCounted(@TempDir Path folder) throws IOException {
         Path log = Files.createDirectory(folder.resolve("kieker-1"));
         Files.writeString(log.resolve("kieker.map"), "$0=" + EXECUTION + "\n$1=void a.B.c()\n");
         Files.write(log.resolve("1.bin"), new byte[2 * 56]);
@@ -99,7 +99,7 @@ class CountingTest {
     // ---- OTLP ----
 
     @Test
-    void spansOfRequests() throws IOException {
+    void spansOfOtlpRequestsAreCounted() throws IOException {
         byte[] span = field(2, new byte[] {8, 1});
         byte[] scope = field(2, join(field(1, new byte[3]), span, span));
         byte[] body = join(field(1, join(field(1, new byte[4]), scope, scope)), field(1, scope));
@@ -120,7 +120,7 @@ class CountingTest {
     }
 
     @Test
-    void requestsThatCannotBeRead() {
+    void unreadableRequestsAreRefused() {
         for (String request :
                 new String[] {
                     "Content-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
@@ -142,7 +142,7 @@ class CountingTest {
     // ---- Elastic ----
 
     @Test
-    void eventsOfElastic() throws IOException {
+    void eventsOfElasticAreCounted() throws IOException {
         byte[] lines =
                 text(
                         "{\"metadata\":{}}\n{\"span\":{\"a\":\"{\\\"span\\\"\"}}\n"
@@ -165,7 +165,7 @@ class CountingTest {
 
     // ---- helpers ----
 
-    /** The answers until the end of the stream. */
+    /** Reads the answers until the end of the stream. */
     private static byte[] serve(Receiver receiver, Tally tally, byte[]... sent) throws IOException {
         ByteArrayOutputStream answers = new ByteArrayOutputStream();
         try {
