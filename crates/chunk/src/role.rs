@@ -8,7 +8,7 @@ macro_rules! roles {
         pub enum Role { $($variant = $tag),* }
 
         impl Role {
-            /// Name in the format's tables.
+            /// Name, as in the tables of the format page.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
