@@ -18,7 +18,7 @@ use crate::{Chunk, Encoding, Error, GroupColumn, Times, ValueColumn, encode_grou
 pub struct TrainingGroup {
     /// Strictly ascending times.
     pub at: Vec<Timestamp>,
-    /// Columns as long as `at`; at most [`GROUP_MEMBERS_MAX`].
+    /// At most [`GROUP_MEMBERS_MAX`] columns. Each has one value per time.
     pub columns: Vec<ValueColumn>,
 }
 

@@ -58,7 +58,7 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 /// Limit on the samples of one series in one generation. It bounds the memory for encoding the generation and does not
 /// shorten chunks.
 const SERIES_VALUES_MAX: usize = 1 << 18;
-/// Wait for a command while no generation is open.
+/// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
 
 /// Batches that are made durable together.
@@ -95,7 +95,7 @@ pub struct Committer {
     receiver: Receiver<Command>,
     writer: Option<Writer>,
     encoder: Encoder,
-    /// A file whose last write failed, with the length that the file must be cut to.
+    /// A file with a failed last write, and the length that the file must be cut to.
     broken: Option<(PathBuf, u64)>,
 }
 

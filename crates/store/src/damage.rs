@@ -155,7 +155,7 @@ impl Unreadable {
         }
     }
 
-    /// Number of unreadable rows found until now.
+    /// Number of unreadable rows found so far.
     pub fn count(&self) -> u64 {
         self.count.get()
     }

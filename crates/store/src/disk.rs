@@ -263,7 +263,7 @@ impl FaultyDisk {
         self.0.cut_fails.store(fails, Ordering::SeqCst);
     }
 
-    /// Makes the removal of files fail whose name contains `name_part`.
+    /// Makes the removal of files with `name_part` in their name fail.
     pub fn set_remove_fails(&self, name_part: Option<&str>) {
         *self.0.remove_fails.lock().unwrap_or_else(PoisonError::into_inner) =
             name_part.map(ToOwned::to_owned);

@@ -213,7 +213,7 @@ pub type Parts = Arc<dyn Fn(usize, &[u8]) -> Option<Vec<Range<usize>>> + Send + 
 /// Receives partition and clustering of each row.
 pub type EachKey<'a> = &'a mut (dyn FnMut(&[u8], &[u8]) + Send);
 
-/// A row whose value may be reduced to the selected parts, concatenated.
+/// A row. Its value may be reduced to the selected parts, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub row: Row,

@@ -24,7 +24,7 @@ const SESSION_BYTES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalFile {
     pub path: PathBuf,
-    /// Length of the part of the file whose records are in the generation, bytes.
+    /// Length of the part of the file with the records of the generation, bytes.
     pub length: u64,
     /// Whether a write failed and could not be undone. The file must then be cut to `length` before the generation is
     /// flushed.
@@ -44,7 +44,7 @@ pub struct Generation {
     pub sessions: HashMap<u128, u64>,
     /// Estimated memory of the generation, bytes.
     pub bytes: usize,
-    /// Chunks that the generation needs because of its times, beyond one per series. The estimate is rather too high.
+    /// Chunks that the generation needs because of its times, beyond one per series. The estimate is an upper one.
     pub moves: usize,
     /// Start of the generation. Monotonic, so that a jump of the clock does not change when it is sealed.
     pub since: Instant,

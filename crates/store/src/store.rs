@@ -173,7 +173,7 @@ impl Store {
         index::find(&self.intake.index, kind, matchers, waits)
     }
 
-    /// Sorted label names of the series of a kind that any of the selectors accepts; of all series without a selector.
+    /// Sorted label names of the series of a kind. With selectors, only those of series that any selector accepts.
     /// `None` when `waits` returns false.
     pub fn label_names(
         &self,
@@ -185,8 +185,8 @@ impl Store {
         Some(self.intake.index.read().label_names(kind, selected.numbers()))
     }
 
-    /// Sorted values of one label, of the series of a kind that any of the selectors accepts; of all series without a
-    /// selector. `None` when `waits` returns false.
+    /// Sorted values of one label of the series of a kind. With selectors, only those of series that any selector
+    /// accepts. `None` when `waits` returns false.
     pub fn label_values(
         &self,
         kind: Kind,
@@ -302,7 +302,7 @@ impl Store {
         self.reader.unreadable.of_all(kind)
     }
 
-    /// Puts all records accepted until now into the driver.
+    /// Puts all records accepted so far into the driver.
     ///
     /// # Errors
     /// The error of the driver when an attempt fails. No record is lost, and retries continue in the background.
@@ -319,9 +319,9 @@ impl Store {
         answer.await.map_err(|_| closed())
     }
 
-    /// Deletes the records stored until now, of all kinds, in the range, of the series that all matchers accept. On
-    /// return, the deletion is durable and in force; merges free the space later. The start of the segment decides
-    /// whether an execution is in the range.
+    /// Deletes records of all kinds in the range, for the series that all matchers accept. Only records stored so far are
+    /// deleted. On return, the deletion is durable and in force; merges free the space later. An execution is in the
+    /// range if the start of its segment is.
     ///
     /// # Errors
     /// `Invalid` without a matcher that selects; `Limit` when too many deletions are pending; the error of the driver.

@@ -114,7 +114,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     }
 }
 
-/// A driver whose deletes and verification fail.
+/// A driver that fails all deletes and verifications.
 struct Keeping {
     inner: MemoryDriver,
     keeps: AtomicBool,

@@ -15,7 +15,7 @@ use tacho_store::{Driver, ErrorKind, MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const BATCHES: i64 = 5;
 
-/// A store whose process was killed: the bytes of its journal and the content of the driver.
+/// The remains of a killed process: the bytes of the journal and the content of the driver.
 struct Died {
     name: PathBuf,
     journal: Vec<u8>,

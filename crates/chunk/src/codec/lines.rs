@@ -1,7 +1,8 @@
 //! Numbers on few straight lines: the difference from the previous number, the slope, stays constant for several numbers.
 //!
 //! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and the output
-//! of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]), except for exceptions.
+//! of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]). NaN, infinities
+//! and -0.0 are exceptions, which are stored separately.
 
 use tacho_model::ValueType;
 

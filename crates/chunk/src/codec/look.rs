@@ -27,7 +27,7 @@ pub(super) struct Look<'a> {
     pub(super) depth: u8,
     pub(super) encoding: &'a Encoding,
     plan: OnceCell<ans::Plan>,
-    /// The lowest estimate of all codecs until now, bits per number.
+    /// The lowest estimate so far of all codecs, bits per number.
     least: Cell<f64>,
 }
 

@@ -56,7 +56,7 @@ impl<T> Interner<T> {
         position
     }
 
-    /// Like [`Self::intern`], for items whose creation may fail.
+    /// Like [`Self::intern`], but the creation of the item may fail.
     pub(super) fn try_intern<K: Hash + ?Sized, E>(
         &mut self,
         key: &K,

@@ -90,7 +90,7 @@ fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
     }
 }
 
-/// The parts that are encoded until now.
+/// The parts encoded so far.
 #[derive(Default)]
 struct Fields {
     fields: Vec<u8>,

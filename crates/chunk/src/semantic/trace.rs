@@ -41,7 +41,7 @@ struct Line {
     start: i64,
     /// Number of integers after the start.
     count: i64,
-    /// Range of slopes that reach all intervals until now.
+    /// Range of slopes that reach all intervals so far.
     low: i64,
     high: i64,
     /// Middle of the last interval.

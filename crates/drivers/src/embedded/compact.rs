@@ -66,7 +66,7 @@ pub enum Kept {
     Unknown,
 }
 
-/// Selects the oldest segment whose rewriting frees enough space, or the one with the fewest needed bytes. Excludes the
+/// Selects the oldest segment with enough dead bytes, or the one with the fewest needed bytes. Excludes the
 /// growing segment and segments that are kept. `stuck` is the oldest file that cannot be removed; deletes in later files
 /// are needed because of that file.
 fn choose(

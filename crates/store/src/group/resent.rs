@@ -1,4 +1,4 @@
-//! Recognises resent copies of samples whose times were moved.
+//! Recognises resent copies of samples with moved times.
 //!
 //! A sender that gets no answer sends its batch again. Normally the later write replaces the earlier one, because the
 //! times are equal. But a rule may have moved the earlier times. A moved time is nearer to its own original than to any

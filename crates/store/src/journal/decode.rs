@@ -22,7 +22,7 @@ use crate::coding::{Cursor, Malformed};
 /// Definitions of one kind. `None` if the record with the definition is damaged.
 type Table<T> = Vec<Option<T>>;
 
-/// State of one file: the definitions of all records read until now.
+/// State of one file: the definitions of all records read so far.
 #[derive(Debug)]
 pub struct Decoder {
     version: u16,

@@ -112,7 +112,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Notes that the records encoded until now are on disk. Their definitions are kept.
+    /// Notes that the records encoded so far are on disk. Their definitions are kept.
     pub fn committed(&mut self) {
         self.durable = self.mark();
         self.once.clear();

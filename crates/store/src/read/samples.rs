@@ -25,8 +25,8 @@ use crate::group::row::replacement_bytes;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
 use crate::{Error, Result};
 
-/// Units per call to the driver. The maximum applies to a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows per
-/// unit.
+/// Limits on the units per call to the driver. The maximum applies to a range of up to [`CHUNK_SPAN_MAX_NS`], which has
+/// few rows per unit. The minimum applies to long ranges.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
 /// Largest number of values that are decoded on the calling thread. Decoding them takes about 200 us. For fewer values,
@@ -59,8 +59,8 @@ pub async fn samples(
     windows: Option<&Windows>,
     room: &AtomicUsize,
 ) -> Result<SampleAnswer> {
-    // A sample that was moved over an end of the range may be a copy of a sample inside. So may a sample that competes
-    // with both.
+    // Reads beyond both ends by twice the limit on moves. A sample there may have been moved out of the range, or may
+    // be a copy of such a sample.
     let moved = reader.options.policies.time_max().saturating_mul(2);
     let reach =
         TimeRange::new(range.start.saturating_sub_unsigned(moved), range.end.saturating_add_unsigned(moved));
@@ -101,8 +101,8 @@ fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
     units
 }
 
-/// Finds the groups of the units' series. Must run after memory was read: a series that a flush removes from memory is in
-/// a group before that.
+/// Finds the groups of the units' series. Must run after memory was read, because a flush adds a series to a group before
+/// it removes the series from memory.
 fn find_groups(reader: &Reader, units: &mut [Unit]) {
     let index = reader.index.read();
     for unit in units {

@@ -91,7 +91,7 @@ pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize,
     }
 }
 
-/// Extends the job to everything flushed until now. Chunks that arrived after the job was created may reach over a
+/// Extends the job to everything flushed so far. Chunks that arrived after the job was created may reach over a
 /// boundary that was clean.
 fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {

@@ -20,8 +20,8 @@ pub struct Deleted {
     pub series: [usize; 3],
 }
 
-/// Masks the records stored until now, in the range, of the series that all matchers accept. `seal` seals the active
-/// generation and completes after that.
+/// Masks the records in the range, for the series that all matchers accept. Only records stored so far are masked. `seal`
+/// seals the active generation and completes after that.
 ///
 /// # Errors
 /// `Invalid` without a matcher or for an empty range; `Limit` when too many deletions or patterns are pending; the error

@@ -124,7 +124,7 @@ pub struct Window {
 /// Facts about rows that are remembered until the process ends.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Rows whose records could not be decoded.
+    /// Rows with records that could not be decoded.
     pub undecodable: HashSet<Place>,
     /// The last deletion that was applied, by row, for rows written since the start.
     pub applied: HashMap<Place, u64>,

@@ -203,7 +203,7 @@ struct Template<'a> {
     /// The text before each slot, and the text after the last slot.
     words: Vec<&'a [u8]>,
     slots: Vec<Slot>,
-    /// Number of texts with this template that were written until now.
+    /// Number of texts with this template that were written so far.
     row: usize,
 }
 
