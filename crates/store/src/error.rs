@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Kind of failure. The caller decides by it what to do next.
+/// Kind of failure. Callers use it to choose the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The input breaks a rule. The same bytes will be refused again.

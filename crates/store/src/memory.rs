@@ -1,4 +1,4 @@
-//! The memory driver: an ordered map without configuration, for tests and trials (S1-11).
+//! The memory driver: an ordered map without configuration, for tests and trials.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Is this series a counter? Rates are computed from differences of counters, so an error that is small relative to the
-//! value may be as large as a rate.
+//! Is this series a counter? Rates are computed from differences of counters. An error that is small relative to a value
+//! may therefore be as large as a rate.
 //!
 //! A slow counter is constant in most chunks, and a short part of a counter that often restarts looks like any other
 //! series. It is therefore not possible to prove that a series is a counter. But some series are provably gauges: their

@@ -1,9 +1,9 @@
 //! Plans a read of groups: which chunks must be decoded, and which are answered by the statistics in their headers.
 //!
 //! ```text
-//!   headers + open samples -> candidates of each series -> those that overlap in time together
-//!     one alone, cut by no window     its statistics
-//!     otherwise                       decoded, then merged (`piece.rs`)
+//!   headers + open samples -> candidates of each series -> sets of candidates that overlap in time
+//!     a single chunk inside one window     answered by its statistics
+//!     all other sets                       decoded, then merged (`piece.rs`)
 //! ```
 //!
 //! This folder and `upkeep/` use each other. A plan leaves out samples that a `Mask` of `upkeep/tombstones.rs` covers.

@@ -20,7 +20,7 @@ pub struct Cardinality {
     pub bytes: usize,
     /// The metric names with the most series, largest first.
     pub names: Vec<(String, usize)>,
-    /// Labels by memory, largest first.
+    /// Statistics by label, sorted by memory, largest first.
     pub labels: Vec<LabelCost>,
 }
 

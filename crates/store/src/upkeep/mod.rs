@@ -1,4 +1,4 @@
-//! Upkeep: merges small chunks into large ones and deletes what rules or deletions drop.
+//! Upkeep: merges small chunks into large ones, and removes records that are expired or deleted.
 //!
 //! ```text
 //!   fresh.rs   partitions with new chunks           sweep.rs   partitions with work for rules or deletions
@@ -10,10 +10,10 @@
 //!   merge/          encodes the new chunks; lives.rs  which series are known not to be counters
 //!   replacement.rs  the new rows, and which ones they replace; sequence.rs  their numbers
 //!   replace.rs      put, publish to readers (snapshots.rs), delete
-//!   alive.rs        which rows count, for readers and for a start after a crash
+//!   alive.rs        which rows are alive, for readers and for a start after a crash
 //!   masks.rs        which records are masked, although their rows still exist
 //!   verify.rs       reads stored bytes again and reports rows that do not match their checksums
-//!   clock.rs        how far the clock is trusted to delete history
+//!   clock.rs        whether the clock is trusted for deleting records
 //! ```
 //! Decisions and formats: `docs/adr/0003-upkeep.md`, `docs/format/keys.md`.
 //!

@@ -1,9 +1,9 @@
 //! Merges rows of one partition into fewer rows with the same records. Pure functions; one file for each kind of record.
 //!
 //! ```text
-//!   samples.rs      columns of members: which values count (picks.rs), downsampled when old
+//!   samples.rs      columns of members: selects values (picks.rs), downsamples old ones
 //!   lossy.rs        cuts columns into chunks, reduces precision as rules permit
-//!   entries.rs      sorted by time, those of one time in order of arrival
+//!   entries.rs      entries sorted by time; equal times in order of arrival
 //!   executions.rs   segments in larger blocks of their day
 //! ```
 //! Masked and expired records are dropped. `rows.rs` defines the inputs and outputs of all merges.
