@@ -1,5 +1,5 @@
-//! Writes the golden file of a new codec of numbers, and its contents as text, to `testdata/chunk/`. Usage: `cargo run -p
-//! tacho-chunk --example golden_chunk -- NAME`. An existing file is never replaced.
+//! Writes the golden file of a new codec of numbers, and its contents as text, to `testdata/chunk/`.
+//! `cargo run -p tacho-chunk --example golden_chunk -- NAME`. An existing file is never replaced.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

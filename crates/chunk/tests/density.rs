@@ -1,5 +1,5 @@
-//! How many bytes does a value or a call take? Prints the sizes (`cargo test -p tacho-chunk --test density --
-//! --nocapture`) and compares them with a maximum.
+//! How many bytes does a value or a call take? Prints the sizes and compares them with a maximum.
+//! `cargo test -p tacho-chunk --test density -- --nocapture`
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Cost per value from `append` to the disk, and duration of a start after a crash. `cargo bench -p tacho-store --bench
-//! write`
+//! Cost per value from `append` to the disk, and duration of a start after a crash.
+//! `cargo bench -p tacho-store --bench write`
 //!
 //! The values are whole numbers that change a little, ten series per host, as in the TSBS devops load. CPU time is the
 //! time of the whole process. Batches are built before the measurement. `VALUES=1000000` uses fewer values.

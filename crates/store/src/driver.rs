@@ -141,8 +141,8 @@ pub struct Info {
 pub struct Health {
     /// Damaged files that stay in use, because their other parts are readable.
     pub damaged: Vec<String>,
-    /// Number and bytes of the damaged places in the rows of these files. If an index is intact, a damaged row of it is
-    /// found only when the row is read.
+    /// Number and bytes of the damaged places in the rows of these files. If an index is intact, a damaged row is found
+    /// only when that row is read.
     pub damaged_places: u64,
     pub damaged_bytes: u64,
     /// The damaged files that contain these places.

@@ -44,7 +44,7 @@ pub struct Generation {
     pub sessions: HashMap<u128, u64>,
     /// Estimated memory of the generation, bytes.
     pub bytes: usize,
-    /// Chunks that the generation needs because of its times, beyond one per series. The estimate is an upper one.
+    /// Chunks that the generation needs because of its times, beyond one per series. This is an upper estimate.
     pub moves: usize,
     /// Start of the generation. Monotonic, so that a jump of the clock does not change when it is sealed.
     pub since: Instant,

@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
                 Taken::Damaged(bytes) => bytes,
                 Taken::Nothing => 1,
             };
-            // If the lengths of the damaged row are wrong, the next intact row is searched.
+            // If the lengths of the damaged row are wrong, searches for the next intact row.
             let by_length = at + bytes;
             let is_row = |at: Offset| at < end && matches!(take_row(&self.bytes[at..end]), Taken::Row(_));
             let fits = bytes > 1 && (by_length == end || is_row(by_length));

@@ -51,7 +51,7 @@ cases![
     rows_are_deleted,
     ranges_are_deleted,
     big_values,
-    tables_and_partitions_are_apart,
+    tables_and_partitions_are_separate,
     many_partitions,
     many_ranges_at_once,
     values_are_whole_or_cut_to_their_parts,
@@ -333,7 +333,7 @@ async fn big_values(bench: Bench) -> Result<(), String> {
     if found == [big] { Ok(()) } else { Err(format!("a value of {bytes} bytes came back changed")) }
 }
 
-async fn tables_and_partitions_are_apart(bench: Bench) -> Result<(), String> {
+async fn tables_and_partitions_are_separate(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     // Without lengths or separators, all of these keys would have the same bytes.
     let names: [(&[u8], &[u8]); 4] = [(b"ab", b"c"), (b"a", b"bc"), (b"abc", b""), (b"", b"abc")];
@@ -475,7 +475,7 @@ fn flip_where(directory: &Path, bytes: &[u8]) -> Result<(), String> {
             continue;
         }
         let content = std::fs::read(&path).map_err(failed)?;
-        // For a long value, the first bytes are compared only, because some back ends split values into blocks.
+        // Compares only the first bytes of a long value, because some back ends split values into blocks.
         let front = bytes.get(..64).unwrap_or(bytes);
         for at in (0..content.len()).filter(|at| content[*at..].starts_with(front)) {
             use std::io::{Seek, SeekFrom, Write};

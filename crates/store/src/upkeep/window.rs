@@ -1,8 +1,8 @@
 //! Reads a window: the rows of a stretch of a partition, without decoding their records.
 //!
-//! A window has all rows that start in its stretch: the living rows with their facts, and the rows that a merge of an
-//! earlier process has replaced but not deleted. The end of a window never separates rows with the same start, or a row
-//! from the rows that it replaced.
+//! A window has all rows that start in its stretch. These are the living rows with their facts, and the rows that an
+//! earlier process has replaced but not deleted. The end of a window never separates rows with the same start. It never
+//! separates a row from the rows that it replaced.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};

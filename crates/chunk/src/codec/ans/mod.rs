@@ -2,8 +2,8 @@
 //!
 //! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`),
 //! and tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on all of
-//! them in parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens. 30 of these
-//! bytes are marks (`marks.rs`), which allow reading an hour without decoding the day.
+//! them in parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens. Marks take
+//! 30 of these bytes (`marks.rs`). They allow reading an hour without decoding the day.
 
 mod marks;
 mod table;

@@ -1,7 +1,7 @@
 //! Merges rows of samples. Columns of values with the same times stay together, regardless of their source rows.
 //!
-//! A rule changes a value or a time once (`lossy.rs`). Each column records which of its values are still exact, and each
-//! class which of its times are. Only exact ones are changed, so that errors never add up.
+//! A rule changes a value or a time once (`lossy.rs`). Each column records its exact values, and each class its exact
+//! times. Only exact values and times are changed, so that errors never add up.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -182,7 +182,7 @@ impl Gathered {
             };
             let (main, apart) = if moved.is_empty() { (picks, None) } else { picks.split(is_apart) };
             let main = (main, Moving { moved: moved.into(), stays: false }, generation);
-            // The samples before the moved ones must not get a later generation than the moved row has for its rest.
+            // Samples that arrived before the moved ones must not get a later generation than the rest of the moved row.
             let newest = |picks: &Picks| picks.runs.iter().map(|run| opened[run.source].generation).max();
             let apart = apart.map(|picks| {
                 let generation = newest(&picks).unwrap_or(generation);
