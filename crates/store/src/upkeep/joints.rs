@@ -32,8 +32,7 @@ impl Joints {
         let before_max = rows.iter().map(|row| row.overhang.before).max().unwrap_or(0);
         for (at, row) in rows.iter().enumerate() {
             let end = row.reach().end;
-            // A row makes boundaries unclean up to the last conflicting row with a reach that starts before the row's
-            // reach ends.
+            // Two conflicting rows with overlapping reaches make all boundaries between them unclean.
             let furthest = end.saturating_add_unsigned(before_max);
             let reached = rows[at + 1..].iter().take_while(|later| later.key.start <= furthest);
             for (later, behind) in reached.zip(at + 1..) {
