@@ -1,4 +1,4 @@
-//! How fast are chunks encoded and decoded? `cargo bench -p tacho-chunk` prints the best of several runs.
+//! How fast are chunks encoded and decoded? `cargo bench -p tacho-chunk` prints the fastest of several runs.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -36,7 +36,7 @@ fn main() {
     best("decode calls", calls, || Chunk::open(&bytes).and_then(|chunk| chunk.executions()));
 }
 
-/// One column of a chunk, with its statistics and checksum, encoded at both efforts and decoded.
+/// Encodes one column of a chunk, with statistics and checksum, at both efforts, and decodes it.
 fn values(at: &[i64], name: &str, values: Values<'_>) {
     let columns = [GroupColumn { member: 0, values, loss: None }];
     let write = |encoding: Encoding| encode_group(at, 0, &columns, &encoding);
@@ -49,7 +49,7 @@ fn values(at: &[i64], name: &str, values: Values<'_>) {
     println!("{name:<36} {each:>13.3} | {sealed:>8.1} {merged:>8.1} {read:>8.1}");
 }
 
-/// A full chunk of log lines, encoded at both efforts and decoded.
+/// Encodes a full chunk of log lines at both efforts, and decodes it.
 fn texts(name: &str, lines: &[String]) {
     let entries = logs::entries(lines);
     let text: usize = lines.iter().map(String::len).sum();
@@ -61,7 +61,7 @@ fn texts(name: &str, lines: &[String]) {
     println!("{name:<36} {share:>17.3} | {sealed:>8.0} {merged:>8.0} {read:>8.0}");
 }
 
-/// Samples every ten seconds into packed columns and back.
+/// Packs samples with a period of ten seconds, and unpacks them.
 fn open_chunks() {
     let walk = columns::walk(&mut Rng(2), SAMPLES);
     let words = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect();

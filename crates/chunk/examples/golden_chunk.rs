@@ -1,4 +1,4 @@
-//! Writes the golden file of a new codec of numbers, and its contents as text, to `testdata/chunk/`:
+//! Writes the golden file of a new codec of numbers, and its contents as text, to `testdata/chunk/`.
 //! `cargo run -p tacho-chunk --example golden_chunk -- NAME`. An existing file is never replaced.
 
 #[path = "../tests/common/mod.rs"]

@@ -1,6 +1,6 @@
 //! How are numbers of a fixed bit width stored in sequence?
 //!
-//! Lowest bit first, without gaps, padded to a whole byte: number `i` of `width` bits starts at bit `i * width`.
+//! Lowest bit first, without gaps, padded to a whole byte. Number `i` of `width` bits starts at bit `i * width`.
 
 /// Number of bytes for `count` numbers of `width` bits.
 pub(crate) const fn bytes_of(count: usize, width: u32) -> usize {
@@ -79,8 +79,8 @@ pub(crate) fn take_bits(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     }
 }
 
-/// Reads `N` numbers from one word: `N * width` is at most 57, as a number may start at any bit of the first byte of the
-/// word.
+/// Reads `N` numbers from one word. `N * width` is at most 57, because a number may start at any bit of the word's first
+/// byte.
 fn take_groups<const N: usize>(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     let mask = (1u64 << width) - 1;
     let mut bit = 0;
@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(words in prop::collection::vec(any::<u64>(), 0..200), width in 0u32..=64) {
+        fn numbers_are_read_as_written(words in prop::collection::vec(any::<u64>(), 0..200), width in 0u32..=64) {
             let mask = 1u64.checked_shl(width).unwrap_or(0).wrapping_sub(1);
             let numbers: Vec<u64> = words.iter().map(|word| word & mask).collect();
             let mut out = vec![7];

@@ -1,7 +1,7 @@
 //! How do columns become a chunk? Each column is encoded by its ladder when it is added; the header is written at the end.
 //!
-//! This file and `chunk.rs` use each other: this file writes the prefix with the constants that `chunk.rs` checks, and
-//! `chunk.rs` decodes entries with `entries.rs`, which also encodes them with the [`Builder`].
+//! This file and `chunk.rs` use each other. This file writes the prefix with the constants that `chunk.rs` checks.
+//! `chunk.rs` decodes entries with `entries.rs`, which encodes entries with the [`Builder`].
 
 use tacho_model::{Kind, TimeRange, ValueType};
 

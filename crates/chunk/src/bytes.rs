@@ -17,7 +17,7 @@ pub(crate) fn put_words(out: &mut Vec<u8>, words: &[u64]) {
     }
 }
 
-/// One number in its short form; an f64 is short if its last bits are zero, as for integers.
+/// Writes one number in its short form. An f64 is short if its last bits are zero, as in integers.
 pub(crate) fn put_scalar(out: &mut Vec<u8>, word: u64, kind: ValueType) {
     put_varint(
         out,
@@ -29,7 +29,7 @@ pub(crate) fn put_scalar(out: &mut Vec<u8>, word: u64, kind: ValueType) {
     );
 }
 
-/// Reads from the front of a byte string. Methods return an error instead of reading past the end.
+/// Reads from the front of a byte string. A read past the end returns an error.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     left: &'a [u8],
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         varint::read_wide(&mut self.left).map_err(|flaw| unread(flaw, what))
     }
 
-    /// A `varint` with a count or size, checked against its limit before memory is allocated for it.
+    /// Reads a `varint` with a count or size. Checks its limit before memory is allocated for it.
     pub(crate) fn size(&mut self, what: &'static str, max: usize) -> Result<usize, Error> {
         let value = self.varint(what)?;
         match usize::try_from(value) {
@@ -111,7 +111,7 @@ const fn unread(flaw: Flaw, what: &'static str) -> Error {
     }
 }
 
-/// `count` words from exactly eight bytes each.
+/// Reads `count` words. `bytes` must have exactly eight bytes per word.
 pub(crate) fn words(bytes: &[u8], count: usize, what: &'static str) -> Result<Vec<u64>, Error> {
     let wanted = count.saturating_mul(8);
     if bytes.len() < wanted {
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scalars_come_back(word in any::<u64>(), wide in any::<i128>()) {
+        fn scalars_are_read_as_written(word in any::<u64>(), wide in any::<i128>()) {
             for kind in [ValueType::F64, ValueType::I64, ValueType::U64] {
                 let mut out = vec![];
                 put_scalar(&mut out, word, kind);

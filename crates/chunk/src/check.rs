@@ -1,6 +1,6 @@
-//! Does a chunk hold the records that its header describes? Decodes all of them, to compare.
+//! Does a chunk hold the records that its header describes? Decodes all records to compare them with the header.
 //!
-//! Used by `tacho check`, and by `tacho repair`, which keeps the sound columns of a damaged chunk.
+//! Used by `tacho check` and by `tacho repair`. A repair keeps the intact columns of a damaged chunk.
 
 use tacho_model::{Kind, TimeRange, Timestamp, Value};
 
@@ -9,15 +9,17 @@ use crate::stats::{Stats, Sum, to_word};
 use crate::values::{ValueColumn, Values};
 use crate::{Chunk, Encoding, Error, GroupColumn, Header, MemberInfo, encode_group};
 
-/// Errors of an f64 sum, in units of its rounding error: the format permits "an ulp or two" in any order of the values.
+/// Limit on the error of an f64 sum, in units of its rounding error. The format permits "an ulp or two" for any order of
+/// the values.
 const SUM_ULPS: f64 = 4.0;
 
 impl Chunk<'_> {
-    /// Decodes all records and compares them with the header: their number, their times, and the statistics of each column.
-    /// Returns the members whose column is damaged, with the reason; other kinds of record have no members.
+    /// Decodes all records and compares them with the header: number, times, and the statistics of each column. Returns
+    /// the members with a damaged column, with the reasons. The list is empty for other kinds of record, which have no
+    /// members.
     ///
     /// # Errors
-    /// If nothing in the chunk can be used.
+    /// If no part of the chunk can be used.
     pub fn check(&self) -> Result<Vec<(u16, Error)>, Error> {
         let header = self.header();
         let range = TimeRange::new(header.start, header.end);
@@ -57,8 +59,8 @@ impl Chunk<'_> {
         header.members.iter().filter_map(|info| Some((info.member, check(info).err()?))).collect()
     }
 
-    /// A chunk of samples without the columns of these members, with the same values, times and losses. `None` if no column
-    /// is left, or if one cannot be decoded.
+    /// The chunk of samples without the columns of these members. Values, times and losses of the other columns do not
+    /// change. `None` if no column is left, or if a column cannot be decoded.
     pub fn without(&self, dropped: &[u16]) -> Option<Vec<u8>> {
         let header = self.header();
         let at = self.times().ok()?.to_vec();
@@ -78,7 +80,7 @@ impl Chunk<'_> {
     }
 }
 
-/// The range must be exactly that of the times.
+/// Checks that the range is exactly the range of the times.
 fn check_times(range: TimeRange, at: impl Iterator<Item = Timestamp>) -> Result<(), Error> {
     let wider = |range: Option<TimeRange>, at: Timestamp| {
         let range = range.unwrap_or(TimeRange::new(at, at));
@@ -96,7 +98,7 @@ fn equal<T: PartialEq + ToString>(what: &'static str, stated: T, found: T) -> Re
     Err(Error::Stated { what, stated: stated.to_string(), found: found.to_string() })
 }
 
-/// Compares the statistics of a column with its values. `is_plain`: the sum was added up without compensation.
+/// Compares the statistics of a column with its values. `is_plain` means that the sum was computed without compensation.
 fn check_column(info: &MemberInfo, values: Values<'_>, count: usize, is_plain: bool) -> Result<(), Error> {
     equal("number of values", count, values.len())?;
     if let Some(loss) = info.loss
@@ -109,7 +111,7 @@ fn check_column(info: &MemberInfo, values: Values<'_>, count: usize, is_plain: b
         });
     }
     if let MemberForm::Uniform(_) = info.form {
-        // Its statistics are computed from the value when the header is read.
+        // The statistics of such a column are computed from the value when the header is read.
         return Ok(());
     }
     let found = Stats::of(values);
@@ -147,7 +149,7 @@ fn is_nan(value: Value) -> bool {
     matches!(value, Value::F64(v) if v.is_nan())
 }
 
-/// Whether a stated sum may be that of the values.
+/// Whether the stated sum can be the sum of the values.
 #[expect(clippy::cast_precision_loss, reason = "a count is below 2^53")]
 fn is_sum(stated: Sum, found: Sum, values: Values<'_>, is_plain: bool) -> bool {
     let (stated, found) = match (stated, found) {
@@ -155,7 +157,7 @@ fn is_sum(stated: Sum, found: Sum, values: Values<'_>, is_plain: bool) -> bool {
         (stated, found) => return stated == found,
     };
     let Values::F64(numbers) = values else { return false };
-    // Whether a sum overflows depends on the order of the additions.
+    // The order of the additions determines whether a sum overflows.
     if stated.to_bits() == found.to_bits() || !(stated.is_finite() && found.is_finite()) {
         return true;
     }
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(error.to_string(), "minimum is 1, the header states 0");
         let error = check_column(info, Values::F64(&f[..99]), 100, false).unwrap_err();
         assert_eq!(error.to_string(), "number of values is 99, the header states 100");
-        // The same extremes and ends, another sum.
+        // The same extremes, first and last values, but another sum.
         let mut swapped = f.clone();
         swapped[50] = swapped[51];
         let error = check_column(info, Values::F64(&swapped), 100, false).unwrap_err();

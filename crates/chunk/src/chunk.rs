@@ -1,4 +1,4 @@
-//! What does a chunk contain? Opening checks only the header; the records are checked before they are decoded.
+//! What does a chunk contain? Opening a chunk checks only its header. Records are checked before they are decoded.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,20 +14,20 @@ use crate::values::ValueColumn;
 use crate::{Error, ExecutionBlock, Header, entries, execution, group, samples};
 
 pub(crate) const MAGIC: &[u8; 4] = b"TCHK";
-/// Version of entries and executions, and of old samples.
+/// Version of chunks of entries and executions, and of old chunks of samples.
 pub(crate) const VERSION: u8 = 1;
-/// Version of samples. All versions up to it are readable.
+/// Version of chunks of samples. All earlier versions are readable.
 pub(crate) const GROUP_VERSION: u8 = 2;
-/// Bytes before the header in version 1, and in version 2, which has no checksum of the body.
+/// Number of bytes before the header, in version 1 and in version 2. Version 2 has no checksum of the body.
 pub(crate) const PREFIX_BYTES: usize = 20;
 pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 
-/// A chunk with a decoded and checked header; the records are still encoded.
+/// A chunk with a decoded and checked header. The records are still encoded.
 #[derive(Clone, Debug)]
 pub struct Chunk<'a> {
     header: Cow<'a, Header>,
     body: &'a [u8],
-    /// Only in version 1; in version 2 each column has a checksum.
+    /// Only in version 1. In version 2, each column has its own checksum.
     body_checksum: Option<u32>,
 }
 
@@ -46,9 +46,9 @@ impl<'a> Chunk<'a> {
         Ok(Self { header: Cow::Owned(header), body, body_checksum })
     }
 
-    /// Byte ranges of a chunk of samples: the header, and the columns needed for the samples of some members in `range`, in
-    /// order, with gaps between them. `front` is the start of the chunk; `None` if it is too short or the chunk has no
-    /// checksum per column.
+    /// Byte ranges of a chunk of samples: the header, and the columns that are needed for the samples of some members in
+    /// `range`. The ranges are in order, with gaps between them. `front` is the start of the chunk. `None` if `front` is
+    /// too short, or if the chunk has no checksum per column.
     pub fn parts(
         front: &[u8],
         range: TimeRange,
@@ -70,7 +70,7 @@ impl<'a> Chunk<'a> {
         Some(parts)
     }
 
-    /// As [`Chunk::open`], from the concatenated ranges of [`Chunk::parts`]. `whole` is the length of the chunk.
+    /// Like [`Chunk::open`], from the concatenated ranges of [`Chunk::parts`]. `whole` is the length of the chunk.
     pub fn open_parts(
         bytes: &'a [u8],
         whole: usize,
@@ -83,7 +83,7 @@ impl<'a> Chunk<'a> {
         Ok(Self { header: Cow::Owned(header), body, body_checksum })
     }
 
-    /// A chunk opened again from the same bytes, with the header decoded before.
+    /// Opens a chunk again from the same bytes, with the header that was decoded before.
     pub fn reopen(bytes: &'a [u8], header: &'a Header) -> Result<Self, Error> {
         let (prefix, body_checksum) = Prefix::take(&mut Reader::new(bytes))?;
         let length = if body_checksum.is_some() { PREFIX_BYTES } else { GROUP_PREFIX_BYTES };
@@ -104,18 +104,19 @@ impl<'a> Chunk<'a> {
         &self.header
     }
 
-    /// Times of all members' samples. Fails if the chunk holds another kind of record or the column is damaged.
+    /// Times of the samples of all members. Fails if the chunk holds another kind of record, or if the column is damaged.
     pub fn times(&self) -> Result<Times, Error> {
         group::times(&self.header, self.body(Kind::Sample)?)
     }
 
-    /// Values of one member, one per time; `None` if the chunk has no such member. Reads only the bytes of this column.
+    /// Values of one member, one per time. `None` if the chunk does not have the member. Reads only the bytes of this
+    /// column.
     pub fn values(&self, member: u16) -> Result<Option<ValueColumn>, Error> {
         self.values_in(member, 0..self.header.count)
     }
 
-    /// As [`Chunk::values`], but only for the indexes `part`, clipped to the number of times. Faster than reading the whole
-    /// column if the codec supports partial reads.
+    /// Like [`Chunk::values`], but only for the indexes `part`, clipped to the number of times. Faster than reading the
+    /// whole column if the codec supports partial reads.
     pub fn values_in(&self, member: u16, part: Range<usize>) -> Result<Option<ValueColumn>, Error> {
         let body = self.body(Kind::Sample)?;
         let end = part.end.min(self.header.count);
@@ -123,7 +124,7 @@ impl<'a> Chunk<'a> {
         self.header.member(member).map(|info| group::values(&self.header, info, body, part)).transpose()
     }
 
-    /// The samples of a chunk of version 1, whose times may be in any order, or of the first member of a group.
+    /// The samples of a chunk of version 1, with times in any order, or the samples of the first member of a group.
     pub fn samples(&self) -> Result<SampleColumns, Error> {
         samples::decode(&self.header, self.body(Kind::Sample)?)
     }
@@ -142,7 +143,7 @@ impl<'a> Chunk<'a> {
         Ok(Columns::new(&self.header.columns, self.body(wanted)?))
     }
 
-    /// The body; in version 1 its checksum is verified here.
+    /// The body. In version 1, verifies its checksum.
     fn body(&self, wanted: Kind) -> Result<&'a [u8], Error> {
         if self.header.kind != wanted {
             return Err(Error::Kind { got: self.header.kind, wanted });
@@ -166,7 +167,8 @@ struct Prefix {
 }
 
 impl Prefix {
-    /// Also returns the checksum of the body, if present. Leaves the reader at the checksum of the header.
+    /// Reads the prefix. Also returns the checksum of the body, if there is one. Leaves the reader at the checksum of the
+    /// header.
     fn take(reader: &mut Reader<'_>) -> Result<(Self, Option<u32>), Error> {
         let got = reader.array("magic")?;
         if got != *MAGIC {
@@ -185,7 +187,7 @@ impl Prefix {
 }
 
 impl<'a> Opened<'a> {
-    /// Reads and checks the header of a chunk of `whole` bytes; the reader holds its first bytes.
+    /// Reads and checks the header of a chunk of `whole` bytes. `bytes` must contain at least prefix and header.
     fn of(bytes: &'a [u8], whole: usize) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let (Prefix { version, kind, reserved, header_bytes }, body_checksum) = Prefix::take(&mut reader)?;

@@ -1,4 +1,4 @@
-//! Which column comes next, and what does it contain? Columns are read in order; each error names its column.
+//! Which column is next, and what does it contain? Columns are read in order. Each error names its column.
 
 use tacho_model::ValueType;
 
@@ -24,7 +24,7 @@ impl<'a> Columns<'a> {
         self.infos.first().map(|info| info.role)
     }
 
-    /// The next column, which must contain `count` numbers of `kind` in this role.
+    /// The next column. It must have this role and contain `count` numbers of `kind`.
     pub(crate) fn numbers(&mut self, role: Role, count: usize, kind: ValueType) -> Result<Vec<u64>, Error> {
         self.next(role, |tag, bytes| codec::decode(tag, bytes, count, kind, 0))
     }

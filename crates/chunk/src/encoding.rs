@@ -1,11 +1,11 @@
-//! How much effort may an encoder spend, and which codecs and compression may it use?
+//! How much effort may an encoder spend, and which codecs and compressions may it use?
 //!
-//! [`codec`] and [`text`] obey an [`Encoding`], and name what a [`CodecSet`] may hold: the three files refer to each other, so
-//! that a new codec is one file and one line.
+//! [`codec`] and [`text`] follow an [`Encoding`], and define the names that a [`CodecSet`] may hold. The three files
+//! refer to each other, so that a new codec needs only one file and one line.
 
 use crate::{codec, text};
 
-/// Permissions of an encoder. The encoded bytes are self-describing: readers need none of this.
+/// Permissions of an encoder. Readers need none of them, because the encoded bytes describe themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoding {
     pub effort: Effort,
@@ -16,26 +16,26 @@ pub struct Encoding {
 /// How long the encoder may search for a smaller form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// Estimates select one or two codecs to try: for sealing while records arrive.
+    /// Estimates select one or two codecs to try. Used for sealing while records arrive.
     #[default]
     Fast,
-    /// Several candidates encode the column and the smallest output is kept: for merges, which are rare and in the
-    /// background.
+    /// Several candidates encode the column and the smallest output is kept. Used for merges, which are rare and run in
+    /// the background.
     Thorough,
 }
 
 /// Byte compression over the output of a codec of numbers or strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Zstandard if an estimate says that it pays off.
+    /// Zstandard, if an estimate shows that it saves space.
     #[default]
     Auto,
     None,
-    /// LZ4 blocks: slightly smaller, fast to read.
+    /// LZ4 blocks: save less, but are fast to read.
     Lz4,
     /// Zstandard, RFC 8878.
     Zstd,
-    /// RFC 1952: for comparison with other stores.
+    /// Gzip, RFC 1952, for comparison with other stores.
     Gzip,
 }
 
@@ -58,18 +58,19 @@ impl Compression {
     }
 }
 
-/// Permitted codecs. `plain` is always permitted: some columns can be encoded in no other way.
+/// Permitted codecs. `plain` is always permitted, because it is the only possible form of some columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CodecSet {
-    /// One bit per tag of a codec or number of a form.
+    /// Bit mask by the tag of a codec or the number of a form.
     tags: u64,
 }
 
-/// Forms that an encoder may choose besides codecs, and their numbers in a [`CodecSet`], above the tags of codecs.
+/// Forms that an encoder may choose in addition to codecs, with their numbers in a [`CodecSet`]. The numbers are above
+/// the tags of codecs.
 pub(crate) mod form {
-    /// A column of equal values has no bytes.
+    /// A column of equal values, which takes no bytes.
     pub(crate) const UNIFORM: u8 = 48;
-    /// Statistics of floats are integers and a number of decimals.
+    /// Statistics of floats as integers with a number of decimals.
     pub(crate) const DECIMALS: u8 = 49;
     /// Slots of templates: numbers with leading zeros, hexadecimal numbers, UUIDs, repeated words.
     pub(crate) const PADDED: u8 = 50;
@@ -87,7 +88,7 @@ pub(crate) mod form {
     ];
 }
 
-/// A choice of the encoder. Readers learn it from the bytes: see [`CodecSet::choices`].
+/// A choice of the encoder. Readers detect the choice from the bytes. See [`CodecSet::choices`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// `number`, `text` or `form`.
@@ -99,14 +100,14 @@ pub struct Choice {
 impl CodecSet {
     pub const ALL: Self = Self { tags: u64::MAX };
 
-    /// All choices of an encoder that is not set to a compression: codecs of numbers, codecs of byte strings, forms.
+    /// All choices of an encoder without a requested compression: codecs of numbers, codecs of byte strings, and forms.
     pub fn choices() -> impl Iterator<Item = Choice> {
         let choice = |of| move |(tag, name)| Choice { of, name, tag };
         let forms = form::ALL.into_iter().map(choice("form"));
         codec::written().map(choice("number")).chain(text::written().map(choice("text"))).chain(forms)
     }
 
-    /// This set without one choice, to measure the saving of the choice.
+    /// This set without one choice, for measuring the saving of that choice.
     #[must_use]
     pub fn without(self, choice: Choice) -> Self {
         Self { tags: self.tags & !Self::bit(choice.tag) }
@@ -117,8 +118,8 @@ impl CodecSet {
         codec::names()
     }
 
-    /// Permits only these codecs of numbers, and `plain`. `None` if a name is unknown. The name of a codec that is only
-    /// read has no effect.
+    /// Permits only these codecs of numbers, and `plain`. `None` if a name is unknown. The name of a codec that is no
+    /// longer written has no effect.
     pub fn only<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let others = codec::names().filter_map(codec::tag).filter(|tag| *tag != codec::PLAIN);
         let none = others.fold(Self::ALL, |set, tag| Self { tags: set.tags & !Self::bit(tag) });
@@ -154,7 +155,7 @@ impl std::fmt::Debug for CodecSet {
 }
 
 impl Encoding {
-    /// The smallest output, for chunks that are written once and read for years.
+    /// The smallest output. For chunks that are written once and read for years.
     pub const fn thorough() -> Self {
         Self { effort: Effort::Thorough, codecs: CodecSet::ALL, compression: Compression::Auto }
     }

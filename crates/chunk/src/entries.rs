@@ -1,4 +1,4 @@
-//! How are entries encoded? As a column of times and a column of texts or byte strings, in order.
+//! How are entries encoded? As a column of times and a column of texts or byte strings, in the order of the entries.
 
 use tacho_model::{Body, Entry, Kind, TimeRange, Timestamp};
 
@@ -29,7 +29,7 @@ pub fn encode_entries(entries: &[Entry], encoding: &Encoding) -> Vec<u8> {
     bytes
 }
 
-/// The range from the first to the last of some times.
+/// The range from the smallest to the largest time.
 fn range(at: &[Timestamp]) -> TimeRange {
     let Some((first, rest)) = at.split_first() else { panic!("a chunk has at least one record") };
     let wider = |range: TimeRange, at: &Timestamp| TimeRange::new(range.start.min(*at), range.end.max(*at));

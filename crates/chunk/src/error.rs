@@ -1,4 +1,4 @@
-//! Why could bytes not be decoded? Each message names the value and the place. A retry never helps.
+//! Why could bytes not be decoded? Each message includes the value and the place. A retry never helps.
 
 use tacho_model::{Kind, SegmentError};
 
@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error about a `value` of `what` above `max`.
+    /// Error for a `value` of `what` that is above `max`.
     pub(crate) fn limit(what: &'static str, value: usize, max: usize) -> Self {
         Self::Limit { what, value: value as u64, max: max as u64 }
     }

@@ -1,4 +1,4 @@
-//! What is known about a chunk without decoding its records?
+//! What is known about a chunk before its records are decoded?
 
 use tacho_model::{Kind, Timestamp, ValueType};
 
@@ -7,7 +7,7 @@ use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 use crate::stats::{Stats, Sum, from_word};
 use crate::{Error, Loss, Role, codec, text};
 
-/// The part before the records, with statistics about them.
+/// The part of a chunk before the records. It includes statistics about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub kind: Kind,
@@ -17,9 +17,9 @@ pub struct Header {
     pub start: Timestamp,
     /// Last time in the chunk, inclusive, ns.
     pub end: Timestamp,
-    /// Largest difference in ns between the stored and the recorded time of a sample; 0 if all are equal.
+    /// Largest difference between the stored and the recorded time of a sample, ns; 0 if all times are exact.
     pub time_error_max: u64,
-    /// Columns of values, by member. Only for samples.
+    /// Columns of values, ordered by member. Only for samples.
     pub members: Vec<MemberInfo>,
     /// Only for executions.
     pub tables: Option<Tables>,
@@ -31,7 +31,7 @@ pub struct Header {
     pub(crate) columns: Vec<ColumnInfo>,
 }
 
-/// Description of the values of one member, from the header.
+/// Description of the values of one member, as stored in the header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberInfo {
     /// Index of the series in its group.
@@ -39,11 +39,11 @@ pub struct MemberInfo {
     pub value_type: ValueType,
     /// `count` is the number of values that are not NaN.
     pub stats: Stats,
-    /// Name of the codec, as in the format's tables.
+    /// Name of the codec, as in the tables of the format page.
     pub codec: &'static str,
-    /// Bytes in the body; 0 if the header contains all values.
+    /// Size in the body, bytes; 0 if the header contains all values.
     pub bytes: usize,
-    /// The loss; `None`: lossless.
+    /// The loss of the values; `None` if they are lossless.
     pub loss: Option<Loss>,
     pub(crate) form: MemberForm,
 }
@@ -51,7 +51,7 @@ pub struct MemberInfo {
 /// Where the values of a member are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MemberForm {
-    /// All values have these bits.
+    /// All values are equal; these are their bits.
     Uniform(u64),
     Stored(Stored),
 }
@@ -90,7 +90,7 @@ pub struct Tables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnInfo {
     pub role: Role,
-    /// Name of the codec, as in the format's tables.
+    /// Name of the codec, as in the tables of the format page.
     pub codec: &'static str,
     pub bytes: usize,
     pub(crate) tag: u8,
@@ -112,7 +112,7 @@ impl MemberInfo {
     }
 
     /// Largest difference between a stored and the recorded (or aggregated) value, in the unit of the values; 0 if all
-    /// are equal.
+    /// values are exact.
     pub fn value_error_max(&self) -> f64 {
         let largest = self.stats.min.as_f64().abs().max(self.stats.max.as_f64().abs());
         self.loss.map_or(0.0, |loss| loss.error_max(largest))
@@ -224,7 +224,7 @@ impl Header {
         }
     }
 
-    /// Samples of version 1 are a group with one member.
+    /// Converts samples of version 1 to a group with one member.
     fn into_group(mut self, value_type: ValueType, stats: Stats) -> Result<Self, Error> {
         let columns = std::mem::take(&mut self.columns);
         let [at, value] = columns.as_slice() else {

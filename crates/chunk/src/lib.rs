@@ -1,7 +1,8 @@
-//! How are records encoded into bytes, and bytes decoded into records? The chunk format (`docs/format/chunk.md`).
+//! How are records encoded into bytes, and how are bytes decoded into records? The chunk format is in
+//! `docs/format/chunk.md`.
 //!
-//! Everything is a column of numbers or of byte strings. [`codec`] and [`text`] choose how each is encoded; the modules
-//! above them define the columns of each kind of record:
+//! Every chunk consists of columns of numbers or byte strings. [`codec`] and [`text`] choose how each column is encoded.
+//! The modules above them define the columns of each kind of record:
 //!
 //! ```text
 //!   semantic/ ──── group/ ────────┐
@@ -10,9 +11,8 @@
 //!        chunk.rs ── header.rs ───┘                              bytes -> records
 //! ```
 //!
-//! Path of one record: before, `store/src/memtable/` collected it and `store/src/seal/` hands it over; after,
-//! `Driver::put` stores the bytes.
-//! Nothing here does I/O, reads a clock, or panics on bytes to decode.
+//! Path of one record. Before: `store/src/memtable/` collected it, and `store/src/seal/` passes it to this crate. After:
+//! `Driver::put` stores the bytes. This crate does no I/O, reads no clock, and does not panic on bytes that it decodes.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]

@@ -1,21 +1,22 @@
-//! Every limit of a chunk, with its unit and reason (`docs/format/chunk.md`, *Limits*).
+//! All limits of a chunk, with units and reasons (`docs/format/chunk.md`, *Limits*).
 
-/// Samples, entries or segments of one chunk. The store seals chunks much earlier; readers refuse more.
+/// Limit on samples, entries or segments per chunk. The store seals chunks much earlier. Readers refuse more.
 pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
-/// Series of one group, i.e. columns of values in one chunk of samples: hosts report tens of metrics together, and a header
-/// stays small.
+/// Limit on series per group, which are columns of values in one chunk of samples. Hosts report tens of metrics together,
+/// and the header must stay small.
 pub const GROUP_MEMBERS_MAX: usize = 64;
-/// Events, carried calls, attributes, or template slots of one chunk: bounds the memory that a few hostile bytes can request
-/// (32 MiB per column).
+/// Limit on events, carried calls, attributes, or template slots per chunk. Bounds the memory that a few hostile bytes
+/// can request (32 MiB per column).
 pub const CHUNK_EVENTS_MAX: usize = 1 << 22;
-/// Bytes of one column of strings after decompression, or after expanding a dictionary or templates. Larger columns are
-/// stored plain.
+/// Limit on the size of one column of strings, bytes, after decompression and after expanding a dictionary or templates.
+/// Larger columns are stored plain.
 pub const CHUNK_TEXT_BYTES_MAX: usize = 1 << 28;
-/// Columns of one chunk: executions have a few for each attribute key.
+/// Limit on columns per chunk. Executions have a few columns for each attribute key.
 pub const CHUNK_COLUMNS_MAX: usize = 16_384;
-/// Columns of times in one chunk of executions.
+/// Limit on columns of times per chunk of executions.
 pub const CHUNK_TIME_GROUPS_MAX: usize = 256;
-/// Bytes of one header.
+/// Limit on the size of a header, bytes.
 pub const CHUNK_HEADER_BYTES_MAX: usize = 1 << 20;
-/// Nesting depth of columns: an integer column of multiples of packed numbers has depth three.
+/// Nesting depth of columns, counted from 0. In an integer column of multiples of packed numbers, the innermost
+/// column has depth 2.
 pub const NESTING_MAX: u8 = 2;

@@ -1,18 +1,18 @@
-//! How lossy is a column? Each lossy column stores its method, its bound, and the largest actual error.
+//! How lossy is a column? Each lossy column stores its method, its bound, and its largest actual error.
 
 use crate::Error;
 use crate::bytes::{Reader, put_varint};
 
-/// Limit on the difference between a value and the recorded one. Finite and not negative.
+/// Limit on the difference between a value and the recorded one. The limit is finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// In the unit of the values.
+    /// A difference in the unit of the values.
     Absolute(f64),
     /// A fraction of the recorded value: 0.01 is one percent.
     Relative(f64),
 }
 
-/// How values were simplified. The discriminants are on disk (`docs/format/chunk.md`).
+/// Method by which values were simplified. The discriminants are on disk (`docs/format/chunk.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Method {
@@ -24,7 +24,7 @@ pub enum Method {
     Rounding = 3,
 }
 
-/// How all values of one time step are aggregated. The discriminants are on disk.
+/// Function that aggregates all values of one time step. The discriminants are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Aggregate {
@@ -37,10 +37,10 @@ pub enum Aggregate {
     Count = 7,
 }
 
-/// One value per time step, at the time of the last sample in it.
+/// Aggregation to one value per time step, with the time of the last sample of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aggregation {
-    /// ns, above 0.
+    /// Length of a step, ns; above 0.
     pub step: i64,
     pub how: Aggregate,
 }
@@ -48,11 +48,11 @@ pub struct Aggregation {
 /// The loss of one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    /// Applied first.
+    /// The aggregation, which is applied before the method.
     pub aggregation: Option<Aggregation>,
     pub method: Option<Method>,
     pub bound: Tolerance,
-    /// Largest actual difference, measured during encoding; absolute or relative, like the bound.
+    /// Largest actual difference, measured during encoding. Absolute or relative like the bound.
     pub achieved: f64,
 }
 
@@ -110,8 +110,8 @@ const RELATIVE: u8 = 0x10;
 const AGGREGATED: u8 = 0x20;
 
 impl Loss {
-    /// The loss of values with either loss; `None` if one bound is relative and the other absolute, or if they were
-    /// aggregated differently.
+    /// A loss that describes values with either loss. `None` if one bound is relative and the other absolute, or if the
+    /// aggregations differ.
     #[must_use]
     pub fn cover(self, other: Self) -> Option<Self> {
         let larger = |a: f64, b: f64| if a < b { b } else { a };
@@ -126,14 +126,14 @@ impl Loss {
         (self.aggregation == other.aggregation).then_some(covered)
     }
 
-    /// The loss of a part whose values were not changed: only its aggregation.
+    /// The loss of a part with unchanged values, which is only its aggregation.
     #[must_use]
     pub fn of_aggregation(self) -> Option<Self> {
         let exact = Self { method: None, bound: Tolerance::Absolute(0.0), achieved: 0.0, ..self };
         self.aggregation.map(|_| exact)
     }
 
-    /// Largest difference in the unit of the values, if no decoded value is further from 0 than `largest`.
+    /// Largest difference in the unit of the values, if no decoded value has a larger absolute value than `largest`.
     pub fn error_max(&self, largest: f64) -> f64 {
         match self.bound {
             Tolerance::Absolute(_) => self.achieved,

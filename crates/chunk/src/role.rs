@@ -2,13 +2,13 @@
 
 macro_rules! roles {
     ($($variant:ident = $tag:literal, $name:literal;)*) => {
-        /// What a column holds. The discriminants are on disk (`docs/format/chunk.md`).
+        /// The content of a column. The discriminants are on disk (`docs/format/chunk.md`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Role { $($variant = $tag),* }
 
         impl Role {
-            /// Name in the format's tables.
+            /// Name, as in the tables of the format page.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }

@@ -1,4 +1,4 @@
-//! How are samples of version 1 read? One series, with times in any order; no longer written.
+//! How are samples of version 1 read? They have one series with times in any order. This version is no longer written.
 
 use tacho_model::{Sample, Timestamp, ValueType};
 
@@ -8,7 +8,7 @@ use crate::header::TimesForm;
 use crate::values::ValueColumn;
 use crate::{Error, Header};
 
-/// The samples of one series: `at[i]` goes with `values.get(i)`.
+/// The samples of one series. `at[i]` is the time of `values.get(i)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleColumns {
     pub at: Vec<Timestamp>,
@@ -21,7 +21,7 @@ impl SampleColumns {
     }
 }
 
-/// Reads the first member in stored order.
+/// Reads the first member, in stored order.
 pub(crate) fn decode(header: &Header, body: &[u8]) -> Result<SampleColumns, Error> {
     let Some(info) = header.members.first() else { return Err(Error::value("members", 0u8)) };
     let at = match &header.times {

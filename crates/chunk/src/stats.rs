@@ -1,10 +1,10 @@
-//! What is known about a column without decoding it? Extremes, sum, first and last value.
+//! What is known about a column without decoding it? Its extremes, its sum, and its first and last value.
 
 use tacho_model::{TimeRange, Timestamp, Value, ValueType};
 
 use crate::values::Values;
 
-/// Statistics of a column, in its own type. `min`, `max` and `sum` ignore NaN.
+/// Statistics of a column, in the type of the column. `min`, `max` and `sum` ignore NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
     /// Number of values that are not NaN.
@@ -13,13 +13,13 @@ pub struct Stats {
     pub min: Value,
     pub max: Value,
     pub sum: Sum,
-    /// In stored order.
+    /// The first and last value in stored order.
     pub first: Value,
     pub last: Value,
 }
 
-/// Statistics of consecutive samples, in PromQL's types, which replace reading them: no sample is NaN, and the sum is
-/// finite.
+/// Statistics of consecutive samples, in the types of PromQL. They can replace reading the samples: no sample is NaN, and
+/// the sum is finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Time of the first sample.
@@ -36,7 +36,7 @@ pub struct Summary {
     pub last: f64,
 }
 
-/// A sum: exact for integers of either type, compensated for f64 (within one or two ulp).
+/// A sum. Exact for integers of either type; compensated for f64, within one or two ulp.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sum {
     F64(f64),
@@ -54,8 +54,8 @@ impl Sum {
 }
 
 impl Stats {
-    /// The statistics as f64, for a column of `count` samples within `range`. `None` if they are insufficient: if the sum
-    /// overflowed, or a value is NaN.
+    /// The statistics as f64, for a column of `count` samples within `range`. `None` if they cannot replace the samples,
+    /// because the sum overflowed or a value is NaN.
     pub fn summary(&self, range: TimeRange, count: usize) -> Option<Summary> {
         let plain = self.count == count && self.sum.as_f64().is_finite();
         plain.then_some(Summary {
@@ -96,7 +96,8 @@ impl Stats {
 /// Number of partial sums that are computed in parallel.
 const LANES: usize = 4;
 
-/// Sum with its rounding error (Neumaier, ZAMM 54, 1974; the error-free sum is Knuth's, which has no branch).
+/// A sum with its rounding error (Neumaier, ZAMM 54, 1974). The error-free addition is that of Knuth, which has no
+/// branch.
 #[derive(Clone, Copy, Default)]
 struct Compensated {
     sum: f64,
@@ -113,12 +114,12 @@ impl Compensated {
 
     const fn total(self) -> f64 {
         let total = self.sum + self.lost;
-        // With infinities `lost` is NaN; then the sum is correct without it.
+        // With infinities, `lost` is NaN, and the sum is correct without it.
         if total.is_finite() { total } else { self.sum }
     }
 }
 
-/// Compensated sum of all values but NaN.
+/// Compensated sum of all values except NaN.
 pub(crate) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut sum = Compensated::default();
     values.into_iter().filter(|value| !value.is_nan()).for_each(|value| sum.add(value));
@@ -141,7 +142,7 @@ impl Lane {
         sum: Compensated { sum: 0.0, lost: 0.0 },
     };
 
-    /// Comparisons with NaN are false, so it changes nothing.
+    /// Comparisons with NaN are false, so NaN does not change the extremes.
     fn add(&mut self, value: f64) {
         self.count += usize::from(!value.is_nan());
         self.min = if value < self.min { value } else { self.min };
@@ -174,7 +175,7 @@ fn float_stats(values: &[f64]) -> Stats {
     let has = |zero: f64| values.iter().any(|value| value.to_bits() == zero.to_bits());
     let (min, max) = match (all.min, all.max) {
         _ if all.count == 0 => (f64::NAN, f64::NAN),
-        // Comparisons treat both zeros as equal; this order does not.
+        // Comparisons treat both zeros as equal. The total order distinguishes them.
         (min, max) => (
             if min == 0.0 { if has(-0.0) { -0.0 } else { 0.0 } } else { min },
             if max == 0.0 { if has(0.0) { 0.0 } else { -0.0 } } else { max },
@@ -245,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn uniform_statistics_are_those_of_the_values(value in any::<i32>(), count in 1usize..50) {
+        fn uniform_statistics_equal_those_of_the_values(value in any::<i32>(), count in 1usize..50) {
             let float = f64::from(value) / 8.0;
             prop_assert_eq!(Stats::of_uniform(Value::F64(float), count), float_stats(&vec![float; count]));
             let integer = i64::from(value);

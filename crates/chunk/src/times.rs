@@ -1,4 +1,4 @@
-//! At which time was each sample taken? Times strictly ascend; regular times take no memory.
+//! At which time was each sample taken? Times ascend strictly. Regular times take no memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub enum Times {
 }
 
 impl Times {
-    /// `None` if they are not strictly ascending.
+    /// `None` if the times are not strictly ascending.
     pub fn new(at: &[Timestamp]) -> Option<Self> {
         if !at.is_sorted_by(|a, b| a < b) {
             return None;
@@ -114,7 +114,7 @@ impl Times {
     }
 }
 
-/// Equal if the times are equal, in any representation.
+/// Equal if the times are equal, in either representation.
 impl PartialEq for Times {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -126,13 +126,13 @@ impl PartialEq for Times {
 
 impl Eq for Times {}
 
-/// Wraps only for indexes beyond the end.
+/// Overflows only for indexes beyond the end.
 const fn moment(start: Timestamp, step: i64, place: usize) -> Timestamp {
     start.wrapping_add(step.wrapping_mul(place as i64))
 }
 
-/// The common difference of neighbours; 1 for a single time. `None` if differences vary, there are no times, or it exceeds
-/// `i64`.
+/// The common difference of neighbours; 1 for a single time. `None` if differences vary, if there are no times, or if the
+/// difference exceeds `i64`.
 pub(crate) fn regular_step(at: &[Timestamp]) -> Option<i64> {
     let [first, rest @ ..] = at else { return None };
     let Some(second) = rest.first() else { return Some(1) };
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_forms_answer_as_the_list_does(at in ascending(), start in -60i64..60, end in -60i64..60) {
+        fn both_forms_behave_like_the_list(at in ascending(), start in -60i64..60, end in -60i64..60) {
             let range = TimeRange::new(start, end);
             let inside: Vec<Timestamp> = at.iter().copied().filter(|at| range.contains(*at)).collect();
             for times in [Times::new(&at).unwrap(), Times::Explicit(at.as_slice().into())] {

@@ -1,9 +1,9 @@
 //! Which settings suit these samples: values per chunk, codecs, compression, tolerance?
 //!
-//! Pure functions: encode and decode training data with a [`Candidate`], and choose by the costs that a caller with a clock
-//! has measured. Idea: the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term Storage and Retrieval
-//! Technology for Anomaly Detection in Operational Data", FAST 2017, section 4), which chooses chunk size and compression
-//! together, based on the user's own data and queries.
+//! Pure functions that encode and decode training data with a [`Candidate`], and choose by the costs. The caller, which
+//! has a clock, measures the costs. The idea is the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term
+//! Storage and Retrieval Technology for Anomaly Detection in Operational Data", FAST 2017, section 4). It chooses chunk
+//! size and compression together, based on the user's own data and queries.
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ use crate::limits::GROUP_MEMBERS_MAX;
 use crate::semantic::{self, Movement, Semantic, SemanticError};
 use crate::{Chunk, Encoding, Error, GroupColumn, Times, ValueColumn, encode_group};
 
-/// Series with the same times, which would share chunks.
+/// Series with the same times, which share chunks.
 #[derive(Clone, Debug)]
 pub struct TrainingGroup {
-    /// Strictly ascending.
+    /// Strictly ascending times.
     pub at: Vec<Timestamp>,
-    /// Each as long as `at`; at most [`GROUP_MEMBERS_MAX`].
+    /// At most [`GROUP_MEMBERS_MAX`] columns. Each has one value per time.
     pub columns: Vec<ValueColumn>,
 }
 
@@ -35,23 +35,23 @@ pub struct Candidate {
 #[derive(Clone, Debug)]
 pub struct EncodedChunk {
     pub range: TimeRange,
-    /// Indexes into [`TrainingGroup::columns`]: the chunk's members 0, 1, ...
+    /// Indexes into [`TrainingGroup::columns`] of the chunk's members 0, 1, ...
     pub columns: Vec<usize>,
     pub bytes: Vec<u8>,
 }
 
-/// All chunks of one group, in order of time.
+/// All chunks of one group, ordered by time.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedGroup {
     pub chunks: Vec<EncodedChunk>,
     /// Largest difference between a value and the recorded one; 0 if lossless.
     pub value_error_max: f64,
-    /// The same for times, ns.
+    /// Largest difference between a time and the recorded one, ns.
     pub time_error_max: u64,
 }
 
 impl TrainingGroup {
-    /// Number of values of all columns.
+    /// Number of values in all columns.
     pub fn values(&self) -> usize {
         self.at.len() * self.columns.len()
     }
@@ -62,8 +62,8 @@ impl EncodedGroup {
         self.chunks.iter().map(|chunk| chunk.bytes.len()).sum()
     }
 
-    /// The samples of some columns in chunks that overlap the range, piece by piece, as a store reads them: the times of a
-    /// chunk once, and the values of the requested columns.
+    /// The samples of some columns in the chunks that overlap the range, as one piece per chunk. Like a store, reads the
+    /// times of a chunk once, and the values of the requested columns.
     ///
     /// # Errors
     /// If a chunk cannot be decoded, which would be a bug.
@@ -87,7 +87,7 @@ impl EncodedGroup {
     }
 }
 
-/// Samples of one series, chunk by chunk.
+/// Samples of one series, one piece per chunk.
 pub type Pieces = Vec<(Times, ValueColumn)>;
 
 /// Encodes a group with the settings of a candidate.
@@ -125,7 +125,8 @@ fn cut(column: &ValueColumn, part: Range<usize>) -> ValueColumn {
     }
 }
 
-/// Applies the permitted loss. The resulting times depend only on the times, so they are the same for all columns.
+/// Applies the permitted loss. The resulting times depend only on the original times, so they are the same for all
+/// columns.
 fn lossy(
     out: &mut EncodedGroup,
     at: &[Timestamp],
@@ -186,13 +187,14 @@ fn put(
 pub struct Cost {
     /// Bytes per value of the training data.
     pub bytes: f64,
-    /// ns per value.
+    /// Write time per value, ns.
     pub write: f64,
-    /// ns per query of the mix.
+    /// Average read time per query of the mix, ns.
     pub read: f64,
 }
 
-/// Weights of reading and writing relative to space: the exponents of their ratios to the best.
+/// Weights of the costs of reading and writing relative to space. They are the exponents of the ratios to the best
+/// candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub read: f64,
@@ -200,13 +202,13 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Half the space is worth twice the read time; writing is rare and in the background.
+    /// Half the space justifies twice the read time. Writing has a low weight, because it is rare and in the background.
     pub const BALANCED: Self = Self { read: 1.0, write: 0.1 };
     pub const SPACE: Self = Self { read: 0.2, write: 0.02 };
     pub const SPEED: Self = Self { read: 4.0, write: 0.4 };
 }
 
-/// Indexes of the candidates on the Pareto front of space and read time, by increasing space.
+/// Indexes of the candidates on the Pareto front of space and read time, ordered by increasing space.
 pub fn front(costs: &[Cost]) -> Vec<usize> {
     let mut order: Vec<(usize, &Cost)> = costs.iter().enumerate().collect();
     order.sort_by(|(_, a), (_, b)| a.bytes.total_cmp(&b.bytes).then(a.read.total_cmp(&b.read)));
@@ -219,16 +221,17 @@ pub fn front(costs: &[Cost]) -> Vec<usize> {
     order.into_iter().map(|(position, _)| position).collect()
 }
 
-/// Index of the candidate with the smallest weighted product of ratios to the best of each cost; `None` without candidates.
+/// Index of the candidate with the smallest weighted product of its cost ratios to the best. `None` without candidates.
 pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
     let all = scores(costs, weights).into_iter().enumerate();
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)
 }
 
-/// Relative difference up to which sizes count as equal. Sizes are counted, not measured, so they have no noise.
+/// Relative difference up to which sizes count as equal. Sizes are exact, so this is not a tolerance for noise.
 const SAME_BYTES: f64 = 0.01;
 
-/// Index of the smallest candidate. Among equal sizes: `usual` if it is one of them, else the fastest to read.
+/// Index of the smallest candidate. Of candidates with equal sizes, `usual` if it is one of them, otherwise the fastest
+/// to read.
 pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
     let least = costs.iter().map(|cost| cost.bytes).min_by(f64::total_cmp)?;
     let is_small = |cost: &Cost| cost.bytes <= least * (1.0 + SAME_BYTES);
@@ -239,8 +242,8 @@ pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
     usual.filter(|usual| costs.get(*usual).is_some_and(is_small)).or_else(fastest)
 }
 
-/// As [`recommend`], but keeps `usual` unless another candidate's product is smaller by a fifth, as time measurements are
-/// not exact, or another one is smaller and not slower to read.
+/// Like [`recommend`], but keeps `usual` unless another candidate is clearly better. A candidate is clearly better if its
+/// product is smaller by a fifth, because time measurements are not exact, or if it is smaller and not slower to read.
 pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<usize> {
     let scores = scores(costs, weights);
     let best = recommend(costs, weights)?;
@@ -269,8 +272,8 @@ fn scores(costs: &[Cost], weights: Weights) -> Vec<f64> {
     costs.iter().map(score).collect()
 }
 
-/// Groups series with equal times, in the given order, at most [`GROUP_MEMBERS_MAX`] per group; also returns the indexes of
-/// each group's series. Series whose times are not strictly ascending are omitted.
+/// Groups series with equal times, in the given order, with at most [`GROUP_MEMBERS_MAX`] per group. Also returns the
+/// indexes of each group's series. Omits series with times that are not strictly ascending.
 pub fn group(series: Vec<(Vec<Timestamp>, ValueColumn)>) -> Vec<(TrainingGroup, Vec<usize>)> {
     let mut out: Vec<(TrainingGroup, Vec<usize>)> = Vec::new();
     for (position, (at, column)) in series.into_iter().enumerate() {
@@ -354,7 +357,7 @@ mod tests {
         assert_eq!(recommend(&costs, Weights::SPACE), Some(0));
         assert_eq!(recommend(&costs, Weights { read: 8.0, write: 0.0 }), Some(3));
         assert_eq!(recommend(&[], Weights::BALANCED), None);
-        // Smaller by less than a fifth, but both in space and read time.
+        // Smaller by less than a fifth, but better in both space and read time.
         let costs = [cost(1.608, 10.0), cost(1.501, 9.9), cost(1.49, 99.0)];
         assert_eq!(recommend_over(&costs, Weights::BALANCED, 0), Some(1));
         assert_eq!(

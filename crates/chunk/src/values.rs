@@ -60,7 +60,7 @@ impl Values<'_> {
 }
 
 impl ValueColumn {
-    /// The values with these 64 bits; the inverse of [`Values::words`].
+    /// The values with these 64 bits each. The inverse of [`Values::words`].
     pub fn from_words(words: Vec<u64>, kind: ValueType) -> Self {
         match kind {
             ValueType::F64 => Self::F64(words.into_iter().map(f64::from_bits).collect()),
@@ -101,8 +101,8 @@ impl ValueColumn {
         (0..self.len()).map_while(|at| self.get(at))
     }
 
-    /// Overwrites the values from index `from` on. Returns whether the types match and the values fit; if not, nothing is
-    /// changed.
+    /// Overwrites the values from index `from` on. Returns whether the types match and the values fit. Otherwise changes
+    /// nothing.
     pub fn put(&mut self, from: usize, values: Values<'_>) -> bool {
         fn put<T: Copy>(all: &mut [T], from: usize, values: &[T]) -> bool {
             let places = from..from.saturating_add(values.len());
@@ -145,7 +145,7 @@ impl ValueColumn {
         }
     }
 
-    /// The values in PromQL; integers above 2^53 are rounded here.
+    /// The values as PromQL uses them. Integers above 2^53 are rounded.
     pub fn into_f64(self) -> Vec<f64> {
         match self {
             Self::F64(v) => v,
@@ -155,7 +155,7 @@ impl ValueColumn {
     }
 }
 
-/// Bit for bit: NaN equals the same NaN.
+/// Compares bits, so that a NaN equals the same NaN.
 impl PartialEq for ValueColumn {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

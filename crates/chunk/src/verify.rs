@@ -1,13 +1,14 @@
-//! Does each chunk decode to what was encoded? Only checked in debug builds; tests cover release builds.
+//! Does each chunk decode to the encoded records? Checked only in debug builds; tests cover release builds.
 //!
-//! This file and the encoders (`entries.rs`, `execution/encode.rs`, `group/encode.rs`) use each other: each encoder ends
-//! with its check here, and the check reads the bytes through `chunk.rs` and compares them with the encoder's input.
+//! This file and the encoders (`entries.rs`, `execution/encode.rs`, `group/encode.rs`) use each other. Each encoder ends
+//! with its check in this file. The check decodes the bytes with `chunk.rs` and compares the records with the input of
+//! the encoder.
 
 use tacho_model::{Entry, Timestamp};
 
 use crate::{Chunk, ExecutionBlock, GroupColumn};
 
-/// Number of records above which this check would slow down a debug build too much.
+/// Limit on records. With more records, the check would slow down debug builds too much.
 const RECORDS_MAX: usize = 16_384;
 
 pub(crate) fn group(bytes: &[u8], at: &[Timestamp], columns: &[GroupColumn<'_>]) {

@@ -1,5 +1,5 @@
-//! How many bytes does a value or a call take? Printed (`cargo test -p tacho-chunk --test density -- --nocapture`), and
-//! checked against a maximum.
+//! How many bytes does a value or a call take? Prints the sizes and compares them with a maximum.
+//! `cargo test -p tacho-chunk --test density -- --nocapture`
 
 mod common;
 
@@ -14,7 +14,7 @@ use tacho_model::Segment;
 
 const COUNT: usize = 8_192;
 
-/// Encodes samples every five seconds and fails if a sample takes more than `bytes_max` bytes.
+/// Encodes samples with a period of five seconds. Fails if a sample takes more than `bytes_max` bytes.
 fn check(name: &str, values: Values<'_>, jitter_ns: u64, bytes_max: f64) {
     let mut rng = Rng(1);
     let time = |n: i64| 1_750_000_000_000_000_000 + n * 5_000_000_000 + rng.below(jitter_ns + 1) as i64;
@@ -35,8 +35,8 @@ fn samples_take_few_bytes() {
     check("constant, ms of jitter in ns", Values::F64(&[1.5; COUNT]), 1_000_000, 2.7);
 }
 
-/// Ten percentages of a host, every ten seconds for a day: a common load for comparing time series databases. Marks take
-/// 0.004 bytes per value, so that an hour can be read without decoding the day.
+/// Ten percentages of a host, every ten seconds for a day. This load is often used to compare time series databases.
+/// Marks take 0.004 bytes per value, so that an hour can be read without decoding the day.
 #[test]
 fn a_day_of_walks_takes_little_more_than_its_entropy() {
     const SAMPLES: usize = 8_640;
@@ -53,8 +53,8 @@ fn a_day_of_walks_takes_little_more_than_its_entropy() {
     }
 }
 
-/// Floats whose order is invisible in a sample of 512: the automatic choice must find what an explicitly requested
-/// compression finds.
+/// Floats with an order that a sample of 512 does not show. The automatic choice must be as good as the best requested
+/// compression.
 #[test]
 fn automatic_compression_matches_the_best_requested_one() {
     let mut rng = Rng(5);
@@ -67,7 +67,7 @@ fn automatic_compression_matches_the_best_requested_one() {
     let mut mixed = Rng(7);
     let mut places = Rng(8);
     let columns = [
-        // Means as computed by monitors: thousandths, summed up in floats.
+        // Means as monitors compute them: thousandths that are summed up as floats.
         column(
             "means of thousandths",
             1.5,
@@ -98,7 +98,7 @@ fn automatic_compression_matches_the_best_requested_one() {
     }
 }
 
-/// Encodes segments, prints the size of each column, and fails if a call takes more than `bytes_max` bytes.
+/// Encodes segments and prints the size of each column. Fails if a call takes more than `bytes_max` bytes.
 fn check_calls(name: &str, segments: &[Segment], bytes_max: f64) {
     let block = common::block(segments, &web::operations());
     let bytes = encode_executions(&block);
@@ -131,7 +131,7 @@ fn unique_call_trees_cost_little_more() {
     check_calls("no shape twice", &web::with_loops(&web::requests(1_000, 10), 11), 6.0);
 }
 
-/// Log lines, as sealed after half an hour and as merged for years.
+/// Log lines in chunks that are sealed after half an hour, and in merged chunks that are kept for years.
 #[test]
 fn a_log_line_takes_a_small_share_of_its_text() {
     for log in &logs::ALL {

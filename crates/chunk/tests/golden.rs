@@ -1,5 +1,6 @@
-//! Bytes of older versions stay readable: decodes the files of `testdata/chunk/` and compares them with descriptions made
-//! when they were written. They are never regenerated: encoders may write other bytes, but readers must read these.
+//! Chunks of older versions stay readable. Decodes the files of `testdata/chunk/` and compares them with the descriptions
+//! made when they were written. The files are never regenerated: encoders may write other bytes, but readers must read
+//! these.
 
 mod common;
 
@@ -35,7 +36,7 @@ fn golden_files_read_as_they_were_written() {
     }
 }
 
-/// `planes` is only written inside a compressed column.
+/// The codec `planes` is written only inside of a compressed column.
 #[test]
 fn every_codec_of_numbers_has_a_golden_file() {
     let said: Vec<String> = std::fs::read_dir(root().join("testdata/chunk"))
@@ -53,7 +54,7 @@ fn every_codec_of_numbers_has_a_golden_file() {
     }
 }
 
-/// The hex digits of an example in the format document: those before a `|` in one of its last code blocks.
+/// The hex digits of an example in the format document: the text before a `|` in one of its last code blocks.
 fn example(number: usize) -> Vec<u8> {
     let page = std::fs::read_to_string(root().join("docs/format/chunk.md")).unwrap();
     let block = page.split("## Examples").nth(1).unwrap().split("```").nth(2 * number + 1).unwrap();

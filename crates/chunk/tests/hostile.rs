@@ -1,4 +1,4 @@
-//! Damaged and hostile bytes yield an error with its place, never a panic, and memory stays bounded.
+//! Damaged and hostile bytes cause an error with its place and never a panic. Memory stays bounded.
 
 mod common;
 
@@ -10,7 +10,7 @@ use tacho_chunk::{
 };
 use tacho_model::{Body, Entry};
 
-/// Decodes all records of the kind in the header.
+/// Decodes all records, according to the kind in the header.
 fn decode(bytes: &[u8]) -> Result<(), Error> {
     let chunk = Chunk::open(bytes)?;
     let (samples, entries, executions) = (chunk.samples(), chunk.entries(), chunk.executions());
@@ -163,7 +163,7 @@ fn every_flipped_bit_is_detected() {
     }
 }
 
-/// Reading one member reads only its bytes: damage to other members is irrelevant.
+/// A read of one member reads only its bytes, so damage of other members has no effect.
 #[test]
 fn a_member_is_readable_although_another_is_damaged() {
     let column = |member, values| GroupColumn { member, values, loss: None };

@@ -1,4 +1,4 @@
-//! Decoding returns what was encoded, bit for bit: every type, edge cases of values, any valid segment.
+//! Decoding returns exactly the encoded records: every type, edge cases of values, any valid segment.
 
 mod common;
 
@@ -10,7 +10,7 @@ use tacho_chunk::{
 };
 use tacho_model::{Body, Entry, Kind, TimeRange, Value};
 
-/// Encodes samples of these members and decodes each separately; returns the header of the chunk.
+/// Encodes samples of these members and decodes each member separately. Returns the header of the chunk.
 fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
     let column = |(member, values): &'_ (u16, ValueColumn)| (*member, values.clone());
     let owned: Vec<(u16, ValueColumn)> = members.iter().map(column).collect();
@@ -35,7 +35,7 @@ fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
     header.clone()
 }
 
-/// Reads one member from the required parts of a chunk, and checks that no other part is read.
+/// Reads one member from the parts of a chunk that it needs. Checks that no other part is read.
 fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
     let gathered = |range| {
         let parts = Chunk::parts(bytes, range, |member| member == wanted).unwrap();
@@ -132,7 +132,7 @@ proptest! {
         for (number, segment) in segments.iter().enumerate() {
             let mut own = read.segment(number);
             prop_assert_eq!(own.check(read.operations().len()), Ok(()));
-            // The block numbers operations itself; their names must be the same.
+            // The block uses its own numbers for operations. The names must be the same.
             for (a, b) in own.events.iter_mut().zip(&segment.events) {
                 if let (tacho_model::EventKind::Enter(x), tacho_model::EventKind::Enter(y)) = (a.kind, b.kind) {
                     prop_assert_eq!(&read.operations()[x as usize], &operations[y as usize]);

@@ -1,4 +1,4 @@
-//! Losses stay within the permitted bound, are recorded, and save space; what must stay exact is unchanged.
+//! Losses stay within the permitted bound, are recorded, and save space. Values that must stay exact are not changed.
 
 mod common;
 
@@ -15,7 +15,8 @@ const COUNT: usize = 4_096;
 /// The movement of a known gauge.
 const GAUGE: Movement = Movement { changes: 1_000, descents: 500 };
 
-/// Simplifies samples, encodes and decodes them, and compares them with the original. Returns the result and its size.
+/// Simplifies samples, encodes and decodes them, and compares them with the original. Returns the result and its encoded
+/// size.
 fn check(at: &[i64], values: &ValueColumn, semantic: &Semantic) -> (Reduced, usize) {
     check_of(at, values, semantic, GAUGE)
 }
@@ -187,7 +188,7 @@ fn a_possible_counter_is_not_changed() {
     assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::NotSmaller)));
 }
 
-/// Values changed before stay; exact values are changed so that the whole column gets small.
+/// Values that were changed before stay as they are. The exact values are changed so that the whole column becomes small.
 #[test]
 fn exact_parts_next_to_changed_ones_become_as_small_as_the_whole() {
     for (noise, tolerance, method) in [
@@ -204,7 +205,7 @@ fn exact_parts_next_to_changed_ones_become_as_small_as_the_whole() {
         let whole = simplify(exact.as_values(), &[all], method, tolerance).unwrap().0;
         let mut column = ValueColumn::F64(vec![]);
         let mut known = 700..700;
-        // The values up to here are known; a part of them was changed before.
+        // The values up to the end of the range are known. A part of them was changed before.
         for now in [700..1_400, 300..1_402, 0..1_402, 0..COUNT] {
             let mut wider = exact.clone();
             wider.put(known.start, column.as_values());

@@ -1,9 +1,9 @@
-//! The figures of ADR 0001: the embedded driver compared with fjall, on rows shaped like chunks.
+//! Measures the figures of ADR 0001: the embedded driver compared with fjall, on rows like those of chunks.
 //!
 //! `cargo run --release -p tacho-drivers --features fjall --example embedded_compare [ROWS] [DIRECTORY]`
 //!
-//! Every step runs in its own process, so that memory and open files are those of the step. Values are random bytes (chunks
-//! are compressed), 1 to 8 KB; a `put` has 1,000 rows, as a flush has.
+//! Every step runs in a separate process, so that memory and open files are those of the step. Values have 1 to 8 KB of
+//! random bytes, like compressed chunks. A `put` has 1,000 rows, as in a flush.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -67,7 +67,7 @@ fn step(arguments: &[&str]) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(format!("step {arguments:?} failed").into()) }
 }
 
-/// Starts a process that writes, kills it, and returns how many rows it had acknowledged.
+/// Starts a process that writes, kills it, and returns the number of rows that were acknowledged.
 fn kill_while_writing(url: &str, after: Duration) -> Result<u64, Failure> {
     let mut child = itself()?.args(["endless", url]).stdout(Stdio::piped()).spawn()?;
     std::thread::sleep(after);
@@ -78,7 +78,7 @@ fn kill_while_writing(url: &str, after: Duration) -> Result<u64, Failure> {
     Ok(last.and_then(|line| line.parse().ok()).unwrap_or(0))
 }
 
-/// Row number `n`: series change fastest, as in a flush.
+/// Row number `n`. Consecutive rows belong to different series, as in a flush.
 fn row(n: u64) -> Row {
     let mut random = Random::new(n);
     let length = 1_000 + random.below(7_000) as usize;
@@ -141,7 +141,7 @@ async fn read(url: &str, count: u64) -> Result<(), Failure> {
     short_scans(&*driver, count).await
 }
 
-/// Ten rows from a random place: the read of a chart of one series.
+/// Reads ten rows from a random position, as a chart of one series does.
 async fn short_scans(driver: &dyn Driver, count: u64) -> Result<(), Failure> {
     let mut random = Random::new(1);
     let mut waits = Vec::new();
@@ -152,7 +152,7 @@ async fn short_scans(driver: &dyn Driver, count: u64) -> Result<(), Failure> {
         let begin = Instant::now();
         let found: Vec<Scanned> = driver.scan(scan).await?.try_collect().await?;
         waits.push(begin.elapsed());
-        assert!(!found.is_empty(), "the row is there");
+        assert!(!found.is_empty(), "the row exists");
     }
     waits.sort_unstable();
     let us = |at: usize| waits[at].as_secs_f64() * 1e6;
@@ -160,7 +160,7 @@ async fn short_scans(driver: &dyn Driver, count: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes until it is killed; prints the number of acknowledged rows after every `put`.
+/// Writes until it is killed. Prints the number of acknowledged rows after every `put`.
 async fn endless(url: &str) -> Result<(), Failure> {
     let driver = tacho_drivers::open(url).await?;
     let mut from = 0;

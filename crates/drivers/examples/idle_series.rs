@@ -1,7 +1,7 @@
 //! Memory of a million series with one sample each since the last seal.
 //!
-//! `cargo run --release -p tacho-drivers --example idle_series [SERIES]`. Compares the resident memory of the process before
-//! and after, and with a store whose series are known but have no open samples.
+//! `cargo run --release -p tacho-drivers --example idle_series [SERIES]`. Compares the resident memory of the process
+//! before and after the samples arrive. Before, the store knows the series but has no open samples.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! Rate and cost of the path of a record: append, crash, recover, seal, read; on the embedded driver.
+//! Rate and cost of the steps of a record on the embedded driver: append, crash, recover, seal, read.
 //!
-//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Every line has wall time and CPU time of the
-//! whole process: 10 million samples of 1,000 series (100 hosts, 10 fields between 0 and 100), then calls.
+//! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Each printed line has the wall time and CPU
+//! time of the whole process. The load is 10 million samples of 1,000 series (100 hosts, 10 fields between 0 and 100),
+//! followed by calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ type Failure = Box<dyn std::error::Error>;
 const HOSTS: usize = 100;
 const FIELDS: usize = 10;
 const SAMPLES_A_SERIES: i64 = 10_000;
-/// Times per batch, for all series.
+/// Number of times per batch. Every series has a sample at each time.
 const MOMENTS_A_BATCH: i64 = 10;
 const STEP_NS: i64 = 10_000_000_000;
 const SEGMENTS: u64 = 250_000;
@@ -41,7 +42,7 @@ async fn main() -> Result<(), Failure> {
 
 async fn open(directory: &Path) -> Result<Arc<Store>, Failure> {
     let driver = tacho_drivers::open(&format!("embedded:{}", directory.join("chunks").display())).await?;
-    // Nothing is sealed, so that a recovery has to read everything.
+    // No generation is sealed, so a recovery has to read all records.
     let options = Options { seal_bytes: 1 << 30, journal_bytes: 1 << 40, ..Options::default() };
     Ok(Store::open(driver, &directory.join("journal"), options, Arc::new(ManualClock::default())).await?)
 }
@@ -78,7 +79,7 @@ async fn measure(
     Ok(store.close().await?)
 }
 
-/// The senders take turns: the times of a series ascend, as with one writer.
+/// The senders alternate, so the times of a series ascend, as with a single writer.
 async fn append(store: &Arc<Store>, batches: Vec<Arc<Batch>>) -> Result<(), Failure> {
     for (at, some) in batches.chunks(SENDERS).enumerate() {
         let append = |(sender, batch): (usize, &Arc<Batch>)| {
@@ -129,7 +130,7 @@ async fn read(store: &Store, what: &str, step: &str, records: f64) -> Result<(),
     Ok(())
 }
 
-/// Repetitions of a small read.
+/// Number of repetitions of a small read.
 const REPEATS: u32 = 50;
 
 /// Wall and CPU time of the process.
@@ -150,7 +151,7 @@ impl Stopwatch {
     }
 }
 
-/// User and system time, from the 14th and 15th field of `/proc/self/stat`, in hundredths of a second.
+/// User and system time in hundredths of a second, from fields 14 and 15 of `/proc/self/stat`.
 fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -158,7 +159,7 @@ fn cpu() -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
-/// Every series is a random walk: each step changes it by a few units, within 0 and 100.
+/// Every series is a random walk between 0 and 100 that changes by a few units per step.
 fn sample_batches() -> Vec<Arc<Batch>> {
     let labels: Vec<Arc<Labels>> = (0..HOSTS * FIELDS).map(series_labels).collect();
     let mut random = Random::new(7);

@@ -1,6 +1,6 @@
-//! The back end that ADR 0001 rejected: fjall, an LSM tree. Kept to repeat the comparison.
+//! The back end that ADR 0001 rejected: fjall, an LSM tree. It is kept so that the comparison can be repeated.
 //!
-//! Its calls block when its buffers are full, so each runs on a blocking thread.
+//! Calls of fjall block when its buffers are full, so each call runs on a blocking thread.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_store::driver::{Capabilities, Delete, Driver, Info, Order, Row, RowStream, Scan, Table};
 use tacho_store::{Error, ErrorKind, Result};
 
-/// Rows that a scan holds at a time.
+/// Rows that a scan holds in memory at a time.
 const PAGE_ROWS: usize = 256;
 
 struct Inner {
@@ -49,7 +49,7 @@ fn failed(error: fjall::Error) -> Error {
     Error::new(kind, "fjall failed").caused_by(error)
 }
 
-/// `u16 length, partition, clustering`: a partition's rows are adjacent, ordered by clustering.
+/// `u16 length, partition, clustering`. The rows of a partition are adjacent and ordered by clustering.
 fn key(partition: &[u8], clustering: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(2 + partition.len() + clustering.len());
     key.extend_from_slice(&(partition.len() as u16).to_be_bytes());
@@ -73,7 +73,7 @@ fn bounds(partition: &[u8], from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> (Boun
     (from, to)
 }
 
-/// The first key without the prefix `prefix`; `None` when there is none.
+/// The first key after all keys with the prefix `prefix`; `None` if there is none.
 fn after(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {

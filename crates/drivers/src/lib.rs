@@ -1,6 +1,6 @@
-//! One file or folder per back end; [`open`] is the only registry.
+//! The back ends, one file or folder each. [`open`] is the only registry.
 //!
-//! One more driver is a module here, a line in [`open`], a feature in `Cargo.toml`, and a test file that runs
+//! A new driver needs a module here, a line in [`open`], a feature in `Cargo.toml`, and a test file that runs
 //! `tacho_store::conformance`.
 
 pub mod embedded;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tacho_store::{Driver, Error, MemoryDriver, Result};
 
-/// Names of the back ends in this build, for messages and help.
+/// URLs of the back ends in this build, for messages and help.
 pub const SCHEMES: &[&str] = &[
     "memory:",
     "embedded:DIRECTORY",
@@ -20,10 +20,10 @@ pub const SCHEMES: &[&str] = &[
     "fjall:DIRECTORY",
 ];
 
-/// Opens a back end by its URL: `memory:`, `embedded:/var/lib/tacho/chunks`.
+/// Opens a back end by its URL, such as `memory:` or `embedded:/var/lib/tacho/chunks`.
 ///
 /// # Errors
-/// `Invalid` for an unknown scheme; else the driver's own.
+/// `Invalid` for an unknown scheme; otherwise the error of the driver.
 pub async fn open(url: &str) -> Result<Arc<dyn Driver>> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     match scheme {
@@ -35,10 +35,10 @@ pub async fn open(url: &str) -> Result<Arc<dyn Driver>> {
     }
 }
 
-/// As [`open`], read-only: no file is made, changed or removed. Not every back end supports it.
+/// Like [`open`], but read-only: no file is created, changed or removed. Not every back end supports it.
 ///
 /// # Errors
-/// As [`open`]; `Invalid` for one that does not support it.
+/// Like [`open`]; `Invalid` for a back end that does not support it.
 pub async fn open_read_only(url: &str) -> Result<Arc<dyn Driver>> {
     match url.split_once(':') {
         Some(("embedded", rest)) => {
@@ -49,7 +49,7 @@ pub async fn open_read_only(url: &str) -> Result<Arc<dyn Driver>> {
 }
 
 fn directory<'a>(url: &str, rest: &'a str) -> Result<&'a Path> {
-    // `embedded:/path` and `embedded:///path` mean the same.
+    // `embedded:/path` and `embedded:///path` have the same meaning.
     let path = rest.strip_prefix("//").unwrap_or(rest);
     if path.is_empty() {
         Err(Error::invalid(format!("{url:?} names no directory")))

@@ -1,4 +1,4 @@
-//! The embedded driver with damaged, missing, left over or mixed files.
+//! The embedded driver with files that are damaged, missing, left over, or from different times.
 
 mod common;
 
@@ -11,7 +11,7 @@ use tacho_store::driver::{Delete, Driver, Health, Row, Table};
 
 use common::{Bench, keys, noise, row, rows};
 
-/// Batches of two rows: enough for several sealed segments and a growing one.
+/// Writes batches of two rows. Enough batches give several sealed segments and a growing one.
 async fn filled(bench: &Bench, batches: u32) {
     let driver = bench.open().await;
     for key in 0..batches {
@@ -29,14 +29,14 @@ fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// The place of `part` in a file.
+/// The position of `part` in a file.
 fn place(path: &Path, part: &[u8]) -> usize {
     let bytes = std::fs::read(path).unwrap();
     bytes.windows(part.len()).position(|window| window == part).unwrap()
 }
 
 #[tokio::test]
-async fn a_segment_whose_header_is_damaged_is_kept_and_read() {
+async fn a_segment_with_a_damaged_header_is_kept_and_read() {
     for batches in [5, 20] {
         for (name, harm) in [("zero", 0), ("flipped", 1), ("other version", 2)] {
             let bench = Bench::new();
@@ -62,7 +62,7 @@ async fn a_damaged_batch_head_loses_no_row() {
         let bench = Bench::new();
         filled(&bench, batches).await;
         let file = &bench.segments()[0];
-        // The head is before the first row of a batch.
+        // The head is before the first row of the batch.
         let head = place(file, &noise(2, 1_000)) - 19 - 16;
         change(file, |bytes| {
             bytes[head + 5] ^= 1;
@@ -76,7 +76,7 @@ async fn a_damaged_batch_head_loses_no_row() {
 }
 
 #[tokio::test]
-async fn damage_at_the_end_of_acknowledged_bytes_is_not_a_torn_end() {
+async fn damage_at_the_end_of_acknowledged_bytes_does_not_count_as_torn() {
     let bench = Bench::new();
     filled(&bench, 3).await;
     let file = &bench.segments()[0];
@@ -97,7 +97,7 @@ async fn damage_at_the_end_of_acknowledged_bytes_is_not_a_torn_end() {
     }
 }
 
-/// Copies of the ends that were cut off.
+/// Content of the copied ends that were cut off.
 fn torn_ends(bench: &Bench) -> Vec<Vec<u8>> {
     let Ok(entries) = std::fs::read_dir(bench.directory.path().join("quarantine")) else { return Vec::new() };
     entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()
@@ -106,10 +106,10 @@ fn torn_ends(bench: &Bench) -> Vec<Vec<u8>> {
 #[tokio::test]
 async fn doubtful_bytes_after_a_power_failure_are_copied_before_the_cut() {
     let value = noise(2, 1_000);
-    // The batch: head, row and its value, another row.
+    // A batch has a head, a row with its value, and another row.
     let batch = 16 + 19 + value.len() + 19 + 5;
-    // A power failure takes the last mark, which is not synced, and a bit flips: in the value, in a row's lengths, in the
-    // head.
+    // A power failure loses the last mark, which is not synced. A bit flips in the value, in the lengths of a row, or in
+    // the head.
     for bit in [500, 16 + 8, 5] {
         let bench = Bench::new();
         filled(&bench, 3).await;
@@ -143,12 +143,12 @@ async fn unsynced_bytes_are_not_copied() {
     let batch = 16 + 19 + 1_000 + 19 + 5;
     let end = std::fs::read(file).unwrap().len() - 16;
     let tear: [Tear<'_>; 4] = [
-        // The process died in the middle of the write, or just before.
+        // The process died during the write or just before it.
         &|bytes| bytes.truncate(end - 1),
         &|bytes| bytes.truncate(end - batch + 15),
         // Only the length of the file reached the disk.
         &|bytes| bytes[end - batch..].fill(0),
-        // Half of an index.
+        // Half of an index was written.
         &|bytes| {
             bytes.extend([0, 1, 1, 0, b'p', 4, 0, 0, 0, 0, 0].iter().chain(&[56, 0, 0, 0]).chain(&[0; 30]))
         },
@@ -167,7 +167,7 @@ async fn unsynced_bytes_are_not_copied() {
 
 #[tokio::test]
 async fn a_forged_batch_inside_a_torn_one_is_not_trusted() {
-    // A value that is itself a segment, in which the first row is deleted.
+    // A value with the bytes of a segment in which the first row is deleted.
     let forged = {
         let bench = Bench::new();
         let driver = bench.open().await;
@@ -182,7 +182,7 @@ async fn a_forged_batch_inside_a_torn_one_is_not_trusted() {
     driver.put(vec![row(0, b"zero")]).await.unwrap();
     driver.put(vec![row(1, &[&forged[..], &noise(1, 100)].concat())]).await.unwrap();
     drop(driver);
-    // The process died in the middle of the write.
+    // The process died during the write.
     change(&bench.segments()[0], |bytes| bytes.truncate(bytes.len() - 16 - 50));
     let driver = bench.open().await;
     assert_eq!(keys(&driver).await, [0]);
@@ -190,7 +190,7 @@ async fn a_forged_batch_inside_a_torn_one_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_damaged_value_is_not_searched_for_rows_where_its_lengths_are_right() {
+async fn a_damaged_value_with_correct_lengths_is_not_searched_for_rows() {
     let forged = {
         let bench = Bench::new();
         let driver = bench.open().await;
@@ -204,7 +204,7 @@ async fn a_damaged_value_is_not_searched_for_rows_where_its_lengths_are_right() 
     drop(driver);
     let file = &bench.segments()[0];
     let at = place(file, &forged);
-    // Head of the batch, and a byte of the row before the value.
+    // Damages the head of the batch, and a byte of the row before the value.
     change(file, |bytes| {
         bytes[at - 19 - 10] ^= 1;
         bytes[at - 1] ^= 1;
@@ -220,7 +220,7 @@ async fn a_copy_with_a_growing_file_older_than_a_compaction_is_refused() {
     let growing = bench.segments().pop().unwrap();
     let early = std::fs::read(&growing).unwrap();
     let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
-    // More than half of the first segment; the next writes copy the rest to the growing one.
+    // Deletes more than half of the first segment. The next writes copy the other rows to the growing segment.
     let first = bench.segments().remove(0);
     driver.delete((0..7).map(gone).collect()).await.unwrap();
     for _ in 0..3 {
@@ -231,7 +231,7 @@ async fn a_copy_with_a_growing_file_older_than_a_compaction_is_refused() {
     drop(driver);
     let live = bench.snapshot();
     std::fs::write(&growing, early).unwrap();
-    let error = bench.try_open().await.err().expect("opens without the rows that were carried over");
+    let error = bench.try_open().await.err().expect("opens without the rows that were copied");
     assert!(error.to_string().contains("copy of a running server"), "{error}");
     bench.restore(&live);
     assert_eq!(keys(&bench.open().await).await, expect);
@@ -271,20 +271,20 @@ async fn a_compaction_that_does_not_fit_leaves_the_reserve_to_deletes() {
         driver.put(vec![row(key, &noise(key, 10_000))]).await.unwrap();
     }
     let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
-    // It starts to rewrite the first segment, of which 400 kB are needed.
+    // Starts to rewrite the first segment, which has 400 kB of needed rows.
     driver.delete((0..60).map(gone).collect()).await.unwrap();
     bench.disk.set_space(300);
     let meta = |key| Row { table: Table::Meta, ..row(key, b"what the store remembers") };
     driver.put(vec![meta(1)]).await.unwrap();
     let reserve = bench.directory.path().join("RESERVE");
-    assert!(reserve.exists(), "released for rows that do not fit");
+    assert!(reserve.exists(), "the reserve was released for rows that do not fit");
     driver.put(vec![row(1_000, &noise(1, 10_000))]).await.unwrap_err();
     bench.disk.set_space(0);
-    // The rest of it: none of it is needed.
+    // Deletes the other rows of the segment, so that none of its rows is needed.
     driver.delete((60..110).map(gone).collect()).await.unwrap();
     driver.settle().await.unwrap();
     driver.put(vec![row(1_000, &noise(1, 10_000))]).await.unwrap();
-    assert!(reserve.exists(), "taken again");
+    assert!(reserve.exists(), "the reserve was not created again");
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn a_missing_file_is_detected() {
     std::fs::remove_file(&file).unwrap();
     let error = bench.try_open().await.err().expect("opens without its first segment");
     assert!(error.to_string().contains("00000001.segment is missing"), "{error}");
-    // An operator permits opening it without the file.
+    // An operator permits opening the directory without the file.
     let accept = bench.directory.path().join("MANIFEST.lost");
     std::fs::write(&accept, "").unwrap();
     let read_only = Embedded::open_read_only(bench.directory.path()).await.unwrap();
@@ -309,13 +309,13 @@ async fn a_missing_file_is_detected() {
         driver.put(vec![row(key, &noise(key, 1_000))]).await.unwrap();
     }
     drop(driver);
-    assert!(!file.exists(), "its number is not used again");
+    assert!(!file.exists(), "the number of the file is not reused");
     std::fs::remove_file(&bench.segments()[0]).unwrap();
     assert!(bench.try_open().await.is_err(), "files missing later are detected");
 }
 
 #[tokio::test]
-async fn an_incomplete_directory_is_not_taken_for_an_older_version() {
+async fn an_incomplete_directory_does_not_count_as_an_older_version() {
     let bench = Bench::new();
     filled(&bench, 20).await;
     let copy = Bench::new();
@@ -331,7 +331,7 @@ async fn an_incomplete_directory_is_not_taken_for_an_older_version() {
 
 #[tokio::test]
 async fn compaction_does_not_remove_the_only_copy_of_a_damaged_row() {
-    // A sealed segment has the key of the row in its index; in one that was read row by row the key of a damaged row is
+    // A sealed segment has the key of the damaged row in its index. If the segment was read row by row, the key is
     // unknown.
     for (batches, is_known) in [(20, true), (8, false)] {
         let bench = Bench::new();
@@ -372,7 +372,7 @@ async fn deleted_rows_stay_deleted_when_a_file_cannot_be_removed() {
     }
     let expect = rows(&driver).await;
     drop(driver);
-    assert!(rows(&bench.open().await).await == expect, "deleted rows are back");
+    assert!(rows(&bench.open().await).await == expect, "deleted rows have reappeared");
     bench.disk.set_remove_fails(None);
     let driver = bench.open().await;
     assert!(rows(&driver).await == expect);
@@ -381,7 +381,7 @@ async fn deleted_rows_stay_deleted_when_a_file_cannot_be_removed() {
 }
 
 #[tokio::test]
-async fn a_segment_whose_deletes_are_damaged_since_the_start_is_kept() {
+async fn a_segment_with_deletes_damaged_since_the_start_is_kept() {
     let bench = Bench::new();
     let driver = bench.open().await;
     for key in 0..10 {
@@ -391,7 +391,7 @@ async fn a_segment_whose_deletes_are_damaged_since_the_start_is_kept() {
     driver.delete(vec![Delete::row(Table::Chunks, b"p", 0u32.to_be_bytes())]).await.unwrap();
     driver.put(vec![row(51, &noise(51, 2_000))]).await.unwrap();
     let second = bench.segments()[1].clone();
-    // The delete after the row, a mark and the head of its batch; and the index.
+    // Damages the row of the delete, which follows a mark and the head of its batch, and the index.
     let at = place(&second, &noise(50, 8_000)) + 8_000 + 2 * 16 + 15;
     change(&second, |bytes| {
         let in_index = bytes.len() - 40;
@@ -402,12 +402,12 @@ async fn a_segment_whose_deletes_are_damaged_since_the_start_is_kept() {
     driver.put(vec![row(50, b"replaced"), row(51, b"replaced")]).await.unwrap();
     driver.settle().await.unwrap();
     assert_eq!(keys(&driver).await, (1..10).chain([50, 51]).collect::<Vec<_>>());
-    assert!(second.exists(), "removed together with an unread delete");
+    assert!(second.exists(), "the file was removed with an unread delete");
     let Health { damaged, damaged_places, .. } = driver.health();
     assert_eq!((damaged, damaged_places), (vec!["00000002.segment".to_owned()], 1));
 }
 
-/// Nine sealed segments: the next put makes another one.
+/// Fills nine sealed segments, so that the next put creates another one.
 async fn full(bench: &Bench) {
     let driver = bench.open().await;
     for key in 0..9 {
@@ -416,7 +416,7 @@ async fn full(bench: &Bench) {
 }
 
 #[tokio::test]
-async fn a_segment_in_one_manifest_copy_stays() {
+async fn a_segment_in_one_copy_of_the_manifest_is_kept() {
     let bench = Bench::new();
     full(&bench).await;
     let before = bench.snapshot();
@@ -429,7 +429,7 @@ async fn a_segment_in_one_manifest_copy_stays() {
         refused += u32::from(driver.put(vec![row(9, b"one more")]).await.is_err());
         bench.disk.set_space(u64::MAX);
         let stopped = bench.snapshot();
-        // It continues, or is opened again.
+        // The driver continues or is opened again.
         driver.put(vec![row(9, b"one more")]).await.unwrap();
         drop(driver);
         let expect: Vec<u32> = (0..10).collect();
@@ -452,7 +452,7 @@ async fn ordinary_puts_leave_the_reserve_to_deletes() {
         bench.restore(&before);
         let driver = bench.open().await;
         bench.disk.set_space(space);
-        // The first makes a segment, the second fills it, so that it is sealed.
+        // The first put creates a segment. The second put fills it, so that it is sealed.
         let _ = driver.put(vec![row(9, b"one more")]).await;
         let _ = driver.put(vec![row(10, &noise(10, 10_000))]).await;
         bench.disk.set_space(10_200 + space);
@@ -463,10 +463,10 @@ async fn ordinary_puts_leave_the_reserve_to_deletes() {
 }
 
 #[tokio::test]
-async fn a_left_over_file_is_not_appended_to() {
+async fn a_file_left_by_a_failed_attempt_is_not_extended() {
     let bench = Bench::new();
     let driver = bench.open().await;
-    // Making the first segment fails in the middle, and so does cleaning up.
+    // Creating the first segment fails in the middle, and cleaning up fails, too.
     bench.disk.set_space(10);
     bench.disk.set_remove_fails(Some("00000001"));
     let error = driver.put(vec![row(1, b"one")]).await.unwrap_err();
@@ -494,7 +494,7 @@ async fn space_can_be_freed_on_a_full_disk() {
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     driver.put(vec![Row { table: Table::Meta, ..row(1, b"what the store remembers") }]).await.unwrap();
     let gone = |key: u32| Delete::row(Table::Chunks, b"p", key.to_be_bytes());
-    // More of the first segment is needed than there is space for.
+    // The first segment has more needed rows than there is space for.
     driver.delete((0..70).chain(100..210).map(gone).collect()).await.unwrap();
     for _ in 0..3 {
         driver.settle().await.unwrap();
@@ -503,7 +503,7 @@ async fn space_can_be_freed_on_a_full_disk() {
     driver.delete((70..100).map(gone).collect()).await.unwrap();
     driver.settle().await.unwrap();
     assert!(bench.bytes() < before / 2, "{} of {before} bytes remain", bench.bytes());
-    // Rows fit again, and the next full disk finds a reserve.
+    // New rows fit again, and the next full disk finds a reserve.
     driver.put(vec![row(300, &noise(300, 10_000))]).await.unwrap();
     drop(driver);
     bench.disk.set_space(100_000);

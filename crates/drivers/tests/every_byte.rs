@@ -1,5 +1,5 @@
-//! Every byte of a small directory is damaged in turn; the process ends at each operation; the directory is copied while it
-//! changes. Only the damaged rows are lost, nothing is deleted, and the loss is reported.
+//! Damages every byte of a small directory, one at a time; ends the process at each operation; copies the directory while
+//! it changes. Only damaged rows may be lost, no file may be deleted, and the loss must be reported.
 
 mod common;
 
@@ -16,7 +16,7 @@ use tacho_store::driver::{Delete, Driver, Health, Scan, Table};
 
 use common::{Bench, row, rows};
 
-/// Small enough that few rows fill several segments.
+/// Size of segments, bytes. Small enough that few rows fill several segments.
 const TINY_SEGMENT_BYTES: u64 = 250;
 /// Bytes of a row before its value: head, partition, clustering.
 const BEFORE_VALUE: usize = 14 + 1 + 4;
@@ -34,7 +34,7 @@ fn delete(key: u32) -> Delete {
     Delete::row(Table::Chunks, b"p", key.to_be_bytes())
 }
 
-/// Two sealed segments and a growing one; 3 was deleted.
+/// Writes two sealed segments and a growing one. Row 3 is deleted.
 async fn fill(bench: &Bench) -> BTreeMap<u32, Vec<u8>> {
     let driver = open(bench).await.unwrap();
     for key in 0..6 {
@@ -45,12 +45,12 @@ async fn fill(bench: &Bench) -> BTreeMap<u32, Vec<u8>> {
     [0, 1, 2, 4, 5, 10, 11, 12, 13, 14, 15, 20].into_iter().map(|key| (key, value(key))).collect()
 }
 
-/// The rows of a file: their keys and places.
+/// Keys and positions of the rows of a file.
 fn places(bytes: &[u8]) -> Vec<(u32, Range<usize>)> {
     let find = |part: &[u8]| bytes.windows(part.len()).position(|window| window == part);
     let mut places = Vec::new();
     for key in (0..6).chain(10..16).chain([20]) {
-        // The value ends where another checksum starts: 1 is the start of 10 only by its text.
+        // Searches for the lengths, too, because the value of 1 is a prefix of the value of 10.
         let whole =
             [&[0, 1, 1, 0, 4, 0], &(value(key).len() as u32).to_le_bytes()[..], b"p", &u32::to_be_bytes(key)];
         if let Some(at) = find(&whole.concat()) {
@@ -63,14 +63,14 @@ fn places(bytes: &[u8]) -> Vec<(u32, Range<usize>)> {
     places
 }
 
-/// Whether the byte is between header and index of a sealed segment.
+/// Whether the byte is between the header and the index of a sealed segment.
 fn is_idle(bytes: &[u8], at: usize) -> bool {
     let Some(trailer) = bytes.strip_suffix(b"tachoend") else { return false };
     let index = u32::from_le_bytes(trailer[trailer.len() - 20..trailer.len() - 16].try_into().unwrap());
     (24..index as usize).contains(&at)
 }
 
-/// Reads each row separately: errors and missing rows count as lost.
+/// Reads each row separately, so that errors and missing rows count as lost.
 async fn read_each(driver: &Embedded) -> BTreeMap<u32, Vec<u8>> {
     let mut found = BTreeMap::new();
     for key in 0..30u32 {
@@ -85,7 +85,7 @@ async fn read_each(driver: &Embedded) -> BTreeMap<u32, Vec<u8>> {
     found
 }
 
-/// The path of a file after the open: in its place, or set aside.
+/// The path of a file after the open: its original path, or its path in the quarantine.
 fn kept(path: &Path) -> Option<PathBuf> {
     let aside = path.parent()?.join("quarantine").join(path.file_name()?);
     [path.to_owned(), aside].into_iter().find(|path| path.exists())
@@ -110,21 +110,22 @@ async fn a_flipped_bit_loses_only_its_row() {
             let hit: Vec<u32> =
                 places.iter().filter(|(_, range)| range.contains(&at)).map(|(key, _)| *key).collect();
             let mut found = read_each(&driver).await;
-            // An unreadable delete deletes nothing.
+            // If the delete is unreadable, the row is not deleted.
             if hit == [3] {
                 found.remove(&3);
             }
             let lost: Vec<u32> = expect.keys().filter(|key| !found.contains_key(key)).copied().collect();
             assert!(lost.iter().all(|key| hit.contains(key)), "{place}: lost {lost:?}, hit {hit:?}");
             assert!(found.iter().all(|(key, value)| expect.get(key) == Some(value)), "{place}: {found:?}");
-            // The head of a batch is not read if the index has all.
+            // The head of a batch is not read if the index has all rows.
             let is_read = hit.is_empty() && !is_idle(whole, at);
             assert!(driver.health() != Health::default() || !is_read, "{place}: no damage is reported");
             assert!(
                 driver.health() != Health::default() || hit.is_empty() || hit == [3] || lost == hit,
                 "{place}"
             );
-            // A damaged mark at the very end proves nothing: it is cut off as a torn end.
+            // A damaged mark at the very end is cut off as a torn end, because it does not prove that the bytes before it
+            // were synced.
             if let Some(left) = kept(path).map(|path| std::fs::read(path).unwrap())
                 && path.extension().is_some_and(|e| e == "segment")
             {
@@ -145,8 +146,8 @@ async fn a_flipped_bit_loses_only_its_row() {
 /// The visible rows after each step.
 type History = Vec<Vec<(u32, Bytes)>>;
 
-/// Puts, replaces, deletes, and frees space until an operation fails. The last two states are the acknowledged one and
-/// the requested one.
+/// Puts, replaces and deletes rows and frees space until an operation fails. The last two states are the acknowledged
+/// state and the requested state.
 async fn work(driver: &Embedded, history: &mut History, steps: Range<u32>) -> bool {
     let mut model: BTreeMap<u32, Bytes> = history.last().cloned().unwrap_or_default().into_iter().collect();
     for step in steps {
@@ -175,16 +176,16 @@ async fn work(driver: &Embedded, history: &mut History, steps: Range<u32>) -> bo
 }
 
 #[tokio::test]
-async fn after_a_crash_anywhere_all_acknowledged_rows_are_there() {
+async fn acknowledged_rows_survive_a_crash_at_any_operation() {
     end_everywhere(false).await;
 }
 
 #[tokio::test]
-async fn after_a_power_failure_anywhere_all_acknowledged_rows_are_there() {
+async fn acknowledged_rows_survive_a_power_failure_at_any_operation() {
     end_everywhere(true).await;
 }
 
-/// Ends the work at each of its operations. With a power failure unsynced bytes are lost.
+/// Ends the process at each of its operations. A power failure also loses unsynced bytes.
 async fn end_everywhere(power_fails: bool) {
     let mut operations = 0;
     loop {
@@ -197,7 +198,8 @@ async fn end_everywhere(power_fails: bool) {
         };
         bench.disk.set_operations(u64::MAX);
         for attempt in 0..4 {
-            // The next process ends while it opens the directory, or right after that; only then the power fails.
+            // The next process ends while it opens the directory or right after that. The power fails only in the second
+            // case.
             if attempt % 2 == 0 {
                 bench.disk.set_operations(operations % 16);
                 let opened = open(&bench).await;
@@ -226,7 +228,7 @@ async fn end_everywhere(power_fails: bool) {
 }
 
 #[tokio::test]
-async fn a_copy_made_during_writes_is_refused_or_complete() {
+async fn a_copy_made_during_writes_is_complete_or_refused() {
     let bench = Bench::quick();
     let mut history: History = vec![Vec::new()];
     let driver = open(&bench).await.unwrap();
@@ -305,7 +307,7 @@ async fn an_unreadable_file_is_quarantined_and_reported() {
     let aside = bench.directory.path().join("quarantine/00000001.segment");
     let disk = FaultyDisk::default();
     for attempt in 0..4 {
-        // At first it cannot be moved.
+        // The first attempt to move the file fails.
         disk.set_rename_fails(attempt == 0);
         let opened =
             Embedded::open_with(bench.directory.path(), Arc::new(disk.clone()), TINY_SEGMENT_BYTES).await;

@@ -1,5 +1,5 @@
-//! The store on the embedded driver: one flipped bit near the end of the growing segment hides no generation, and no number
-//! is used twice.
+//! The store on the embedded driver. One flipped bit near the end of the growing segment must not hide a generation, and
+//! no generation number may be reused.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tacho_store::{ErrorKind, Options, Result, Store};
 async fn open(directory: &Path) -> Result<Arc<Store>> {
     let driver = loop {
         match Embedded::open(&directory.join("segments")).await {
-            // A task of the previous store may hold it a moment longer.
+            // A task of the previous store may hold the lock a little longer.
             Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
             driver => break Arc::new(driver?),
         }
@@ -24,7 +24,7 @@ fn labels() -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, "m")]).unwrap())
 }
 
-/// A generation of one sample.
+/// Stores a generation with one sample.
 async fn keep(store: &Store, at: i64) {
     let samples = vec![Sample { at, value: Value::I64(at) }];
     let batch = Batch { samples: vec![SampleSeries { labels: labels(), samples }], ..Batch::default() };

@@ -1,5 +1,5 @@
-//! Segment files of version 1, and directories with and without a manifest, stay readable (`docs/format/segment.md`). The
-//! golden files are never regenerated.
+//! Segment files of version 1 stay readable, and so do directories with and without a manifest
+//! (`docs/format/segment.md`). The golden files are never regenerated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,8 @@ async fn the_golden_file_is_read() {
     }
 }
 
-/// Content of `testdata/segment/with-manifest` and `without-manifest`: the rows 0 to 13 except 3, and 4 twice.
+/// Expects the content of `testdata/segment/with-manifest` and `without-manifest`: rows 0 to 13 except 3. Row 4 was put
+/// twice.
 async fn check_rows(directory: &Path) {
     let driver = Embedded::open(directory).await.unwrap();
     let found: Vec<Row> = driver

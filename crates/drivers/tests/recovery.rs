@@ -11,7 +11,7 @@ use tacho_store::driver::{Delete, Driver, Parts, Scan, Table};
 use common::{Bench, SMALL_SEGMENT_BYTES, damaged, keys, noise, row, rows};
 
 #[tokio::test]
-async fn a_torn_batch_is_cut_off_whole_wherever_it_tore() {
+async fn a_batch_torn_at_any_byte_is_cut_off_completely() {
     let bench = Bench::new();
     let driver = bench.open().await;
     driver.put(vec![row(1, b"one"), row(2, b"two")]).await.unwrap();
@@ -20,14 +20,14 @@ async fn a_torn_batch_is_cut_off_whole_wherever_it_tore() {
     driver.put(vec![row(3, b"three"), row(4, b"four")]).await.unwrap();
     drop(driver);
     let file = &bench.segments()[0];
-    // Without the mark behind it: the process died before the batch was acknowledged.
+    // Without the mark after it, the process died before the batch was acknowledged.
     let mut whole = std::fs::read(file).unwrap();
     whole.truncate(whole.len() - 16);
     for end in good..whole.len() {
         bench.restore(&before);
         std::fs::write(file, &whole[..end]).unwrap();
         assert_eq!(keys(&bench.open().await).await, [1, 2], "cut at {end}");
-        // Sectors reach the disk in any order: zeros in the middle, the end is written.
+        // Sectors reach the disk in any order: here the end is written, but the middle has zeros.
         let mut holey = whole.clone();
         holey[good..end].fill(0);
         bench.restore(&before);
@@ -73,7 +73,7 @@ async fn damage_in_the_middle_loses_only_its_rows() {
 }
 
 #[tokio::test]
-async fn damage_beyond_the_parts_that_are_read_does_not_matter() {
+async fn damage_outside_of_the_parts_that_are_read_is_ignored() {
     let bench = Bench::new();
     let driver = bench.open().await;
     let values = [noise(1, 100_000), noise(2, 100_000)];
@@ -92,7 +92,7 @@ async fn damage_beyond_the_parts_that_are_read_does_not_matter() {
     let found = read().await.unwrap().remove(0);
     let found: Vec<&[u8]> = found.iter().map(|cut| &*cut.as_ref().unwrap().row.value).collect();
     assert_eq!(found, [cut(&values[0]), cut(&values[1])]);
-    // A row at another row's place is not that row.
+    // A row at the position of another row is not accepted as that row.
     bytes[head] ^= 1;
     std::fs::write(path, &bytes).unwrap();
     let found = read().await.unwrap().remove(0);
@@ -104,7 +104,7 @@ async fn damage_beyond_the_parts_that_are_read_does_not_matter() {
 }
 
 #[tokio::test]
-async fn a_short_or_missing_file_loses_its_rows_only() {
+async fn a_short_or_missing_file_loses_only_its_rows() {
     let bench = Bench::new();
     let driver = bench.open().await;
     for key in 0..40 {
@@ -172,11 +172,11 @@ async fn a_full_disk_refuses_and_service_resumes() {
 }
 
 #[tokio::test]
-async fn a_seal_that_fails_loses_nothing() {
+async fn a_failed_seal_loses_no_row() {
     let bench = Bench::new();
     let driver = bench.open().await;
     driver.put(vec![row(1, &noise(1, 9_000))]).await.unwrap();
-    // Space for the row, not for the index.
+    // There is space for the row, but not for the index.
     bench.disk.set_space(2_100);
     driver.put(vec![row(2, &noise(2, 2_000))]).await.unwrap();
     bench.disk.set_space(u64::MAX);
@@ -223,8 +223,8 @@ async fn settle_frees_space_immediately() {
         let before = rows(&driver).await;
         driver.settle().await.unwrap();
         assert_eq!(rows(&driver).await, before);
-        // An eighth of each segment may be dead; a row takes less than 80 bytes in addition to its value, index and batch
-        // included.
+        // An eighth of each segment may be dead. A row takes less than 80 bytes in addition to its value, including its
+        // part of the index and the batch head.
         let live = before.len() as u64 * (300 + 80);
         assert!(bench.bytes() <= live * 8 / 7 + 1_000, "{} bytes for {} rows", bench.bytes(), before.len());
         drop(driver);
@@ -242,7 +242,7 @@ async fn a_segment_with_a_damaged_index_or_header_is_rewritten() {
         }
         let first = bench.segments()[0].clone();
         let mut bytes = std::fs::read(&first).unwrap();
-        // In the index, and in the magic.
+        // Damages the index or the magic.
         let at = if from_end { bytes.len() - 40 } else { 0 };
         bytes[at] ^= 1;
         std::fs::write(&first, bytes).unwrap();

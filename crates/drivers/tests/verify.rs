@@ -1,4 +1,4 @@
-//! Ended segments are read again and compared with the manifest. This finds damage before a query reads it.
+//! Ended segments are read again and compared with the manifest. This finds damage before a query reads the rows.
 
 mod common;
 
@@ -20,13 +20,13 @@ fn flip(path: &Path, at: usize) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// The place of `part` in a file.
+/// The position of `part` in a file.
 fn place(path: &Path, part: &[u8]) -> usize {
     let bytes = std::fs::read(path).unwrap();
     bytes.windows(part.len()).position(|window| window == part).unwrap()
 }
 
-/// A whole round: bytes read, and keys of unreadable rows.
+/// Runs a whole round. Returns the bytes read and the keys of unreadable rows.
 async fn verify(driver: &Embedded) -> (u64, Vec<u32>) {
     let (mut bytes, mut keys) = (0, Vec::new());
     loop {
@@ -57,7 +57,7 @@ async fn verification_finds_a_flipped_bit_of_an_ended_segment() {
     assert_eq!(verify(&driver).await, (ended, vec![]));
     assert!(driver.health().damaged.is_empty());
 
-    // Damage of an unneeded row is counted for the file, but no row is lost.
+    // Damage of a row that is no longer needed is counted for the file, but no row is lost.
     let second = &segments[1];
     let mark = place(second, &noise(15, 1_000)) - 30;
     flip(second, mark);
@@ -89,7 +89,7 @@ async fn a_row_that_was_found_to_be_damaged_is_not_read_in_parts() {
         let scan = Scan::all(Table::Chunks, *b"p");
         driver.read_parts(vec![scan], parts.clone()).await.unwrap().remove(0).remove(0)
     };
-    // The checksum is that of the whole row.
+    // The checksum covers the whole row.
     assert_eq!(read().await.unwrap().row.value.len(), 20);
     assert_eq!(verify(&driver).await.1, [1]);
     let damaged = read().await.unwrap_err();
@@ -129,7 +129,7 @@ async fn a_store_finds_damaged_rows_in_the_background() {
     assert_eq!(store.stats().chunks_unreadable, 0);
     let file = &bench.segments()[0];
     flip(file, place(file, b"TCHK") + 1_500);
-    // No query has read it.
+    // No query has read the damaged row.
     until(&|| store.stats().chunks_unreadable == 1).await;
     assert_eq!(store.driver_health().damaged, ["00000001.segment"]);
     let error = store.samples(labels.id(), tacho_model::TimeRange::ALL).await.unwrap_err();

@@ -1,6 +1,7 @@
 //! Latency of selections in an index of a million series. `cargo bench -p tacho-store --bench index`
 //!
-//! The series are those of the TSBS devops load: 10,000 hosts with ten tags, 100 names each. `SERIES=100000` uses fewer.
+//! The series are those of the TSBS devops load: 10,000 hosts with ten tags and 100 metric names each. `SERIES=100000`
+//! uses fewer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +48,7 @@ async fn fill(store: &Store, series: usize) {
     }
 }
 
-/// Median time of a selection, and its number of results.
+/// Prints the median time of a selection and its number of results.
 fn ask(what: &str, question: impl Fn() -> usize) {
     let mut times: Vec<Duration> = Vec::with_capacity(ROUNDS);
     let mut found = 0;

@@ -1,7 +1,8 @@
-//! Cost per value from `append` to the disk, and time of a start after a crash. `cargo bench -p tacho-store --bench write`
+//! Cost per value from `append` to the disk, and duration of a start after a crash.
+//! `cargo bench -p tacho-store --bench write`
 //!
-//! Whole numbers that change a little, ten series per host, as in the TSBS devops load. CPU time is that of the process,
-//! batches are made beforehand; `VALUES=1000000` uses fewer.
+//! The values are whole numbers that change a little, ten series per host, as in the TSBS devops load. CPU time is the
+//! time of the whole process. Batches are built before the measurement. `VALUES=1000000` uses fewer values.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +29,7 @@ fn series(hosts: usize) -> Vec<Arc<Labels>> {
     (0..hosts * 10).map(one).collect()
 }
 
-/// The next values of each series, at the same times.
+/// The next values of all series, at the same times.
 fn batch(series: &[Arc<Labels>], nth: usize) -> Batch {
     let lines = BATCH_VALUES / series.len();
     let one = |(at, labels): (usize, &Arc<Labels>)| {
@@ -51,7 +52,7 @@ fn cpu_seconds() -> f64 {
 }
 
 async fn open(directory: &std::path::Path, driver: &Arc<MemoryDriver>) -> Arc<Store> {
-    // Everything stays in the journal: measures writing and reading it.
+    // All records stay in the journal, so that only writing and reading the journal is measured.
     let options = Options {
         seal_bytes: 1 << 30,
         journal_bytes: 1 << 30,

@@ -1,7 +1,7 @@
 //! Rate of merges, and write amplification. `cargo run --release -p tacho-store --example merge_speed`
 //!
-//! 100 hosts with 10 series each, a sample every ten seconds for a day, flushed every half hour, in memory: first
-//! merged by levels as in the background, without pauses, then all in one merge.
+//! 100 hosts with 10 series each, a sample every ten seconds for a day, flushed every half hour, in memory. First merged
+//! by levels, as in the background but without pauses; then in a single merge.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ fn bytes_a_value(store: &Store) -> f64 {
     stored.bytes as f64 / stored.records as f64
 }
 
-/// Half an hour of all series: each a random walk between 0 and 1,000.
+/// Half an hour of samples of all series. Each series is a random walk between 0 and 1,000.
 fn batch(random: &mut Random, values: &mut [i64], flush: i64) -> Batch {
     let mut batch = Batch::default();
     for (series, value) in values.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Answer of a read of samples: pieces of series, and the cost of the read.
+//! Result of a read of samples: pieces of series, and the cost of the read.
 
 use std::ops::AddAssign;
 
@@ -10,7 +10,7 @@ use crate::damage::Damages;
 /// Samples of several series.
 #[derive(Clone, Debug, Default)]
 pub struct SampleAnswer {
-    /// In the order of the request. Pieces of a series ascend and do not overlap.
+    /// One list for each requested series, in the order of the request. Pieces of a series ascend and do not overlap.
     pub series: Vec<Vec<Piece>>,
     pub report: ReadReport,
     /// Samples that are missing because they cannot be read.
@@ -18,7 +18,7 @@ pub struct SampleAnswer {
 }
 
 impl SampleAnswer {
-    /// The samples of all series one after the other; none of summarised chunks.
+    /// The samples of all series one after the other. Summarised chunks contribute no samples.
     pub fn samples(&self) -> Vec<Sample> {
         self.series.iter().flatten().flat_map(Piece::samples).collect()
     }
@@ -27,14 +27,15 @@ impl SampleAnswer {
 /// Some samples of one series.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// Cut to the requested range.
+    /// Samples of a chunk, cut to the requested range.
     Samples { times: Times, values: ValueColumn },
-    /// Statistics of a chunk without NaN that lies in one window of the query and overlaps no other samples of its series.
+    /// Statistics of a chunk without NaN. The chunk is inside one window of the query and overlaps no other samples of
+    /// its series.
     Summary(Summary),
 }
 
 impl Piece {
-    /// The samples one by one; none of a summary.
+    /// The samples one by one; none for a summary.
     pub fn samples(&self) -> impl Iterator<Item = Sample> {
         let parts = match self {
             Self::Samples { times, values } => Some(times.iter().zip(values.iter())),
@@ -44,10 +45,10 @@ impl Piece {
     }
 }
 
-/// Cost of a read. A chunk is one row of the driver, however many series it holds.
+/// Cost of a read. A chunk is counted as one row of the driver, regardless of the number of its series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadReport {
-    /// Chunks found; of these skipped, answered from their statistics alone, or decoded.
+    /// Chunks found. Each is also counted as skipped, answered from its statistics alone, or decoded.
     pub chunks_seen: u64,
     pub chunks_skipped: u64,
     pub chunks_summarised: u64,
@@ -56,14 +57,14 @@ pub struct ReadReport {
     pub bytes_read: u64,
     /// Largest difference between a returned time and the recorded one, ns.
     pub time_error_max: u64,
-    /// Largest difference between a returned value and the recorded one, in the unit of its series. For aggregated values: as
-    /// their losses state it.
+    /// Largest difference between a returned value and the recorded one, in the unit of its series. For aggregated
+    /// values, the error bound that their chunk states.
     pub value_error_max: f64,
-    /// Longest aggregation step of all values used.
+    /// Longest aggregation step among all values used.
     pub thinned: Option<Aggregation>,
 }
 
-/// The one with the longer step.
+/// The aggregation with the longer step.
 pub fn longest(a: Option<Aggregation>, b: Option<Aggregation>) -> Option<Aggregation> {
     [a, b].into_iter().flatten().max_by_key(|aggregation| aggregation.step)
 }

@@ -1,7 +1,7 @@
-//! Checks a batch: limits of records, limits on new series, origin, memory.
+//! Checks a batch: limits on records, limits on new series, origin, memory.
 //!
-//! Path of one record. Before: `store.rs` receives the [`Batch`]. Here: the caller's task checks it. After: `commit.rs`
-//! writes it to the journal and adds it to the memtable.
+//! Path of one record. Before: `store.rs` receives the [`Batch`]. Here: the task of the caller checks the batch. After:
+//! `commit.rs` writes it to the journal and adds it to the memtable.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -16,14 +16,14 @@ use tacho_model::{
 use crate::index::{Admission, Bounds, Index};
 use crate::{Error, Result};
 
-/// Identifies a batch of a sender: each number is accepted once.
+/// Identifies a batch of a sender. Each frame number is accepted once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Random number that the sender draws when its process starts.
     pub session: u128,
-    /// Number of the first frame in the batch; 0 from older versions, which do not send it.
+    /// Number of the first frame in the batch. Older agents do not send this number; it is then 0.
     pub first: u64,
-    /// Number of the last frame. Rises from 1; gaps are allowed.
+    /// Number of the last frame. Frame numbers rise from 1; gaps are allowed.
     pub seq: u64,
 }
 
@@ -33,34 +33,35 @@ impl Origin {
         Self { session, first: seq, seq }
     }
 
-    /// Whether the two have a frame in common.
+    /// Whether the two batches have a frame in common.
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.first <= other.seq && other.first <= self.seq
     }
 
-    /// Whether this one has all frames of the other.
+    /// Whether this batch has all frames of the other.
     pub const fn contains(&self, other: &Self) -> bool {
         self.first <= other.first && other.seq <= self.seq
     }
 }
 
-/// Result of an append. Everything kept is on disk.
+/// Result of an append. All accepted records are on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
     Stored,
-    /// All was kept except these series.
+    /// All records were stored except those of these series.
     Partly(Refused),
-    /// A batch of this origin was kept before: nothing was added.
+    /// A batch of this origin was stored before. Nothing was added.
     Repeated,
 }
 
-/// Series refused by a limit: new ones, and records far from now at the limit on chunks. The others of the batch are kept.
+/// Series that a limit refused. These are new series, and at the limit on chunks also series with records far from the
+/// present time. The other series of the batch are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub series: usize,
-    /// Their records by kind: samples, entries, completed calls.
+    /// Records of the refused series by kind: samples, entries, completed calls.
     pub records: [usize; 3],
-    /// The first [`REFUSED_NAMED_MAX`].
+    /// The first [`REFUSED_NAMED_MAX`] refused series.
     pub named: Vec<RefusedSeries>,
 }
 
@@ -70,7 +71,7 @@ pub struct RefusedSeries {
     pub kind: Kind,
     /// Index in the batch's list of its kind.
     pub position: usize,
-    /// Includes the labels of the series.
+    /// The reason, including the labels of the series.
     pub reason: String,
 }
 
@@ -101,7 +102,7 @@ impl Refused {
     }
 }
 
-/// Characters of a series' labels in a message: bounds the length of the answer.
+/// Limit on the characters of a series' labels in a message; bounds the length of the response.
 const SHOWN_CHARS_MAX: usize = 500;
 
 fn shortened(mut text: String) -> String {
@@ -112,7 +113,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Removes the new series that a limit refuses, and series without records.
+/// Removes from a batch the new series that a limit refuses, and all series without records.
 pub fn admit(batch: Arc<Batch>, index: &Index, bounds: Bounds) -> (Arc<Batch>, Refused) {
     let mut refused = Refused::default();
     let mut out = HashSet::new();
@@ -149,7 +150,7 @@ fn is_empty(batch: &Batch, kind: Kind, position: usize) -> bool {
     }
 }
 
-/// Records of one series of a batch. Counted only for refused series: for calls it walks over all events.
+/// Records of one series of a batch. Called only for refused series, because counting calls visits all events.
 fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
     match kind {
         Kind::Sample => batch.samples.get(position).map_or(0, |s| s.samples.len()),
@@ -161,7 +162,7 @@ fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
     }
 }
 
-/// A batch that passed all checks. Shared with the sender, which may have to send it again.
+/// A batch that passed all checks. It is shared with the sender, because the sender may have to send it again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arrival {
     pub origin: Option<Origin>,
@@ -169,14 +170,14 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Checks the limits that later steps rely on.
+    /// Checks the limits that the later steps rely on.
     pub fn check(batch: Arc<Batch>, origin: Option<Origin>) -> Result<Self> {
         batch.entries.iter().try_for_each(check_entries)?;
         batch.executions.iter().try_for_each(check_executions)?;
         Ok(Self::new(batch, origin))
     }
 
-    /// For a batch that was checked before, by [`Arrival::check`] or by the journal's decoder.
+    /// Wraps a batch that [`Arrival::check`] or the journal's decoder has already checked.
     pub fn new(batch: Arc<Batch>, origin: Option<Origin>) -> Self {
         Self { origin, batch }
     }
@@ -204,7 +205,7 @@ impl Arrival {
         samples.chain(entries).chain(executions)
     }
 
-    /// Memory of the records while they wait, bytes; about the same in the memtable.
+    /// Estimated memory of the waiting records, bytes. The memtable takes about the same.
     pub fn bytes(&self) -> usize {
         let samples: usize = self.samples().map(|(_, s)| 64 + 16 * s.samples.len()).sum();
         let bodies = self.entries().flat_map(|(_, s)| &s.entries);

@@ -1,5 +1,5 @@
-//! Builds the parts of a store from the recovered state (`recover.rs`): each part gets the state that it uses
-//! (`shared.rs`).
+//! Builds the parts of a store from the recovered state (`recover.rs`). `shared.rs` lists the parts and the state that
+//! they share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Parts {
     pub progress: watch::Receiver<Progress>,
 }
 
-/// Hands each part of the store the state that it uses (`shared.rs`).
+/// Gives each part of the store the state that it uses (`shared.rs`).
 pub fn assemble(
     driver: Arc<dyn Driver>,
     journal_dir: &Path,
@@ -61,7 +61,7 @@ pub fn assemble(
     }
 }
 
-/// All state that two parts or more share; each part takes what it uses.
+/// All state that two or more parts share. Each part takes the fields that it uses.
 struct State {
     driver: Arc<dyn Driver>,
     directory: PathBuf,

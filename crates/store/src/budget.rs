@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of waiting batches and of open chunks, and their limit.
+/// Bytes of waiting batches and open chunks, with a limit on the sum.
 #[derive(Debug)]
 pub struct Budget {
     used: AtomicUsize,
@@ -31,13 +31,13 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Takes part of the budget for a batch, even above the limit.
+    /// Takes memory for a batch, even above the limit.
     pub fn hold(self: &Arc<Self>, amount: usize) -> Reservation {
         self.add(amount);
         Reservation { budget: self.clone(), bytes: amount }
     }
 
-    /// Reserves memory for a batch; `None` above the limit.
+    /// Reserves memory for a batch. Returns `None` when the limit would be exceeded.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.max);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
@@ -45,7 +45,7 @@ impl Budget {
     }
 }
 
-/// Memory reserved for a batch; released on drop.
+/// Memory reserved for a batch, released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,

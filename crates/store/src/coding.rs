@@ -1,9 +1,9 @@
-//! Varints, zigzags and strings of `docs/format/wire.md`, as the journal writes and reads them.
+//! Reads and writes the varints, zigzags and strings of `docs/format/wire.md` for the journal.
 
 use tacho_model::varint;
 pub use tacho_model::varint::{put_bytes as put_string, put_varint, put_zigzag};
 
-/// Why bytes could not be read: the expected item, and its distance from the end.
+/// The reason why bytes could not be read: the expected item, and its distance from the end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}, {left} bytes before the end")]
 pub struct Malformed {
@@ -11,7 +11,7 @@ pub struct Malformed {
     pub left: usize,
 }
 
-/// Takes values off the front of a byte string.
+/// Reads values from the front of a byte string.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -26,7 +26,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// The bytes not read yet.
+    /// The bytes that are not read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -74,13 +74,13 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(self.string(what)?).map_err(|_| self.malformed(what))
     }
 
-    /// A number that is at most `max`.
+    /// Reads a number that is at most `max`.
     pub fn count_up_to(&mut self, max: usize, what: &'static str) -> Result<usize, Malformed> {
         let count = usize::try_from(self.varint(what)?).map_err(|_| self.malformed(what))?;
         if count > max { Err(self.malformed(what)) } else { Ok(count) }
     }
 
-    /// A number of items of at least `item_bytes` each: never more than the remaining bytes can hold.
+    /// Reads a number of items of at least `item_bytes` each. Refuses a number that the remaining bytes cannot hold.
     pub fn count(&mut self, item_bytes: usize, what: &'static str) -> Result<usize, Malformed> {
         let count = usize::try_from(self.varint(what)?).map_err(|_| self.malformed(what))?;
         if count > self.rest.len() / item_bytes { Err(self.malformed(what)) } else { Ok(count) }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn numbers_are_read_as_written() {
         let mut out = Vec::new();
         let unsigned = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
         let signed = [0, -1, 1, i64::MIN, i64::MAX];

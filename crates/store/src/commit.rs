@@ -1,8 +1,8 @@
-//! The one thread that writes the journal: takes all waiting batches, syncs once for all of them, adds them to the memtable,
-//! answers. Decides when a generation is full or old enough.
+//! The single thread that writes the journal. It takes all waiting batches, syncs once for all of them, adds them to the
+//! memtable, and then answers the senders. It also decides when a generation is full or old enough to be sealed.
 //!
-//! Path of one record: before, `arrival.rs` checked it; here `journal/encode.rs` and `journal/writer.rs` make it durable,
-//! then `generation.rs` makes it readable.
+//! Path of one record. Before: `arrival.rs` checked it. Here: `journal/encode.rs` and `journal/writer.rs` make it
+//! durable. After: `generation.rs` makes it readable.
 
 use std::collections::HashMap;
 use std::io;
@@ -30,34 +30,35 @@ use crate::{Error, Result};
 /// Commands to the thread.
 pub enum Command {
     Append(Append),
-    /// Seals the active generation; answers with the last sealed one.
+    /// Seals the active generation. The answer is the number of the last sealed generation.
     Seal(oneshot::Sender<u64>),
 }
 
 pub struct Append {
     pub arrival: Arrival,
     pub reservation: Reservation,
-    /// For the chunks that its times take.
+    /// Memory for the chunks that the times of the records need.
     pub chunks: Reservation,
     pub reply: oneshot::Sender<Result<Appended>>,
 }
 
-/// Why a generation takes no more records.
+/// The reason why a generation accepts no more records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
     Size,
     Age,
     /// Requested by a flush, a deletion or a shutdown.
     Close,
-    /// Its journal file cannot be written.
+    /// The journal file of the generation cannot be written.
     Failure,
 }
 
-/// Limit on the bytes that one sync commits: bounds the wait of the first batch.
+/// Limit on the bytes that one sync commits. It bounds the wait of the first batch.
 const GROUP_BYTES_MAX: usize = 8 << 20;
-/// Samples of one series in one generation: bounds the memory of its seal; chunks do not get shorter by it.
+/// Limit on the samples of one series in one generation. It bounds the memory for encoding the generation and does not
+/// shorten chunks.
 const SERIES_VALUES_MAX: usize = 1 << 18;
-/// Sleep while no generation is open: only a command ends it.
+/// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
 
 /// Batches that are made durable together.
@@ -65,7 +66,7 @@ const IDLE: Duration = Duration::from_secs(3_600);
 struct Group {
     records: Vec<u8>,
     batches: Vec<Append>,
-    /// Repetitions of a batch of this group: answered with it.
+    /// Repetitions of batches in this group. They are answered when the group is on disk.
     echoes: Vec<Append>,
     /// Origins of the batches, by session.
     origins: HashMap<u128, Vec<Origin>>,
@@ -75,14 +76,14 @@ struct Group {
 pub struct StoreParts {
     pub options: Arc<Options>,
     pub directory: PathBuf,
-    /// Identity of the store, in every journal header.
+    /// Identity of the store, written to every journal header.
     pub id: u128,
     pub clock: Arc<dyn Clock>,
     pub generations: Arc<Guarded<Generations>>,
     pub index: Arc<Guarded<Index>>,
     pub sessions: Arc<Guarded<Sessions>>,
     pub budget: Arc<Budget>,
-    /// Chunks that the records in memory take because of their times.
+    /// Memory of the chunks that the records in memory need because of their times.
     pub chunks: Arc<Budget>,
     pub counters: Arc<Counters>,
     pub signals: Arc<FlushSignals>,
@@ -94,7 +95,7 @@ pub struct Committer {
     receiver: Receiver<Command>,
     writer: Option<Writer>,
     encoder: Encoder,
-    /// A file whose last write failed, and the length that it must be cut to.
+    /// A file with a failed last write, and the length that the file must be cut to.
     broken: Option<(PathBuf, u64)>,
 }
 
@@ -103,7 +104,7 @@ impl Committer {
         Self { store, receiver, writer: None, encoder: Encoder::default(), broken: None }
     }
 
-    /// Works until the store is dropped.
+    /// Runs until the store is dropped.
     pub fn run(mut self) {
         loop {
             match self.receiver.recv_timeout(self.time_left()) {
@@ -139,7 +140,7 @@ impl Committer {
         }
     }
 
-    /// Encodes a batch into the group, or answers it at once.
+    /// Encodes a batch into the group, or answers it immediately.
     fn admit(&mut self, append: Append, group: &mut Group) {
         if let Some(origin) = append.arrival.origin {
             let standing = self.store.sessions.read().standing(origin);
@@ -173,10 +174,10 @@ impl Committer {
             return Ok(());
         }
         let store = &self.store;
-        // Remains of a refused batch in a broken file must be cut off before the sender's next batch is accepted.
+        // The remains of a refused batch in a broken file must be cut off before the sender's next batch is accepted.
         if let Some((path, length)) = &self.broken {
             match store.options.disk.cut(path, *length) {
-                // The flusher has cut, flushed and removed it.
+                // The flusher has already cut, flushed and removed the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 cut => {
                     let failed = |e| Error::io("cut journal after a failed write", path, e);
@@ -219,7 +220,7 @@ impl Committer {
         }
     }
 
-    /// Makes durable batches readable, then answers.
+    /// Makes durable batches readable, then answers their senders.
     fn apply(&self, group: Group, length: u64) {
         let store = &self.store;
         let mut answers = Vec::with_capacity(group.batches.len());
@@ -240,7 +241,7 @@ impl Committer {
                     let mut sessions = store.sessions.write();
                     let forgotten = sessions.take(origin, active.number);
                     store.counters.session_gaps_forgotten.add(forgotten as u64);
-                    // A late frame must not lower the number in the session's row.
+                    // A late frame must not lower the frame number in the row of its session.
                     active.sessions.insert(origin.session, sessions.acked(origin.session));
                 }
             }
@@ -256,14 +257,14 @@ impl Committer {
         }
     }
 
-    /// Keeps nothing of the group; every sender gets the error.
+    /// Discards all batches of the group and sends the error to every sender.
     fn fail(&mut self, group: Group, failure: Failure) {
         self.store.counters.journal_failures.add(1);
         let (Failure::Undone(error) | Failure::Broken(error)) = &failure;
         tracing::error!(%error, batches = group.batches.len(), "journal write failed, batches refused");
         let error = error.clone();
         match failure {
-            // Definitions in the lost records must be written again.
+            // Definitions in the discarded records must be written again.
             Failure::Undone(_) => self.encoder.rollback(),
             Failure::Broken(_) => {
                 self.broken = self.writer.as_ref().map(|w| (w.path().to_owned(), w.length()));
@@ -325,7 +326,7 @@ impl Committer {
     }
 }
 
-/// The answer to a batch whose frames were taken before; `None` for a new batch.
+/// The answer to a batch with frames that were stored before; `None` for a new batch.
 pub fn repeated(counters: &Counters, standing: Standing, origin: Origin) -> Option<Result<Appended>> {
     match standing {
         Standing::New => None,
@@ -341,7 +342,7 @@ fn torn(Origin { first, seq, .. }: Origin) -> Error {
     Error::invalid(format!("frames {first} to {seq} were partly stored before: send them one by one"))
 }
 
-/// Adds unknown series to the index. Returns the numbers of the series of samples, in their order.
+/// Adds unknown series to the index. Returns the index numbers of the series of samples, in the order of the batch.
 pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
     let known = |index: &Index| -> Option<Vec<u32>> {
         let others_known = arrival.entries().all(|(id, _)| index.has(Kind::Entry, id))
@@ -364,11 +365,11 @@ pub fn number_series(index: &Guarded<Index>, arrival: &Arrival) -> Vec<u32> {
 
 fn answer(append: Append, result: Result<Appended>) {
     drop(append.reservation);
-    // The caller may have stopped waiting; its batch is kept or refused regardless.
+    // The caller may have stopped waiting. That does not change the result for its batch.
     let _ = append.reply.send(result);
 }
 
-/// The error after the thread has ended.
+/// The error that callers get after the thread has ended.
 pub fn closed() -> Error {
     Error::new(crate::ErrorKind::Closed, "store is closed")
 }

@@ -30,7 +30,7 @@ impl CountByKind {
     }
 }
 
-/// Defines the counters for some fields of a struct of numbers.
+/// Defines counters for the chosen fields of a struct of numbers.
 macro_rules! counters {
     ($(#[$about:meta])* $name:ident of $numbers:ident { $($field:ident: $count:ty,)* }) => {
         $(#[$about])*
@@ -40,7 +40,7 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// The counts; the caller fills in the fields marked "now".
+            /// The current counts. The caller fills in the fields marked "now".
             pub fn snapshot(&self) -> $numbers {
                 $numbers { $($field: self.$field.get(),)* ..$numbers::default() }
             }

@@ -1,8 +1,8 @@
-//! Damages: the parts that an answer lacks because they are unreadable. Series, time and reason of each part up to a
-//! limit, and the number of further parts.
+//! Damages: the parts that an answer lacks because they are unreadable. Series, time range and reason are listed for each
+//! part up to a limit; further parts are counted.
 //!
-//! An unreadable row never fails an answer by itself and is never omitted silently: the answer comes with its damages
-//! ([`Read`]). Callers that need all records get an error ([`Read::whole`]).
+//! An unreadable row does not fail an answer and is not omitted silently. The answer includes its damages ([`Read`]).
+//! Callers that need all records get an error ([`Read::whole`]).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,23 +15,24 @@ use crate::guarded::Guarded;
 use crate::keys::{ChunkKey, chunk_partition};
 use crate::{Error, Result};
 
-/// Limit on the parts listed per answer; more are counted.
+/// Limit on the parts listed per answer. Further parts are only counted.
 pub const DAMAGES_NAMED_MAX: usize = 32;
-/// Limit on unreadable rows remembered (16 bytes each) so that each is counted once; further rows are not counted.
+/// Limit on remembered unreadable rows, 16 bytes each. They are remembered so that each is counted once. Further rows are
+/// not counted.
 const ROWS_KNOWN_MAX: usize = 1 << 16;
 
 /// Records that exist and cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     pub kind: Kind,
-    /// `None` where the labels cannot be read either: it may be any series.
+    /// `None` where the labels cannot be read either. Any series may then be affected.
     pub labels: Option<Arc<Labels>>,
     /// All missing records are in this range.
     pub range: TimeRange,
     pub reason: Arc<str>,
 }
 
-/// Everything that one answer lacks.
+/// All damages of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
     named: Vec<Damage>,
@@ -40,7 +41,7 @@ pub struct Damages {
 
 impl Damages {
     pub fn add(&mut self, damage: Damage) {
-        // A query may request the same series several times, and read the parts of a row one after the other.
+        // A query may request the same series several times. It may also read the parts of a row one after the other.
         let touches = |known: &&mut Damage| {
             known.range.start <= damage.range.end.saturating_add(1)
                 && damage.range.start <= known.range.end.saturating_add(1)
@@ -73,7 +74,7 @@ impl Damages {
     }
 
     /// # Errors
-    /// `Corrupt` when anything is missing; the message has the first part.
+    /// `Corrupt` when any record is missing. The message describes the first missing part.
     pub fn check(&self) -> Result<()> {
         let Some(first) = self.named.first() else { return Ok(()) };
         let labels = first.labels.as_ref().map_or_else(|| "any series".to_owned(), |l| format!("series {l}"));
@@ -84,7 +85,7 @@ impl Damages {
     }
 }
 
-/// The records read, and the damages.
+/// The records that were read, and the damages.
 #[derive(Clone, Debug, Default)]
 pub struct Read<T> {
     pub records: T,
@@ -93,7 +94,7 @@ pub struct Read<T> {
 
 impl<T> Read<T> {
     /// # Errors
-    /// `Corrupt` when anything is missing.
+    /// `Corrupt` when any record is missing.
     pub fn whole(self) -> Result<T> {
         self.damages.check()?;
         Ok(self.records)
@@ -104,16 +105,17 @@ impl<T> Read<T> {
 #[derive(Debug, Default)]
 pub struct Unreadable {
     rows: Mutex<HashSet<u128>>,
-    /// Rows noted, each once.
+    /// Number of unreadable rows; each is counted once.
     count: Count,
-    /// Partitions whose series row cannot be read: their series are unknown.
+    /// Partitions with an unreadable series row. Their series are unknown.
     nameless: Guarded<BTreeSet<(Kind, SeriesId)>>,
-    /// Reasons why any answer may lack records since the start: unreadable deletions, damaged files or journals.
+    /// Reasons why any answer may lack records: deletions, files or journals that were unreadable at start.
     everywhere: Vec<Arc<str>>,
 }
 
 impl Unreadable {
-    /// From the damage that a start found in the Series and Meta tables, the journals, and the back end's files.
+    /// Collects the damage that was found at start in the Series and Meta tables, the journals, and the files of the back
+    /// end.
     pub fn new(
         nameless: BTreeSet<(Kind, SeriesId)>,
         deletions: Vec<Damaged>,
@@ -140,7 +142,7 @@ impl Unreadable {
         Self { rows: Mutex::default(), count: Count::default(), nameless: Guarded::new(nameless), everywhere }
     }
 
-    /// Counts and logs an unreadable row of the table of chunks, the first time.
+    /// Counts and logs an unreadable row of the Chunks table when it is found for the first time.
     pub fn note(&self, (kind, partition): (Kind, SeriesId), key: &ChunkKey, reason: &str) {
         let mut place = chunk_partition(kind, partition);
         place.extend(key.encode());
@@ -153,24 +155,24 @@ impl Unreadable {
         }
     }
 
-    /// Rows noted so far.
+    /// Number of unreadable rows found so far.
     pub fn count(&self) -> u64 {
         self.count.get()
     }
 
-    /// The series row of a partition was written again.
+    /// Marks the series row of a partition as readable, because it was written again.
     pub fn named(&self, kind: Kind, partition: SeriesId) {
         if !self.nameless.read().is_empty() {
             self.nameless.write().remove(&(kind, partition));
         }
     }
 
-    /// Partitions whose series are unknown.
+    /// Partitions with unknown series.
     pub fn nameless(&self) -> Vec<(Kind, SeriesId)> {
         self.nameless.read().iter().copied().collect()
     }
 
-    /// Damages of every answer about a kind.
+    /// Damages that apply to every answer about a kind.
     pub fn of_all(&self, kind: Kind) -> Damages {
         let mut damages = Damages::default();
         let mut add =

@@ -1,5 +1,5 @@
-//! Disk operations of the journal and the embedded driver, so that tests can make them fail, and file permissions: only the
-//! user that runs the server may read the data.
+//! Disk operations of the journal and the embedded driver, behind a trait so that tests can inject failures. Also sets
+//! file permissions: only the user of the server may read the data.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Error, ErrorKind, Result};
 
-/// Permissions of every file and directory below the data directory.
+/// Permissions of every file below the data directory.
 pub const FILE_MODE: u32 = 0o600;
 pub const DIRECTORY_MODE: u32 = 0o700;
 
 pub trait Disk: Send + Sync + 'static {
-    /// Opens for appending; makes the file if it is not there.
+    /// Opens a file for appending. Creates it if it does not exist.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
     /// Cuts the file to this length and syncs it.
@@ -24,7 +24,7 @@ pub trait Disk: Send + Sync + 'static {
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Renames a file within its file system; replaces a file of the new name.
+    /// Renames a file within its file system. An existing file of the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
     }
@@ -32,12 +32,13 @@ pub trait Disk: Send + Sync + 'static {
     /// Makes creations and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes a file that occupies `bytes`, to be removed when the disk is full and other files need the space.
+    /// Creates a file that occupies `bytes`. It is removed when the disk is full and other files need the space.
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
         let file = private_file().write(true).create(true).truncate(true).open(path)?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
             Ok(()) => Ok(()),
-            // Not supported by the file system: zeros occupy the same space where they are not compressed.
+            // The file system does not support allocation. A file of zeros occupies the same space unless the file system
+            // compresses it.
             Err(rustix::io::Errno::NOTSUP) => {
                 io::copy(&mut io::repeat(0).take(bytes), &mut &file)?;
                 file.sync_all()
@@ -57,14 +58,14 @@ pub trait Disk: Send + Sync + 'static {
 }
 
 pub trait DiskFile: Send {
-    /// Appends all of it, or fails after it has appended any part.
+    /// Appends all bytes. On failure, some of them may have been appended.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// All that was appended is on disk when this returns.
+    /// When this returns, all appended bytes are on disk.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// Names of the files of a directory, sorted; none if it does not exist. `what` is for the error.
+/// Sorted names of the files in a directory; empty if the directory does not exist. `what` names the directory in errors.
 pub fn names_in(what: &'static str, directory: &Path) -> Result<Vec<String>> {
     let failed = |error| Error::io(what, directory, error);
     let entries = match std::fs::read_dir(directory) {
@@ -80,15 +81,15 @@ pub fn names_in(what: &'static str, directory: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Options for a file that only its owner can access; the caller adds how to open it.
+/// Options for a file that only its owner can access. The caller adds the access mode.
 pub fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(FILE_MODE);
     options
 }
 
-/// Makes a directory that only its owner can enter, and its parents. Syncs the parents: a file is durable only when its path
-/// is.
+/// Creates a directory that only its owner can enter, and its missing parents. Syncs the parents, because a file is
+/// durable only when its path is durable.
 pub fn make_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -101,7 +102,7 @@ pub fn make_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// An unused path in a directory, which is made: this name, or with a number behind it.
+/// An unused path in a directory: this name, or this name with a number appended. Creates the directory.
 pub fn free_path(directory: &Path, name: &str) -> io::Result<PathBuf> {
     make_directory(directory)?;
     let mut path = directory.join(name);
@@ -113,8 +114,8 @@ pub fn free_path(directory: &Path, name: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Removes the rights of other users from a directory that belongs to the store alone, and from its files: older versions
-/// left them to the umask. Failures are logged.
+/// Removes the rights of other users from a directory that is used only by the store, and from its files. Older versions
+/// left these rights to the umask. Failures are logged.
 pub fn make_private(directory: &Path) {
     restrict(directory, DIRECTORY_MODE);
     let Ok(entries) = std::fs::read_dir(directory) else { return };
@@ -125,7 +126,7 @@ pub fn make_private(directory: &Path) {
     }
 }
 
-/// Logs when other users may enter a directory. Does not change it: other programs may use it.
+/// Logs a warning when other users may enter a directory. Does not change its rights, because other programs may use it.
 pub fn warn_if_shared(directory: &Path) {
     let mode = std::fs::metadata(directory).map_or(0, |found| found.permissions().mode() & 0o7777);
     if mode & 0o077 != 0 {
@@ -148,7 +149,7 @@ pub fn restrict(path: &Path, mode: u32) {
     }
 }
 
-/// Space kept free so that deletion and expiry still work when the disk is full.
+/// Disk space kept free so that deletion and expiry still work when the disk is full.
 #[derive(Clone)]
 pub struct Space {
     disk: Arc<dyn Disk>,
@@ -157,15 +158,16 @@ pub struct Space {
 }
 
 impl Space {
-    /// For the file system that holds `path`.
+    /// Checks the file system that holds `path`.
     pub fn new(disk: Arc<dyn Disk>, path: &Path, reserve_bytes: u64) -> Self {
         Self { disk, path: path.into(), reserve_bytes }
     }
 
-    /// Whether new records may take `bytes` more. One system call, without disk access.
+    /// Whether new records may take `bytes` more. Costs one system call without disk access.
     ///
     /// # Errors
-    /// `StorageFull` when less than the reserve would be left. A file system that does not report its free space passes.
+    /// `StorageFull` when less than the reserve would be left. If the file system does not report its free space, the
+    /// check passes.
     pub fn check(&self, bytes: u64) -> Result<()> {
         let Ok(free) = self.disk.free_bytes(&self.path) else { return Ok(()) };
         if free >= self.reserve_bytes.saturating_add(bytes) {
@@ -213,7 +215,7 @@ impl DiskFile for File {
     }
 }
 
-/// A disk with faults for tests: little space, operations that fail. Cutting or removing files frees space.
+/// A disk with injected faults for tests: little space, or operations that fail. Cutting or removing files frees space.
 #[derive(Clone, Debug, Default)]
 pub struct FaultyDisk(Arc<Switches>);
 
@@ -227,7 +229,7 @@ struct Switches {
     sync_skipped: AtomicBool,
     operations: AtomicU64,
     half_done: AtomicBool,
-    /// Synced bytes of each file.
+    /// Number of synced bytes of each file.
     synced: Mutex<HashMap<PathBuf, u64>>,
 }
 
@@ -248,7 +250,7 @@ impl Default for Switches {
 }
 
 impl FaultyDisk {
-    /// Bytes that may still be appended; then writes end in the middle, as on a full disk.
+    /// Sets the bytes that may still be appended. After that, a write stops in the middle, as on a full disk.
     pub fn set_space(&self, bytes: u64) {
         self.0.space.store(bytes, Ordering::SeqCst);
     }
@@ -261,7 +263,7 @@ impl FaultyDisk {
         self.0.cut_fails.store(fails, Ordering::SeqCst);
     }
 
-    /// Files whose name contains this cannot be removed.
+    /// Makes the removal of files with `name_part` in their name fail.
     pub fn set_remove_fails(&self, name_part: Option<&str>) {
         *self.0.remove_fails.lock().unwrap_or_else(PoisonError::into_inner) =
             name_part.map(ToOwned::to_owned);
@@ -271,12 +273,12 @@ impl FaultyDisk {
         self.0.rename_fails.store(fails, Ordering::SeqCst);
     }
 
-    /// Syncs do nothing: for tests that end processes, not machines.
+    /// Makes syncs do nothing. For tests that kill processes but do not simulate power failures.
     pub fn set_sync_skipped(&self, skipped: bool) {
         self.0.sync_skipped.store(skipped, Ordering::SeqCst);
     }
 
-    /// Cuts off the unsynced bytes of all files, as a power failure would.
+    /// Cuts off the unsynced bytes of all files, like a power failure.
     pub fn lose_unsynced(&self) -> io::Result<()> {
         let synced = self.0.synced();
         for (path, bytes) in synced.iter().filter(|(path, bytes)| length(path) > **bytes) {
@@ -285,7 +287,8 @@ impl FaultyDisk {
         Ok(())
     }
 
-    /// Number of operations before the disk fails, as if the process ended then. The next append writes half of its bytes.
+    /// Sets the number of operations after which all operations fail, as if the process had ended. The next append writes
+    /// half of its bytes.
     pub fn set_operations(&self, operations: u64) {
         self.0.half_done.store(false, Ordering::SeqCst);
         self.0.operations.store(operations, Ordering::SeqCst);
@@ -297,7 +300,7 @@ impl Switches {
         self.synced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation, or fails when none is left.
+    /// Counts an operation. Fails when no operation is left.
     fn operation(&self) -> io::Result<()> {
         let less = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
         match self.operations.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
@@ -306,7 +309,7 @@ impl Switches {
         }
     }
 
-    /// Takes up to `wanted` bytes of the space; returns how many.
+    /// Takes up to `wanted` bytes of the space. Returns the bytes taken.
     fn take(&self, wanted: u64) -> u64 {
         let left = |space: u64| Some(if space == u64::MAX { space } else { space.saturating_sub(wanted) });
         let before = self.space.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);

@@ -1,9 +1,9 @@
-//! The narrow waist: the operations of a back end.
+//! The operations of a back end.
 //!
-//! A driver keeps rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a partition. It
-//! never sees a label or a sample. Whatever a back end lacks is implemented above this trait.
+//! A driver stores rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a partition.
+//! It never sees a label or a sample. Features that a back end lacks are implemented above this trait.
 //!
-//! Path of one record: `flush.rs` puts encoded chunks here; `read/` scans them.
+//! Path of one record: `flush.rs` puts encoded chunks into the driver; `read/` scans them.
 
 use std::fmt;
 use std::ops::{Bound, Range};
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Table {
-    /// Encoded chunks, one partition per group or series, and kind.
+    /// Encoded chunks; one partition for each kind and group or series.
     Chunks = 1,
     /// Labels of every series.
     Series = 2,
@@ -61,11 +61,11 @@ pub struct Row {
 pub enum Order {
     #[default]
     Ascending,
-    /// Only with [`Capabilities::reverse`].
+    /// Needs [`Capabilities::reverse`].
     Descending,
 }
 
-/// A range of one partition, in order of clustering.
+/// A range of one partition, ordered by clustering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
     pub table: Table,
@@ -73,7 +73,7 @@ pub struct Scan {
     pub from: Bound<Vec<u8>>,
     pub to: Bound<Vec<u8>>,
     pub order: Order,
-    /// Limit on rows.
+    /// Largest number of rows.
     pub limit: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ impl Scan {
         Self { table, partition: partition.into(), from, to, order: Order::Ascending, limit: None }
     }
 
-    /// Whether no key can lie between the bounds. (`BTreeMap::range` panics on some of these.)
+    /// Whether the bounds exclude every key. `BTreeMap::range` panics on some of these bounds.
     pub fn is_empty(&self) -> bool {
         range_is_empty(&self.from, &self.to)
     }
@@ -100,7 +100,7 @@ fn range_is_empty(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
     }
 }
 
-/// Rows to remove: one row (both bounds include it) or a range of one partition.
+/// Rows to delete: one row (both bounds are this row) or a range of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delete {
     pub table: Table,
@@ -120,7 +120,7 @@ impl Delete {
         Self { table, partition: partition.into(), from: Bound::Unbounded, to: Bound::Unbounded }
     }
 
-    /// Whether no key can lie between the bounds.
+    /// Whether the bounds exclude every key.
     pub fn is_empty(&self) -> bool {
         range_is_empty(&self.from, &self.to)
     }
@@ -130,55 +130,56 @@ impl Delete {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     pub name: &'static str,
-    /// Version of the format or of the server behind it.
+    /// Version of the format, or of the server that stores the data.
     pub version: String,
     /// Directory or address, without secrets.
     pub location: String,
 }
 
-/// Data of a back end that was found damaged or lost since it was opened. Names are those of its own files.
+/// Damage or loss that a back end found in its data since it was opened. The names are those of its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Damaged files that stay in use: everything else in them is read.
+    /// Damaged files that stay in use, because their other parts are readable.
     pub damaged: Vec<String>,
-    /// Damaged places among their rows, and bytes of these. A damaged row behind a sound index is found when it is read.
+    /// Number and bytes of the damaged places in the rows of these files. If an index is intact, a damaged row is found
+    /// only when that row is read.
     pub damaged_places: u64,
     pub damaged_bytes: u64,
-    /// The damaged files that have these places.
+    /// The damaged files that contain these places.
     pub places_in: Vec<String>,
-    /// Unreadable files; they were moved aside, not removed.
+    /// Unreadable files. They were moved aside and not deleted.
     pub set_aside: Vec<String>,
-    /// Copies of bytes that were cut off the ends of files and may have been acknowledged.
+    /// Copies of bytes that were cut off the ends of files. These bytes may have been acknowledged.
     pub torn_ends: Vec<String>,
-    /// Bytes cut off the ends of files because nothing shows that they were acknowledged.
+    /// Bytes cut off the ends of files without evidence that they were acknowledged.
     pub torn_bytes: u64,
 }
 
-/// Capabilities of a back end, as data.
+/// Capabilities of a back end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// A row is on disk when `put` returns, and is there after a restart.
+    /// A row is on disk when `put` returns, and survives a restart.
     pub durable: bool,
-    /// After a failure or a crash either all rows of a `put` are there or none.
+    /// After a failure or a crash, either all rows of a `put` exist or none.
     pub atomic_put: bool,
-    /// Scans in descending order.
+    /// Supports scans in descending order.
     pub reverse: bool,
     /// Longest value, bytes.
     pub value_bytes_max: usize,
-    /// Rows per `put` that suit this back end; more are allowed.
+    /// Suitable number of rows per `put` for this back end. More are allowed.
     pub put_rows_hint: usize,
 }
 
-/// An existing row that cannot be read: its key is known, its value differs from the one put.
+/// An existing row with a known key and an unreadable value: the stored bytes differ from those that were put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     pub table: Table,
     pub partition: Vec<u8>,
     pub clustering: Vec<u8>,
-    /// The bytes stored at the value's place, in full length, so that a reader with its own checksums can use the sound
-    /// parts; empty if nothing could be read.
+    /// The bytes stored in place of the value, in full length. A reader with its own checksums can use the intact parts.
+    /// Empty if no byte could be read.
     pub value: Bytes,
-    /// The reason, with the place in the back end.
+    /// The reason, with the position in the back end.
     pub reason: Box<str>,
 }
 
@@ -200,19 +201,19 @@ impl From<Damaged> for Error {
     }
 }
 
-/// A row, or a damaged row. Damaged rows are reported and never omitted: the reader decides what to do.
+/// A row, or a damaged row. Damaged rows are always reported, so that the reader can decide how to continue.
 pub type Scanned<T = Row> = Result<T, Damaged>;
 
 pub type RowStream = BoxStream<'static, Result<Scanned>>;
 
-/// Selects parts of a row's value, in their order, by the number of its scan and the first bytes of the value. `None`: all of
-/// it.
+/// Selects parts of a row's value, in ascending order. The arguments are the number of the scan and the first bytes of
+/// the value. `None` selects the whole value.
 pub type Parts = Arc<dyn Fn(usize, &[u8]) -> Option<Vec<Range<usize>>> + Send + Sync>;
 
-/// Takes partition and clustering of a row.
+/// Receives partition and clustering of each row.
 pub type EachKey<'a> = &'a mut (dyn FnMut(&[u8], &[u8]) + Send);
 
-/// A row whose value may be cut down to the selected parts, one right after the other.
+/// A row. Its value may be reduced to the selected parts, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub row: Row,
@@ -226,38 +227,40 @@ impl From<Row> for Cut {
     }
 }
 
-/// Result of reading some stored bytes again.
+/// Result of verifying a part of the stored bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Bytes read.
     pub bytes: u64,
-    /// Rows that cannot be read, without their values.
+    /// Unreadable rows, without their values.
     pub damaged: Vec<Damaged>,
-    /// Everything was read; the next call starts from the beginning.
+    /// Whether all data has been read. The next call then starts from the beginning.
     pub done: bool,
 }
 
-/// A back end. Every implementation passes [`crate::conformance`].
+/// A storage back end. Every implementation passes [`crate::conformance`].
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
     fn info(&self) -> Info;
 
     fn capabilities(&self) -> &Capabilities;
 
-    /// Known damage. Nothing from a back end that handles damage itself.
+    /// Known damage. Empty for a back end that handles damage itself.
     fn health(&self) -> Health {
         Health::default()
     }
 
-    /// Writes rows; one with the key of an older row replaces it. Durable on return if the capabilities say so. A failed
-    /// `put` may be repeated: it leaves old rows, new rows, or (not atomic) a mixture.
+    /// Writes rows. A row replaces an older row with the same key. If the capabilities say `durable`, the rows are on
+    /// disk on return. A failed `put` may be repeated. It leaves the old rows, the new rows, or, if the driver is not
+    /// atomic, a mixture.
     async fn put(&self, rows: Vec<Row>) -> Result<()>;
 
-    /// Streams a range with bounded memory. Rows put during the scan may or may not be seen; all others are seen once,
-    /// unreadable ones as [`Damaged`].
+    /// Streams a range with bounded memory. Rows put during the scan are optional in the result. All other rows are
+    /// returned once; unreadable rows are returned as [`Damaged`].
     async fn scan(&self, scan: Scan) -> Result<RowStream>;
 
-    /// All rows of some ranges that fit into memory, in the order of the scans. The default scans one range after the other.
+    /// Reads all rows of ranges that fit into memory, in the order of the scans. By default, scans one range after the
+    /// other.
     async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
         let mut all = Vec::with_capacity(scans.len());
         for scan in scans {
@@ -266,31 +269,32 @@ pub trait Driver: Send + Sync + 'static {
         Ok(all)
     }
 
-    /// As [`Driver::read`], without the parts of long values that are not selected. A value is whole, or cut to its parts; a
-    /// cut value was not checked, so its parts need their own checksums. A back end that cannot read parts reads everything.
+    /// Like [`Driver::read`], but may leave out the parts of long values that are not selected. Each value is whole or
+    /// reduced to its selected parts. The driver does not check the bytes of a reduced value, so the parts need their own
+    /// checksums. A back end that cannot read parts reads whole values.
     async fn read_parts(&self, scans: Vec<Scan>, _: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
         let rows = self.read(scans).await?;
         let cut = |row: Scanned| row.map(Cut::from);
         Ok(rows.into_iter().map(|rows| rows.into_iter().map(cut).collect()).collect())
     }
 
-    /// Hands out the keys of all rows of a table, in any order, if that needs no reads of values; a start uses it to find
-    /// existing generations. `false`, and no keys, otherwise.
+    /// Lists the keys of all rows of a table, in any order, if that is possible without reading values. The store uses it
+    /// at start to find existing generations. Otherwise returns `false` without listing any key.
     async fn keys(&self, _: Table, _: EachKey<'_>) -> Result<bool> {
         Ok(false)
     }
 
-    /// Removes rows, damaged ones too; a missing row is no error. Durable like `put`.
+    /// Deletes rows, including damaged ones. A missing row is not an error. Durable like `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
 
-    /// Reads a small part of the older data again and compares it with its checksums. Damaged files are also in
-    /// [`Driver::health`]. Nothing to do for a back end that verifies its data itself.
+    /// Reads a small part of the older data again and compares it with its checksums. [`Driver::health`] then includes
+    /// damaged files. A back end that verifies its data itself does nothing.
     async fn verify(&self) -> Result<Verified> {
         Ok(Verified { done: true, ..Verified::default() })
     }
 
-    /// Frees the space of replaced and deleted rows, as far as possible immediately. Nothing to do for a back end that does
-    /// so in its own time.
+    /// Frees the space of replaced and deleted rows as far as it can do so immediately. A back end that frees space on
+    /// its own schedule does nothing.
     async fn settle(&self) -> Result<()> {
         Ok(())
     }

@@ -8,39 +8,39 @@ use std::time::Duration;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Kind of failure; decides what a caller does next.
+/// Kind of failure. Callers use it to choose the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The input breaks a rule; the same bytes will be refused again.
+    /// The input breaks a rule. The same bytes will be refused again.
     Invalid,
-    /// A configured limit on something permanent (the number of series) is reached.
+    /// A configured limit on a permanent resource (the number of series) is reached.
     Limit,
-    /// The memory limit is reached: the sender should wait this long and send again.
+    /// The memory limit is reached. The sender should wait this long and send again.
     Full { retry_after: Duration },
-    /// The disk or the back end has no space left. Service resumes when there is space again.
+    /// The disk or the back end has no space left. The store accepts records again when there is space.
     StorageFull,
-    /// The back end or the disk failed this time.
+    /// The back end or the disk failed; a retry may succeed.
     Unavailable,
-    /// Stored bytes differ from the written ones.
+    /// Stored bytes differ from the bytes that were written.
     Corrupt,
-    /// The data was written by a newer version.
+    /// A newer version wrote the data.
     Version,
-    /// Another process holds the directory.
+    /// Another process has locked the directory.
     Locked,
     /// The store is closed.
     Closed,
-    /// The operating system refused (permissions, missing path).
+    /// The operating system refused an operation (permissions, missing path).
     Io,
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed later without any change to it.
+    /// Whether the same request may succeed later.
     pub const fn retryable(self) -> bool {
         matches!(self, Self::Full { .. } | Self::StorageFull | Self::Unavailable)
     }
 }
 
-/// Kind, message, context (key and value pairs) and source. Cheap to clone: one failed sync fails many appends.
+/// Kind, message, context (key and value pairs) and source. Cheap to clone, because one failed sync fails many appends.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -62,7 +62,7 @@ impl Error {
         Self::new(ErrorKind::Corrupt, message)
     }
 
-    /// A failed system call: `doing` is the verb, as in `cannot {doing}`.
+    /// A failed system call. `doing` is the verb phrase for `cannot {doing}`.
     pub fn io(doing: &str, path: &Path, error: io::Error) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -76,7 +76,7 @@ impl Error {
         Self::new(kind, format!("cannot {doing}")).with("path", path.display()).caused_by(error)
     }
 
-    /// Adds context: `(series 00ff.., start 12)`.
+    /// Adds context to the message, such as `(series 00ff.., start 12)`.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.context.push((key, value.to_string().into()));
@@ -120,7 +120,8 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The message includes the source, so a chain printer does not print it twice.
+/// The message already includes the source. `source` therefore returns none, so that a chain printer does not print it
+/// twice.
 impl std::error::Error for Error {}
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Finds all generation numbers ever used, and checks that all required files and facts exist.
+//! Finds all generation numbers that were ever used, and checks that all required files and facts exist.
 //!
-//! A number used twice would mask or overwrite existing data. So the next number is above all numbers seen anywhere,
-//! whatever a single row says. A missing file or fact is reported before anything is changed; the error says how to
-//! open the store without it.
+//! A reused number would mask or overwrite existing data. The next number is therefore above every number found in any
+//! row or file. A missing file or fact is reported before anything is changed. The error describes how to open the store
+//! without it.
 //!
-//! Path after a crash: `recover.rs` calls this first, then reads the journal.
+//! Path after a crash: `recover.rs` calls this module first, then reads the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::keys::{ChunkKey, Journals};
 use crate::upkeep::row_sequence;
 use crate::{Error, Result};
 
-/// An empty file of this name in the journal's directory permits opening the store under a new identity.
+/// Name of an empty file in the journal's directory that permits opening the store under a new identity.
 const IDENTITY_LOST: &str = "identity.lost";
 
 /// Facts from the keys of all chunks.
@@ -30,7 +30,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads the keys if the driver can list them without values; otherwise nothing is known.
+    /// Reads the keys if the driver can list them without values. Otherwise returns empty facts.
     pub async fn read(driver: &dyn Driver) -> Result<Self> {
         let mut keys = Self::default();
         let mut each = |_: &[u8], clustering: &[u8]| {
@@ -48,21 +48,21 @@ impl Keys {
 pub struct Files {
     directory: PathBuf,
     pub journals: Vec<Found>,
-    /// The highest generation of any file.
+    /// The highest generation number of any file.
     pub highest: u64,
     /// Bytes of each journal.
     lengths: BTreeMap<u64, u64>,
     headers: Vec<Header>,
 }
 
-/// A required journal that is not there, or not whole.
+/// A required journal that is missing or incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// Another file, or the Meta table, names it.
+    /// Another file or the Meta table names the journal.
     Missing { generation: u64 },
-    /// Bytes found, and bytes that were acknowledged.
+    /// The journal has fewer bytes than were acknowledged.
     Short { generation: u64, found: u64, length: u64 },
-    /// The generation has chunks, and the last complete generation is an earlier one.
+    /// The generation has chunks, but the last complete generation is an earlier one.
     Unfinished { generation: u64, flushed: u64 },
 }
 
@@ -74,7 +74,7 @@ impl Gap {
         generation
     }
 
-    /// In words; `path` is that of the journal.
+    /// Describes the gap. `path` is the path of the journal.
     pub fn what(self, path: &dyn fmt::Display) -> String {
         match self {
             Self::Missing { .. } => format!("journal {path} is missing"),
@@ -87,7 +87,7 @@ impl Gap {
     }
 }
 
-/// The gaps among the journals after `flushed`, of the given lengths.
+/// The gaps among the journals after `flushed`, compared with the given lengths.
 pub fn gaps<'a>(
     flushed: u64,
     named: impl Iterator<Item = &'a Older>,
@@ -113,7 +113,7 @@ impl Files {
     pub fn read(directory: &Path) -> Result<Self> {
         let mut files = Self {
             directory: directory.to_owned(),
-            // A store opened read-only may have no journal directory.
+            // A store that is opened read-only may have no journal directory.
             journals: if directory.is_dir() { journal::list(directory)? } else { Vec::new() },
             highest: 0,
             lengths: BTreeMap::new(),
@@ -139,12 +139,12 @@ impl Files {
         Ok(files)
     }
 
-    /// The store that the journals belong to.
+    /// The identity of the store in the headers of the journals.
     pub fn store(&self) -> Option<u128> {
         self.headers.first().map(|header| header.store)
     }
 
-    /// Whether an operator permitted opening the store without it.
+    /// Whether an operator permitted opening the store without the missing part.
     fn is_accepted(&self, name: &str) -> bool {
         let path = self.directory.join(name);
         let accepted = path.exists();
@@ -154,7 +154,7 @@ impl Files {
         accepted
     }
 
-    /// The error about something missing, with its remedy.
+    /// The error about a missing part, with its remedy.
     fn missing(&self, what: &str, name: &str) -> Error {
         let path = self.directory.join(name);
         let message = format!(
@@ -165,7 +165,8 @@ impl Files {
         Error::corrupt(message)
     }
 
-    /// Checks that every generation that is not in the driver, or only in part, has its journal in full length.
+    /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full
+    /// length.
     ///
     /// # Errors
     /// `Corrupt`; nothing was changed.
@@ -181,11 +182,11 @@ impl Files {
         Ok(())
     }
 
-    /// The identity of a store whose identity row is missing, or none for a new store. `forgets`: the driver loses everything
-    /// when its process ends.
+    /// The identity of a store without an identity row; `None` for a new store. `forgets` means that the driver loses all
+    /// data when its process ends.
     ///
     /// # Errors
-    /// `Corrupt` when there is data that the identity is missing for.
+    /// `Corrupt` when the store has data but its identity is missing.
     pub fn identity(
         &self,
         journals: Option<&Journals>,
@@ -193,8 +194,8 @@ impl Files {
         forgets: bool,
     ) -> Result<Option<u128>> {
         let id = journals.map(|journals| journals.store).or(self.store());
-        // The identity is written before the first journal begins, and generation 1 is in the driver before the second
-        // journal begins.
+        // The identity is written before the first journal is created. Generation 1 is in the driver before the second
+        // journal is created.
         let emptied = is_empty && !forgets && self.journals.iter().any(|found| found.generation > 1);
         if id.is_some() && !emptied {
             if !is_empty {

@@ -1,13 +1,13 @@
-//! Puts sealed generations into the driver, in order, and retries until the driver has taken them.
+//! Puts sealed generations into the driver, in order. Retries until the driver has accepted them.
 //!
 //! ```text
 //!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> put "journals"
 //!     -> drop from memory -> delete journal
 //! ```
-//! After a crash between any two steps all steps are repeated: keys depend on the records only. A failed step is
-//! retried with exponential backoff, without a limit on attempts.
+//! After a crash between two steps, all steps are repeated. That is safe because keys depend only on the records. A
+//! failed step is retried with exponential backoff, without a limit on attempts.
 //!
-//! Path of one record: before, `seal/` encoded its chunk; after, `Driver::put` has it, and `read/` finds it there.
+//! Path of one record. Before: `seal/` encoded its chunk. After: `Driver::put` stored the chunk, and `read/` finds it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use crate::stats::{Counters, Stored};
 use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of chunks per `put`: bounds memory, and amortises one sync.
+/// Bytes of chunks per `put`. Bounds memory, and shares one sync among many chunks.
 const PUT_BYTES: usize = 4 << 20;
 /// Rows of series per `put`.
 const SERIES_ROWS: usize = 10_000;
@@ -63,7 +63,7 @@ pub struct Flusher {
     pub sequence: Arc<Sequence>,
 }
 
-/// Works until the store is dropped.
+/// Runs until the store is dropped.
 pub async fn run(flusher: Arc<Flusher>) {
     let _ended = Ended(flusher.clone());
     let mut sealed: watch::Receiver<u64> = flusher.signals.sealed.subscribe();
@@ -80,8 +80,8 @@ pub async fn run(flusher: Arc<Flusher>) {
     }
 }
 
-/// Stores the list of required journals in the driver, if a journal after `known` exists. No caller waits for it; after
-/// a failure the end of the next flush stores it. Returns the last journal on the stored list.
+/// Stores the list of required journals in the driver if a journal after `known` exists. No caller waits for this step.
+/// If it fails, the end of the next flush stores the list. Returns the last journal on the stored list.
 async fn store_journal_list(flusher: &Flusher, known: u64) -> u64 {
     let flushed = flusher.progress.borrow().flushed;
     let journals = journals(flusher, flushed);
@@ -107,7 +107,7 @@ fn journals(flusher: &Flusher, flushed: u64) -> Journals {
     Journals { store: flusher.id, flushed, sequence: flusher.sequence.last(), live }
 }
 
-/// Reports the end of the task to waiting callers, however it ends.
+/// Reports the end of the task to waiting callers, including an end by panic.
 struct Ended(Arc<Flusher>);
 
 impl Drop for Ended {
@@ -120,7 +120,7 @@ fn oldest_sealed(flusher: &Flusher) -> Option<Arc<Generation>> {
     flusher.generations.read().sealed.front().cloned()
 }
 
-/// Returns the last generation that the driver knows.
+/// Flushes a generation. Returns the last generation on the list of journals in the driver.
 async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     retry_until_done(flusher, || cut_journal(flusher, generation)).await;
     put_series(flusher, generation).await;
@@ -144,7 +144,7 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     journals.last()
 }
 
-/// Returns the counts of the chunks put into the driver.
+/// Returns the counts of the chunks that were put into the driver.
 async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored; 3] {
     let groups = home::shares(&flusher.index.read(), generation).into_iter().map(Work::Group);
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
@@ -153,7 +153,7 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     let mut next = Some(encode_some(generation.clone(), groups.chain(others).collect(), chunk_values));
     while let Some(encoding) = next {
         let some = join(encoding).await;
-        // The next chunks are encoded while these are written.
+        // The next chunks are encoded while the current ones are written.
         next = (!some.left.is_empty()).then(|| encode_some(generation.clone(), some.left, chunk_values));
         for (sum, new) in added.iter_mut().zip(some.stored) {
             *sum += new;
@@ -183,7 +183,7 @@ struct Encoded {
     left: Vec<Work>,
 }
 
-/// Encodes until a `put` is full. Runs long: not on async worker threads.
+/// Encodes chunks until there are enough for one `put`. Must not run on async worker threads, because it takes long.
 fn encode_some(generation: Arc<Generation>, left: Vec<Work>, chunk_values: usize) -> JoinHandle<Encoded> {
     tokio::task::spawn_blocking(move || {
         let (mut some, mut bytes) = (Encoded { left, ..Encoded::default() }, 0);
@@ -213,7 +213,7 @@ async fn join<T>(task: JoinHandle<T>) -> T {
     }
 }
 
-/// Puts the series rows of new series of entries and executions: each is its own group.
+/// Puts the series rows of new series of entries and executions. Each of these series is its own group.
 async fn put_series(flusher: &Flusher, generation: &Generation) {
     let _locked = flusher.metadata.lock.lock().await;
     let series = generation.series();
@@ -233,7 +233,7 @@ async fn put_series(flusher: &Flusher, generation: &Generation) {
     new.iter().for_each(|(kind, id, _)| flusher.unreadable.named(*kind, *id));
 }
 
-/// Puts the series rows of groups whose series of samples are sealed for the first time.
+/// Puts the series rows of groups with series of samples that are sealed for the first time.
 async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
     let _locked = flusher.metadata.lock.lock().await;
     let newcomers = home::newcomers(&flusher.index.read(), generation);
@@ -258,7 +258,7 @@ async fn put(flusher: &Flusher, rows: Vec<Row>) {
     }
 }
 
-/// Retries until it succeeds. Every failure is counted, logged, and reported to callers that wait for a flush.
+/// Retries a step until it succeeds. Every failure is counted, logged, and reported to callers that wait for a flush.
 async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut step: impl FnMut() -> F) {
     let options = &flusher.options;
     let mut backoff = Backoff::new(options.flush_wait_first, options.flush_wait_max, flusher.id as u64);
@@ -274,7 +274,7 @@ async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut
     }
 }
 
-/// A recovery must read exactly the flushed records, and no remains of a failed write.
+/// Cuts the journal to the flushed records, so that a recovery does not read the remains of a failed write.
 async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     let journal = &generation.journal;
     if !journal.cut {
@@ -287,7 +287,7 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
         .map_err(|e| Error::io("cut journal", &journal.path, e).with("length", journal.length))
 }
 
-/// From here on the generation is read from the driver.
+/// Removes the generation from memory. Reads use the driver from then on.
 async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.generations.write().sealed.pop_front();
     flusher.budget.release(generation.bytes);
@@ -311,7 +311,7 @@ async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.progress.send_modify(|progress| progress.flushed = generation.number);
 }
 
-/// A remaining file does no harm: the next start sees that its generation was flushed.
+/// If the file cannot be removed, the next start recognises that its generation was flushed.
 fn remove_journal(flusher: &Flusher, generation: &Generation) {
     let path = &generation.journal.path;
     let (disk, directory) = (&*flusher.options.disk, &flusher.directory);
@@ -326,7 +326,7 @@ fn remove_journal(flusher: &Flusher, generation: &Generation) {
     }
 }
 
-/// Waits until all generations up to `through` are flushed; a failure in the meantime ends the wait with its error.
+/// Waits until all generations up to `through` are flushed. A failure during the wait ends it with its error.
 pub async fn wait_for(mut progress: watch::Receiver<Progress>, through: u64) -> Result<()> {
     let failures = progress.borrow().failures;
     let moved = |p: &Progress| p.flushed >= through || p.failures > failures || p.ended;

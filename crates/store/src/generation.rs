@@ -1,7 +1,7 @@
 //! A generation: one journal file and its memtable.
 //!
-//! Path of one record: before, `commit.rs` wrote it to the journal; here it can be read (`read/`); after, `flush.rs` seals
-//! it.
+//! Path of one record. Before: `commit.rs` wrote it to the journal. Here: it can be read (`read/`). After: `flush.rs`
+//! seals the generation.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,37 +15,38 @@ use crate::journal::Lack;
 use crate::memtable::{OpenEntries, OpenExecutions, OpenSeries};
 use crate::scatter::CHUNK_BYTES;
 
-/// Memory of one more open series: its place in the map and its vectors, bytes.
+/// Memory of one additional open series, bytes: its map entry and its vectors.
 const SERIES_BYTES: usize = 160;
 /// Memory of one remembered session, bytes.
 const SESSION_BYTES: usize = 64;
 
-/// A journal file, and its state for the flush of its generation.
+/// A journal file, with the state that the flush of its generation needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalFile {
     pub path: PathBuf,
-    /// Bytes whose records are in the generation.
+    /// Length of the part of the file with the records of the generation, bytes.
     pub length: u64,
-    /// A write failed and could not be undone: the file must be cut to `length` before the generation is flushed.
+    /// Whether a write failed and could not be undone. The file must then be cut to `length` before the generation is
+    /// flushed.
     pub cut: bool,
-    /// Damaged records were skipped: keep the file for inspection.
+    /// Damaged records that were skipped. The file is then kept for inspection.
     pub damaged: Option<Lack>,
 }
 
 #[derive(Debug)]
 pub struct Generation {
     pub number: u64,
-    /// By the number of the series in the index.
+    /// Samples, by the number of the series in the index.
     pub samples: OpenSeries,
     pub entries: HashMap<SeriesId, OpenEntries>,
     pub executions: HashMap<SeriesId, OpenExecutions>,
-    /// The last number of each session in this generation.
+    /// The last frame number of each session in this generation.
     pub sessions: HashMap<u128, u64>,
-    /// Memory of the generation, bytes, estimated.
+    /// Estimated memory of the generation, bytes.
     pub bytes: usize,
-    /// Chunks that it takes because of its times, beyond one for each series; estimated, rather too many.
+    /// Chunks that the generation needs because of its times, beyond one per series. This is an upper estimate.
     pub moves: usize,
-    /// Start of the generation. Monotonic: a clock that jumps must not seal early or late.
+    /// Start of the generation. Monotonic, so that a jump of the clock does not change when it is sealed.
     pub since: Instant,
     pub journal: JournalFile,
 }
@@ -65,7 +66,8 @@ impl Generation {
         }
     }
 
-    /// Adds records that are on disk. `numbers`: of the series of samples, in their order.
+    /// Adds records that are on disk. `numbers` are the index numbers of the series of samples, in the order of the
+    /// batch.
     pub fn apply(&mut self, arrival: &Arrival, numbers: &[u32]) {
         if let Some(origin) = arrival.origin
             && self.sessions.insert(origin.session, origin.seq).is_none()
@@ -76,7 +78,7 @@ impl Generation {
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);
         }
-        // Blocks of executions count their memory themselves.
+        // Blocks of executions count their own memory.
         let mut moves = self.samples.moves() - sample_moves;
         for (id, series) in arrival.entries() {
             grow(&mut self.entries, &mut self.bytes, id, OpenEntries::bytes, |open| {
@@ -94,14 +96,15 @@ impl Generation {
         self.moves += moves;
     }
 
-    /// Every series that has entries or executions here.
+    /// Every series with entries or executions in this generation.
     pub fn series(&self) -> Vec<(Kind, SeriesId)> {
         let entries = self.entries.keys().map(|id| (Kind::Entry, *id));
         let executions = self.executions.keys().map(|id| (Kind::Execution, *id));
         entries.chain(executions).collect()
     }
 
-    /// Whether the series has records of this kind here. `number` is its place in the index.
+    /// Whether the generation has records of this kind of the series. `number` is the position of the series in the
+    /// index.
     pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
         match kind {
             Kind::Sample => self.samples.get(number).is_some(),
@@ -128,24 +131,24 @@ fn grow<T: Default>(
     *total = (*total + bytes(series)).saturating_sub(before);
 }
 
-/// The generations in memory: at most one active, and those that wait for their flush.
+/// The generations in memory: at most one active generation, and the sealed ones that wait for their flush.
 #[derive(Debug)]
 pub struct Generations {
     pub active: Option<Generation>,
-    /// Oldest first. They are flushed in this order.
+    /// Sealed generations, oldest first. They are flushed in this order.
     pub sealed: std::collections::VecDeque<Arc<Generation>>,
-    /// The number of the next one.
+    /// The number of the next generation.
     pub next: u64,
 }
 
 impl Generations {
-    /// Chunks of this and later generations are read from memory, of earlier ones from the driver.
+    /// Chunks of this and later generations are read from memory, chunks of earlier generations from the driver.
     pub fn oldest(&self) -> u64 {
         let active = self.active.as_ref().map(|active| active.number);
         self.sealed.front().map(|sealed| sealed.number).or(active).unwrap_or(self.next)
     }
 
-    /// Whether the series has records of this kind in memory.
+    /// Whether a generation in memory has records of this kind of the series.
     pub fn holds(&self, kind: Kind, id: SeriesId, number: u32) -> bool {
         let sealed = self.sealed.iter().map(|sealed| &**sealed);
         sealed.chain(&self.active).any(|generation| generation.holds(kind, id, number))
@@ -157,7 +160,7 @@ impl Generations {
         sealed.chain(self.active.iter().map(|active| active.journal.length)).sum()
     }
 
-    /// The last one that waits for its flush; 0 for none.
+    /// The last generation that waits for its flush; 0 if there is none.
     pub fn sealed_through(&self) -> u64 {
         self.sealed.back().map_or(0, |sealed| sealed.number)
     }

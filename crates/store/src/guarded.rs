@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A lock that stays usable after a panic elsewhere: every change under it is complete in itself.
+/// A lock that stays usable after a panic under it. Every change under the lock must be complete in itself.
 #[derive(Debug, Default)]
 pub struct Guarded<T>(RwLock<T>);
 

@@ -1,6 +1,6 @@
-//! Checks a batch before it goes to the journal: repetitions, limits on series, disk space and the memory budget.
+//! Checks a batch before it goes to the journal: repetition, limits on series, disk space and memory budget.
 //!
-//! Path of one record: before, `Store::append` was called; after, `commit.rs` writes the batch to the journal.
+//! Path of one record. Before: a caller called `Store::append`. After: `commit.rs` writes the batch to the journal.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Intake {
     pub sessions: Arc<Guarded<Sessions>>,
     pub space: Arc<RecordSpace>,
     pub budget: Arc<Budget>,
-    /// Chunks that the records in memory take because of their times, and the limit on these and the stored ones.
+    /// Chunks that the records in memory need because of their times. The limit also includes the stored chunks.
     pub chunks: Arc<Budget>,
     pub metadata: Arc<Metadata>,
     pub clock: Arc<dyn Clock>,
@@ -32,14 +32,14 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// The answer to a batch that was stored before, or whose frames were partly stored; `None` for a new one.
+    /// The answer to a batch that was stored before in full or in part; `None` for a new batch.
     pub fn repeated(&self, origin: Origin) -> Option<Result<Appended>> {
         let standing = self.sessions.read().standing(origin);
         repeated(&self.counters, standing, origin)
     }
 
-    /// Removes new series above the limits from a batch, and at the limit on chunks records that are not live. The reservation
-    /// is for the chunks of the batch, until it is in the memtable.
+    /// Removes new series above the limits from a batch. At the limit on chunks, also removes records far from the
+    /// present time. The reservation covers the chunks of the batch until it is in the memtable.
     pub fn admit(&self, mut batch: Arc<Batch>) -> (Arc<Batch>, Refused, Reservation) {
         let chunks = self.chunks.hold(scatter::moves_of(&batch));
         let far = self.refuse_far(&mut batch);
@@ -61,7 +61,7 @@ impl Intake {
         refused
     }
 
-    /// Whether the stored chunks and those of records in memory are above the limit.
+    /// Whether the stored chunks plus those of records in memory exceed the limit.
     fn is_over_chunks_max(&self) -> bool {
         let stored: u64 = self.metadata.stored.read().iter().map(|stored| stored.chunks).sum();
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);
@@ -71,7 +71,7 @@ impl Intake {
     /// Reserves memory for a checked batch.
     ///
     /// # Errors
-    /// `StorageFull`, `Invalid` when the batch is larger than a quarter of the memory budget, `Full`.
+    /// `StorageFull`; `Invalid` when the batch is larger than a quarter of the memory budget; `Full`.
     pub fn reserve(&self, arrival: &Arrival) -> Result<Reservation> {
         if let Err(error) = self.space.check() {
             self.counters.batches_disk_full.add(1);

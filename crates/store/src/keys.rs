@@ -12,23 +12,23 @@ use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
 
 pub const VERSION: u8 = 1;
-/// Version of the whole store: of keys, rows and their meaning.
+/// Version of the whole store: its keys, its rows and their meaning.
 pub const STORE_VERSION: u16 = 2;
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
-/// The longest time a chunk of span class `Short` covers, ns: two days. A read starts its scan this much earlier.
+/// The longest time that a chunk of span class `Short` covers, ns: two days. A read starts its scan this much earlier.
 pub const CHUNK_SPAN_MAX_NS: u64 = 2 * DAY_NS;
-/// The longest time a chunk of span class `Wide` covers, ns.
+/// The longest time that a chunk of span class `Wide` covers, ns.
 pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
 
-/// How far back a read must look for a chunk.
+/// Span class of a chunk. It determines how far before its range a read must search for chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Span {
     /// At most [`CHUNK_SPAN_MAX_NS`].
     Short = 0,
-    /// Longer than that: only a few chunks of executions.
+    /// Longer than [`CHUNK_SPAN_MAX_NS`]: only a few chunks of executions.
     Long = 1,
-    /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]; only samples and entries, written by merges only.
+    /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]: only chunks of samples and entries that a merge wrote.
     Wide = 2,
 }
 
@@ -52,7 +52,7 @@ impl Span {
     }
 }
 
-/// The clustering of a chunk.
+/// The clustering key of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkKey {
     pub span: Span,
@@ -102,7 +102,7 @@ fn start_prefix(span: Span, start: Timestamp) -> Vec<u8> {
     key
 }
 
-/// For samples `group` is the id of their group, for others of their series.
+/// Partition of a chunk. For samples, `group` is the id of the group; for other kinds, the id of the series.
 pub fn chunk_partition(kind: Kind, group: SeriesId) -> Vec<u8> {
     let mut partition = Vec::with_capacity(17);
     partition.push(kind as u8);
@@ -110,13 +110,13 @@ pub fn chunk_partition(kind: Kind, group: SeriesId) -> Vec<u8> {
     partition
 }
 
-/// Kind and group of a partition; `None` if it is not a partition of chunks.
+/// Kind and group of a partition; `None` if it is not a partition of the Chunks table.
 pub fn chunk_place(partition: &[u8]) -> Option<(Kind, SeriesId)> {
     let (kind, group) = partition.split_first()?;
     Some((Kind::from_byte(*kind)?, SeriesId(u128::from_be_bytes(group.try_into().ok()?))))
 }
 
-/// Chunks of one span class that may overlap `range`.
+/// Scan for the chunks of one span class that may overlap `range`.
 pub fn chunk_scan(kind: Kind, group: SeriesId, span: Span, range: TimeRange) -> Scan {
     let first = range.start.saturating_sub_unsigned(span.span_max_ns());
     let to = match range.end.checked_add(1) {
@@ -127,7 +127,7 @@ pub fn chunk_scan(kind: Kind, group: SeriesId, span: Span, range: TimeRange) -> 
     Scan { from, to, ..Scan::all(Table::Chunks, chunk_partition(kind, group)) }
 }
 
-/// Span classes that a kind uses: only calls last long.
+/// Span classes that a kind uses. Only calls can be longer than a span class allows.
 pub const fn spans(kind: Kind) -> &'static [Span] {
     match kind {
         Kind::Sample | Kind::Entry => &[Span::Short, Span::Wide],
@@ -175,19 +175,19 @@ pub fn stored_row(stored: &[Stored; 3]) -> Row {
     meta(STORE, STORED, value)
 }
 
-/// The last sequence number of a merge (`upkeep/sequence.rs`).
+/// The sequence number of the last merge (`upkeep/sequence.rs`).
 pub fn sequence_row(last: u64) -> Row {
     meta(STORE, SEQUENCE, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
 }
 
-/// The journal files that must exist, and a second copy of other facts: it has its own `put`, so damage of one `put` does not
-/// take both copies.
+/// The journal files that must exist, and a second copy of other facts. This row has its own `put`, so that damage of one
+/// `put` does not affect both copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journals {
     pub store: u128,
     pub flushed: u64,
     pub sequence: u64,
-    /// The active one has no length.
+    /// Journals that must exist. The active one has no length.
     pub live: Vec<Older>,
 }
 
@@ -223,7 +223,7 @@ impl Journals {
     }
 }
 
-/// When the clock was trusted last.
+/// The time when the clock was last trusted.
 pub fn clock_row(at: Timestamp) -> Row {
     meta(STORE, CLOCK, [&[VERSION][..], &at.to_be_bytes()[..]].concat())
 }
@@ -251,7 +251,7 @@ pub fn session_delete(id: u128) -> crate::driver::Delete {
 pub enum StoreFact {
     Identity {
         id: u128,
-        /// Written by an older version: to be rewritten first.
+        /// Whether an older version wrote the row. The row must then be rewritten first.
         old: bool,
     },
     Flushed(u64),
@@ -259,7 +259,7 @@ pub enum StoreFact {
     Sequence(u64),
     Journals(Journals),
     Clock(Timestamp),
-    /// Written by a newer version that permits ignoring it.
+    /// A fact of a newer version that this version may ignore.
     Unknown,
 }
 
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunk_keys_sort_by_time_and_come_back() {
+    fn chunk_keys_sort_by_time_and_decode_unchanged() {
         let key = |start, generation, number| ChunkKey { span: Span::Short, start, generation, number };
         let keys = [key(i64::MIN, 9, 9), key(-1, 0, 0), key(0, 0, 1), key(0, 1, 0), key(i64::MAX, 0, 0)];
         let encoded: Vec<_> = keys.iter().map(ChunkKey::encode).collect();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_holds_the_keys_of_its_range() {
+    fn a_scan_includes_exactly_the_keys_of_its_range() {
         let (day, kind, id) = (86_400_000_000_000, Kind::Sample, SeriesId(1));
         let check_span = |span: Span, range: TimeRange, start: i64, expect: bool| {
             let scan = chunk_scan(kind, id, span, range);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_and_newer_ones_are_refused() {
+    fn rows_decode_unchanged_and_newer_versions_are_refused() {
         let identity = |old| StoreFact::Identity { id: 7, old };
         assert_eq!(decode_store_fact(&identity_row(7)).unwrap(), identity(false));
         let mut first = identity_row(7);

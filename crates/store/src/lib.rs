@@ -1,4 +1,4 @@
-//! The store keeps batches and returns records of a time range: journal, memtable, drivers.
+//! The store keeps batches of records and returns the records of a time range: journal, memtable, drivers.
 //!
 //! ```text
 //!            append                                      read
@@ -14,9 +14,9 @@
 //!    layer/* -- driver.rs        Driver::put           Driver::scan
 //! ```
 //!
-//! `recover.rs` repeats the way down after a crash; `index/` knows the series; `keys.rs` defines the keys of rows.
-//! `shared.rs` lists the parts and the lock order. Path of one record: before, `tacho_ingest` decoded its batch; after,
-//! `tacho_drivers` keeps its chunk.
+//! After a crash, `recover.rs` repeats the left column. `index/` maps labels to series. `keys.rs` defines the keys of
+//! rows. `shared.rs` lists the parts and the lock order. Path of one record. Before: `tacho_ingest` decoded its batch.
+//! After: `tacho_drivers` keeps its chunk.
 
 mod answer;
 mod arrival;

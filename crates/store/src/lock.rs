@@ -1,4 +1,4 @@
-//! One process per directory: a second process gets an error with the id of the first.
+//! Allows one process per directory. A second process gets an error with the id of the first.
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -9,18 +9,18 @@ use crate::{Error, Result};
 
 const FILE: &str = "LOCK";
 
-/// Whether a process with this id exists. `true` where that is unknown.
+/// Whether a process with this id exists; `true` if the system cannot tell.
 fn is_running(process: &str) -> bool {
     let all = Path::new("/proc");
     !all.join("self").exists() || all.join(process).exists()
 }
 
-/// Lock of a directory; the operating system releases it when the process dies.
+/// Lock of a directory. The operating system releases it when the process ends.
 #[derive(Debug)]
 pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the open file")] File);
 
 impl DirectoryLock {
-    /// Locks `directory`, which is made if it is missing.
+    /// Locks `directory`. Creates it if it is missing.
     pub fn acquire(directory: &Path) -> Result<Self> {
         make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
@@ -36,18 +36,18 @@ impl DirectoryLock {
             file.rewind()?;
             writeln!(file, "{}", std::process::id())
         };
-        // The process id only helps operators; on a full disk the lock itself still holds.
+        // The process id only helps operators. On a full disk it cannot be written, but the lock still works.
         if let Err(error) = write(&mut file) {
             tracing::warn!(path = %path.display(), %error, "process id not written to lock file");
         }
         Ok(Self(file))
     }
 
-    /// Prevents other processes from writing to `directory` while it is read. Changes nothing in it: without a lock file no
-    /// process has written to it yet, and there is nothing to lock.
+    /// Prevents other processes from writing to `directory` while it is read. Changes nothing in the directory. Returns
+    /// `None` if there is no lock file, because then no process has written to the directory yet.
     ///
     /// # Errors
-    /// `Locked` when a process writes to it.
+    /// `Locked` when another process writes to the directory.
     pub fn share(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(FILE);
         let mut file = match File::open(&path) {

@@ -1,4 +1,4 @@
-//! The memory driver: an ordered map without configuration, for tests and trials (S1-11).
+//! The memory driver: an ordered map without configuration, for tests and trials.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 type Partition = BTreeMap<Vec<u8>, Bytes>;
 
-/// Keeps rows as long as the process runs.
+/// Keeps rows until the process ends.
 #[derive(Debug)]
 pub struct MemoryDriver {
     capabilities: Capabilities,
@@ -27,7 +27,7 @@ impl Default for MemoryDriver {
 }
 
 impl MemoryDriver {
-    /// Longest value, bytes: detects a runaway caller.
+    /// Largest value, bytes. Detects a defective caller.
     pub const VALUE_BYTES_MAX: usize = 64 << 20;
 
     pub fn new() -> Self {
@@ -41,7 +41,7 @@ impl MemoryDriver {
         Self { capabilities, partitions: Mutex::default() }
     }
 
-    /// Every row in order: tests compare it, and [`MemoryDriver::restore`] takes it back.
+    /// All rows in order. Tests compare them, and [`MemoryDriver::restore`] accepts them.
     pub fn dump(&self) -> Vec<Row> {
         let row = |table: Table, partition: &[u8], (clustering, value): (&Vec<u8>, &Bytes)| Row {
             table,
@@ -53,7 +53,7 @@ impl MemoryDriver {
         partitions.iter().flat_map(|((t, p), rows)| rows.iter().map(move |r| row(*t, p, r))).collect()
     }
 
-    /// A driver that holds exactly `rows`.
+    /// A driver with exactly these rows.
     pub fn restore(rows: Vec<Row>) -> Self {
         let driver = Self::new();
         insert(&mut driver.lock(), rows);

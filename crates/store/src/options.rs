@@ -11,34 +11,36 @@ use crate::upkeep::ClockBounds;
 
 #[derive(Clone)]
 pub struct Options {
-    /// A generation is sealed when its memtable takes this much memory, bytes.
+    /// Memory of the memtable at which a generation is sealed, bytes.
     pub seal_bytes: usize,
-    /// A generation is sealed when its journal reaches this many bytes: a start after a crash reads all of them.
+    /// Size of the journal at which a generation is sealed, bytes. A start after a crash reads all of these bytes.
     pub journal_bytes: u64,
     /// Samples of one series in one chunk; 1 to 65,536.
     pub chunk_values: usize,
-    /// A generation is sealed when its first record is this old, by a clock that does not jump.
+    /// Age of the first record at which a generation is sealed, measured by a monotonic clock.
     pub seal_age: Duration,
-    /// Memory budget for records that are not in the driver yet, bytes; above it senders have to wait. At least twice
-    /// `seal_bytes` is used.
+    /// Memory budget for records that are not in the driver yet, bytes. Above the budget, senders have to wait. The
+    /// budget is at least twice `seal_bytes`.
     pub open_bytes_max: usize,
     /// Retry delay for senders above the memory budget.
     pub retry_after: Duration,
-    /// Limit on series of all kinds, about 500 bytes of memory each. A new series above this or one of the next three limits
-    /// is refused, the known series of its batch are kept. Concurrent batches may exceed them by a little.
+    /// Limit on series of all kinds; each takes about 500 bytes of memory. A new series above this limit or one of the
+    /// next three limits is refused; the existing series of its batch are stored. Concurrent batches may exceed the
+    /// limits slightly.
     pub series_max: usize,
-    /// Limit on the memory of the index of all series with their labels, bytes, estimated. A new series above it is refused
-    /// as above `series_max`. Series in the driver are loaded even above it.
+    /// Limit on the estimated memory of the index of all series with their labels, bytes. A new series above this limit
+    /// is refused. Series in the driver are loaded even above it.
     pub index_bytes_max: usize,
-    /// Limit on chunks, whose keys a driver may keep in memory, about 200 bytes each: at the limit only records up to two days
-    /// from now are accepted. Without such records it is not reached by live data, which is merged into few chunks.
+    /// Limit on chunks. A driver may keep their keys in memory, about 200 bytes each. At the limit, only records within
+    /// two days of the present time are accepted. Live records alone do not reach the limit, because merges reduce them
+    /// to few chunks.
     pub chunks_max: usize,
-    /// Limit on distinct label names: more than any schema has, fewer than a client generates that puts values into
+    /// Limit on distinct label names. It is above the needs of any schema, and stops a client that puts values into label
     /// names.
     pub label_names_max: usize,
-    /// Limit on distinct values of one label: detects a request id in a label before it takes the memory.
+    /// Limit on distinct values of one label. It stops a client that puts a request id into a label.
     pub label_values_max: usize,
-    /// A session is forgotten after this time without a batch.
+    /// A session without a batch for this time is forgotten.
     pub session_age_max: Duration,
     /// Limit on remembered sessions.
     pub sessions_max: usize,
@@ -49,30 +51,31 @@ pub struct Options {
     pub read_only: bool,
     /// The disk of the journal.
     pub disk: Arc<dyn Disk>,
-    /// Space kept free on that disk, bytes, in addition to the space for flushing the journal's records: new records are
-    /// refused before it is used; deletion, expiry and sealing go on. 0: until the disk is full.
+    /// Space kept free on that disk, bytes, in addition to the space for flushing the journal's records. New records are
+    /// refused before this space is used; deletion, expiry and sealing continue. With 0, records are accepted until the
+    /// disk is full.
     pub disk_reserve_bytes: u64,
-    /// How far the clock may be ahead of the expected time before it is no longer used to delete history; `None`:
-    /// always trusted.
+    /// Limit on the difference between the clock and the expected time. If the clock is further ahead, it is not used to
+    /// delete records. `None` means that the clock is always trusted.
     pub clock_bounds: Option<ClockBounds>,
-    /// Rules on retention, resolution and precision.
+    /// Rules on retention, resolution and precision of records.
     pub policies: Arc<Policies>,
     /// Whether background compaction runs.
     pub merge_in_background: bool,
-    /// Number of adjacent chunks of similar size that are merged: a record is rewritten once for each power of this
-    /// number between the size of a flush and that of a full chunk.
+    /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten about log n
+    /// times between the size of a flush and that of a full chunk.
     pub merge_rows: usize,
-    /// Limit on the values that one merge decodes, about: 8 bytes each, as much again for its output, and for the rows it
-    /// chooses from.
+    /// Approximate limit on the values that one merge decodes. Each value takes 8 bytes. The output takes as much again,
+    /// and the rows from which the merge chooses take additional memory.
     pub merge_values: usize,
     /// Limits on upkeep: bytes read and written per second, and CPU time in percent of one core.
     pub merge_bytes_per_second: u64,
     pub merge_cpu_percent: u32,
-    /// First sweep of all partitions after a start, and the sweep interval for rules on age.
+    /// Delay of the first sweep of all partitions after a start, and interval of sweeps for rules on age.
     pub sweep_first: Duration,
     pub sweep_every: Duration,
-    /// Delay after a start, and interval, of reading all stored bytes again to verify them, for a back end that does not do
-    /// so itself.
+    /// Delay after a start, and interval, of verifying all stored bytes. Applies to back ends that do not verify their
+    /// data themselves.
     pub verify_first: Duration,
     pub verify_every: Duration,
 }

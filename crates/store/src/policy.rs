@@ -1,7 +1,7 @@
-//! Policies on a series' history: retention, resolution, precision, and the size of chunks.
+//! Policies for the records of a series: retention, resolution, precision, and the size of chunks.
 //!
-//! Rules are tried in their order, separately for each sort; the first whose matchers accept the series counts. A
-//! series that no rule accepts is kept permanently, unchanged.
+//! Each kind of rule is evaluated separately, in the order of the configuration. The first rule with matchers that accept
+//! the series applies. A series that no rule accepts is kept permanently and unchanged.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tacho_chunk::semantic::{Semantic, is_counter_name};
 use tacho_chunk::{Aggregation, CodecSet, Compression, Encoding};
 use tacho_model::{Labels, Matcher, Timestamp};
 
-/// A setting for the series that all matchers accept.
+/// A setting for all series that the matchers accept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule<T> {
     pub matchers: Vec<Matcher>,
@@ -28,32 +28,32 @@ pub struct Policies {
     /// How long records are kept, ns.
     pub retention: Vec<Rule<u64>>,
     pub downsampling: Vec<Rule<Downsampling>>,
-    /// Permitted loss of precision in full chunks; its aggregation is not used.
+    /// Permitted loss of precision in full chunks. The field for aggregation is not used.
     pub semantic: Vec<Rule<Semantic>>,
     pub chunks: Vec<Rule<ChunkSettings>>,
 }
 
-/// Old samples are reduced to one per step, with the time of the last sample of the step.
+/// Reduces old samples to one per step, with the time of the last sample of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Downsampling {
-    /// Samples older than this, ns.
+    /// Minimum age of the reduced samples, ns.
     pub after: u64,
-    /// Steps begin at multiples of its length.
+    /// The aggregation. Steps begin at multiples of the step's length.
     pub to: Aggregation,
 }
 
-/// How chunks are cut and written.
+/// How records are cut into chunks and encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkSettings {
-    /// Samples of a series in one merged chunk, about; `None`: the store's default.
+    /// Approximate number of samples of a series in one merged chunk; `None` for the store's default.
     pub values: Option<usize>,
-    /// For values.
+    /// Codecs for values.
     pub codecs: CodecSet,
     pub compression: Compression,
 }
 
 impl ChunkSettings {
-    /// For merges.
+    /// The encoding that merges use.
     pub fn encoding(&self) -> Encoding {
         Encoding { codecs: self.codecs, compression: self.compression, ..Encoding::thorough() }
     }
@@ -62,7 +62,7 @@ impl ChunkSettings {
 /// The settings of one series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Policy {
-    /// `None`: permanently.
+    /// Retention of the records, ns; `None` means permanent.
     pub keep: Option<u64>,
     pub downsampling: Option<Downsampling>,
     pub semantic: Option<Semantic>,
@@ -78,7 +78,8 @@ impl Policy {
 
 impl Policies {
     pub fn of(&self, labels: &Labels) -> Policy {
-        // An error in a counter's value is an error of every rate over it, however small it is against the value.
+        // An error in a counter's value is an error of every rate computed from it, even if the error is small relative
+        // to the value.
         let semantic = first(&self.semantic, labels).map(|semantic| {
             if is_counter_name(labels.name()) { Semantic { value: None, ..*semantic } } else { *semantic }
         });
@@ -90,12 +91,13 @@ impl Policies {
         }
     }
 
-    /// Retention of its records, ns; `None`: permanent.
+    /// Retention of the records of a series, ns; `None` means permanent.
     pub fn keep(&self, labels: &Labels) -> Option<u64> {
         first(&self.retention, labels).copied()
     }
 
-    /// Samples of each series in a chunk of a group: from the first rule that sets it and accepts one of the series.
+    /// Samples of each series in a chunk of a group. Uses the first rule that sets this number and accepts one of the
+    /// series.
     pub fn chunk_values(&self, group: &[Arc<Labels>]) -> Option<usize> {
         let accepts = |rule: &&Rule<ChunkSettings>| group.iter().any(|labels| rule.accepts(labels));
         self.chunks.iter().filter(|rule| rule.then.values.is_some()).find(accepts)?.then.values

@@ -1,8 +1,8 @@
-//! Recovers the state that the previous process left.
+//! Recovers the state of the store that the previous process left.
 //!
-//! Reads the store's identity, its sessions, its series and their groups from the driver, then every journal file whose
-//! generation is not in the driver: those become sealed generations again, with the same numbers. `evidence.rs` checks before
-//! that all required files exist.
+//! Reads the store's identity, its sessions, its series and their groups from the driver. Then reads every journal file
+//! with a generation that is not in the driver. These generations become sealed again, with the same numbers. Before
+//! that, `evidence.rs` checks that all required files exist.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::stats::{Counters, Stored};
 use crate::upkeep::{Tombstone, Tombstones, tombstones_scan};
 use crate::{Error, Result};
 
-/// The state that a store starts with.
+/// The initial state of a store.
 pub struct Recovered {
     pub id: u128,
     pub index: Guarded<Index>,
@@ -42,7 +42,7 @@ pub struct Recovered {
     /// The last generation in the driver.
     pub flushed: u64,
     pub stored: [Stored; 3],
-    /// The last sequence number of a merge.
+    /// The sequence number of the last merge.
     pub last_sequence: u64,
     /// The latest time that an earlier process trusted.
     pub clock_last: Option<Timestamp>,
@@ -56,7 +56,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let (sessions, last_session) = load_sessions(driver).await?;
     let (tombstones, deletions) = load_tombstones(driver).await?;
     let (index, nameless) = load_index(driver).await?;
-    // Sessions are put after chunks: a session of a generation proves that its chunks are complete.
+    // Sessions are put after chunks, so a session of a generation proves that all chunks of the generation exist.
     let flushed = facts.flushed().max(last_session);
     let is_empty = keys.generations.is_empty() && index.len() == 0 && flushed == 0 && tombstones.is_empty();
     let id = match facts.id {
@@ -65,7 +65,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     };
     let live = facts.journals.as_ref().map_or(&[][..], |journals| &journals.live);
     files.check(flushed, live, &keys.generations)?;
-    // New data needs a new number, above all that older deletions mask.
+    // New data needs a number above all existing ones, so that older deletions do not mask it.
     let seen = keys.generations.last().copied().into_iter().chain(live.iter().map(|older| older.generation));
     let highest = seen.chain([files.highest, flushed, tombstones.through()]).fold(0, u64::max);
     let exhausted = || Error::corrupt(format!("generation {highest} is the highest possible number"));
@@ -80,14 +80,14 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         replayed: Sessions::default(),
         generations: Generations { active: None, sealed: VecDeque::new(), next },
         counters: Counters::default(),
-        // Later starts find the files here that this start quarantines.
+        // Files that earlier starts quarantined.
         lacks: journal::lost_in(directory),
     };
     for found in &files.journals {
         recovery.file(found)?;
     }
     let id = recovery.id.unwrap_or_else(draw_id);
-    // A row of the current version tells older programs that they cannot read what follows.
+    // A row of the current version prevents older versions from opening a store that they cannot read.
     if (facts.id.is_none() || facts.old) && !options.read_only {
         driver.put(vec![identity_row(id)]).await?;
     }
@@ -99,7 +99,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let stored = facts.stored.unwrap_or_default();
     if facts.clock.is_none() && !is_empty {
-        // Chunks do not say it: the newest may be much older, or of a sender whose clock is ahead.
+        // The chunks do not show this time. The newest may be much older, or from a sender with a clock that is ahead.
         tracing::warn!(
             "store of an older version, without the time when its clock was last trusted: the clock is trusted"
         );
@@ -125,13 +125,13 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
 pub struct Facts {
     /// None in a new store.
     pub id: Option<u128>,
-    /// Written by an older version.
+    /// Whether an older version wrote the facts.
     old: bool,
     flushed: u64,
     pub stored: Option<[Stored; 3]>,
     last_sequence: u64,
     pub journals: Option<Journals>,
-    /// When the clock was trusted last.
+    /// The time when the clock was last trusted.
     pub clock: Option<Timestamp>,
 }
 
@@ -148,7 +148,7 @@ impl Facts {
         }
     }
 
-    /// Written twice: the higher one is true.
+    /// The fact is stored twice. The higher number applies.
     pub fn flushed(&self) -> u64 {
         self.journals.as_ref().map_or(0, |journals| journals.flushed).max(self.flushed)
     }
@@ -162,7 +162,7 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     let mut facts = Facts::default();
     let location = driver.info().location;
     each_row(driver, store_scan(), |row| {
-        // A missing fact is taken from elsewhere, or the store refuses to open.
+        // A missing fact is found elsewhere, or the store refuses to open.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         facts.add(decode_store_fact(&row).map_err(|e| e.with("store", &location))?);
         Ok(())
@@ -171,12 +171,12 @@ async fn store_facts(driver: &dyn Driver) -> Result<Facts> {
     Ok(facts)
 }
 
-/// Sessions, and the last generation that has one.
+/// Sessions, and the last generation that has a session.
 async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
-        // Without it a batch of the session may be stored twice: no reason to refuse to start.
+        // Without this row, a batch of the session may be stored twice. That does not justify refusing to start.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         let (id, session) = decode_session(&row)?;
         last_session = last_session.max(session.generation);
@@ -201,7 +201,7 @@ async fn load_tombstones(driver: &dyn Driver) -> Result<(Tombstones, Vec<Damaged
     Ok((tombstones, damaged))
 }
 
-/// Also returns the partitions whose series are unknown.
+/// Loads the index. Also returns the partitions with unknown series.
 async fn load_index(driver: &dyn Driver) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
     let (mut index, mut nameless) = (Index::default(), BTreeSet::new());
     let mut families = Families::default();
@@ -246,7 +246,7 @@ pub async fn each_row(
     Ok(())
 }
 
-/// 128 bits from the hasher keys that the standard library draws from the operating system.
+/// Draws 128 random bits, from the hasher keys that the standard library takes from the operating system.
 pub fn draw_id() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let draw = || u128::from(RandomState::new().hash_one(std::process::id()));
@@ -260,11 +260,11 @@ struct Recovery<'a> {
     flushed: u64,
     index: Guarded<Index>,
     sessions: Sessions,
-    /// Sessions in the journals alone.
+    /// Sessions found in the journals only.
     replayed: Sessions,
     generations: Generations,
     counters: Counters,
-    /// Why batches of the journal may be missing.
+    /// Reasons why batches of the journal may be missing.
     lacks: Vec<Arc<str>>,
 }
 
@@ -281,7 +281,7 @@ impl Recovery<'_> {
         }
         self.check_header(found, &contents)?;
         self.report(found, &contents);
-        // Bytes that may have been a whole record are kept, with the file.
+        // Torn bytes that may have been a whole record are not cut off. The file is kept with them.
         if contents.torn > 0 && !contents.doubtful && !self.options.read_only {
             let cut = self.options.disk.cut(&found.path, contents.length);
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
@@ -299,7 +299,8 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// A file without a readable header has its name, and is in the directory of this store's journals.
+    /// Checks store and generation in the header. A file without a readable header is identified by its name and
+    /// directory.
     fn check_header(&mut self, found: &Found, contents: &Contents) -> Result<()> {
         let Some(header) = &contents.header else { return Ok(()) };
         let path = found.path.display();
@@ -316,7 +317,7 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Reads a flushed file: its records are in the driver, but perhaps not all of its sessions.
+    /// Reads the file of a flushed generation. Its records are in the driver, but some of its sessions may not be.
     fn flushed_file(&mut self, found: &Found) -> Result<()> {
         let contents = journal::read(&found.path, |arrival| {
             if let Some(origin) = arrival.origin {
@@ -330,7 +331,7 @@ impl Recovery<'_> {
         self.set_aside(found, &contents)
     }
 
-    /// Nothing was acknowledged before its header was on disk.
+    /// Handles a file without a header. No record was acknowledged before the header was on disk.
     fn without_header(&mut self, found: &Found, contents: &Contents) -> Result<()> {
         let bytes = contents.torn;
         if bytes <= HEADER_BYTES as u64 {
@@ -342,8 +343,8 @@ impl Recovery<'_> {
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
         if let Some(origin) = arrival.origin {
-            // Batches that the journal holds twice. Flushed batches are in no journal that is replayed, and a late frame has
-            // a lower number than its session's row.
+            // The journal may contain a batch twice. Batches of flushed generations are not in the replayed journals. A
+            // late frame has a lower number than the row of its session.
             if self.replayed.is_repeated(origin) {
                 return;
             }

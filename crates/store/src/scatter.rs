@@ -1,10 +1,10 @@
-//! How many chunks do the times of records take, and which records does the limit on chunks refuse?
+//! How many chunks do the times of records need, and which records does the limit on chunks refuse?
 //!
-//! A chunk spans at most two days, so records that are further apart take a chunk each, and a driver may keep the key of
-//! every chunk in memory: a megabyte of samples can make 100,000 chunks. Times of live records move to another window of two
-//! days every two days, and count next to nothing here.
+//! A chunk spans at most two days. Records that are further apart need a chunk each, and a driver may keep the key of
+//! every chunk in memory. A megabyte of such samples can need 100,000 chunks. Live records enter another window of two
+//! days only every two days, and therefore need almost no extra chunks.
 //!
-//! Path of one record: before, `intake.rs` has its batch; after, `commit.rs` writes it to the journal.
+//! Path of one record. Before: `intake.rs` received its batch. After: `commit.rs` writes it to the journal.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tacho_model::{Batch, Kind, Segment, TimeRange, Timestamp};
 use crate::arrival::Refused;
 use crate::keys::CHUNK_SPAN_MAX_NS;
 
-/// Memory of a chunk while it is sealed: its row and its encoded records, bytes.
+/// Memory of a chunk while it is sealed, bytes: its row and its encoded records.
 pub const CHUNK_BYTES: usize = 256;
 
 const WINDOW_NS: i64 = CHUNK_SPAN_MAX_NS.cast_signed();
@@ -21,7 +21,7 @@ const WINDOW_NS: i64 = CHUNK_SPAN_MAX_NS.cast_signed();
 /// Follows the times of a series through windows of two days.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
-    /// Start of the window. The first one is cut off at the earliest time.
+    /// Start of the window. The first possible window starts at the earliest time.
     start: Timestamp,
 }
 
@@ -30,7 +30,8 @@ impl Walk {
         Self { start: at.div_euclid(WINDOW_NS).saturating_mul(WINDOW_NS) }
     }
 
-    /// Whether this time is in another window than the one before. Divides only then: it runs for every sample.
+    /// Whether this time is in another window than the previous one. Divides only in that case, because it runs for every
+    /// sample.
     #[inline]
     pub const fn moves(&mut self, at: Timestamp) -> bool {
         if at.wrapping_sub(self.start).cast_unsigned() < CHUNK_SPAN_MAX_NS {
@@ -41,14 +42,14 @@ impl Walk {
     }
 }
 
-/// How often consecutive times are in different windows: the number of chunks is at most one more.
+/// Number of consecutive times that are in different windows. The number of chunks is at most one more.
 pub fn moves(mut times: impl Iterator<Item = Timestamp>) -> usize {
     let Some(first) = times.next() else { return 0 };
     let mut walk = Walk::from(first);
     times.filter(|at| walk.moves(*at)).count()
 }
 
-/// The sum over all series of a batch.
+/// The sum of [`moves`] over all series of a batch.
 pub fn moves_of(batch: &Batch) -> usize {
     let samples = batch.samples.iter().map(|series| moves(series.samples.iter().map(|s| s.at)));
     let entries = batch.entries.iter().map(|series| moves(series.entries.iter().map(|e| e.at)));
@@ -56,12 +57,12 @@ pub fn moves_of(batch: &Batch) -> usize {
     samples.chain(entries).chain(segments).sum()
 }
 
-/// The times that are accepted at the limit: those of live records.
+/// The times that are accepted at the limit on chunks: the times of live records.
 pub const fn live(now: Timestamp) -> TimeRange {
     TimeRange::new(now.saturating_sub(WINDOW_NS), now.saturating_add(WINDOW_NS))
 }
 
-/// Removes the records outside of `live`, and notes them as refused by the limit of `max` chunks.
+/// Removes the records outside of `live`, and adds them to `refused` with the limit of `max` chunks as the reason.
 pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, max: usize, refused: &mut Refused) {
     let mut note = |kind, position, labels, (far, all): (usize, usize)| {
         let why = format!(
@@ -84,7 +85,7 @@ pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, max: usize, refused: &
     for (position, series) in batch.executions.iter().enumerate() {
         let far: Vec<&Segment> = series.segments.iter().filter(|s| !live.contains(s.start)).collect();
         if !far.is_empty() {
-            // Records are completed calls.
+            // A record is a completed call.
             let calls = far.iter().map(|segment| segment.calls_completed()).sum();
             let all = series.segments.iter().map(Segment::calls_completed).sum();
             note(Kind::Execution, position, &series.labels, (calls, all));
@@ -95,7 +96,8 @@ pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, max: usize, refused: &
         kept.samples.iter_mut().for_each(|series| series.samples.retain(|s| live.contains(s.at)));
         kept.entries.iter_mut().for_each(|series| series.entries.retain(|e| live.contains(e.at)));
         kept.executions.iter_mut().for_each(|series| series.segments.retain(|s| live.contains(s.start)));
-        // Series without records stay here, so that the positions of the others do not change; `arrival::admit` removes them.
+        // Series without records stay, so that the positions of the other series do not change. `arrival::admit` removes
+        // them.
     }
 }
 

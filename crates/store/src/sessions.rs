@@ -1,24 +1,24 @@
-//! Remembers the last batch of each sender: a resent batch is not stored twice.
+//! Remembers the frame numbers of each sender, so that a repeated batch is not stored twice.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::arrival::Origin;
 
-/// Limit on gaps remembered per session: a sender that keeps skipping numbers creates gaps without end.
+/// Limit on remembered gaps per session. A sender that keeps skipping numbers would otherwise create an unlimited number.
 const GAPS_MAX: usize = 8;
 
 /// The state of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The last accepted number; it is on disk.
+    /// The last accepted frame number. It is on disk.
     pub seq: u64,
-    /// The generation of its batch.
+    /// The generation of the batch with this number.
     pub generation: u64,
-    /// When it was accepted, or read at start. Monotonic: a clock that jumps expires no session.
+    /// When this number was accepted, or read at start. Monotonic, so that a jump of the clock does not expire a session.
     pub seen: Instant,
-    /// Missing numbers before it, first and last: a late frame of a gap is accepted. Gaps are known as long as the
-    /// process runs, and after a crash from the journal.
+    /// Missing numbers before `seq`, as first and last. A late frame in a gap is accepted. Gaps are kept in memory; after
+    /// a crash they are restored from the journal.
     pub gaps: Vec<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Session {
 pub enum Standing {
     New,
     Repeated,
-    /// Some of its frames were accepted before, and some were not.
+    /// Some frames of the batch were accepted before, and some were not.
     Torn,
 }
 
@@ -41,7 +41,7 @@ pub enum Standing {
 pub struct Sessions(HashMap<u128, Session>);
 
 impl Sessions {
-    /// The last accepted number; 0 for none.
+    /// The last accepted number; 0 if there is none.
     pub fn acked(&self, session: u128) -> u64 {
         self.0.get(&session).map_or(0, |s| s.seq)
     }
@@ -51,7 +51,7 @@ impl Sessions {
             return if origin.seq == 0 { Standing::Repeated } else { Standing::New };
         };
         if origin.seq > session.seq {
-            // An older version did not send the number of the first frame.
+            // Older agents do not send the number of the first frame.
             let is_taken = origin.first > 0 && origin.first <= session.seq;
             return if is_taken { Standing::Torn } else { Standing::New };
         }
@@ -66,14 +66,14 @@ impl Sessions {
         self.standing(origin) == Standing::Repeated
     }
 
-    /// Notes the numbers of a batch as accepted. Returns how many gaps were forgotten: their frames would count as
-    /// repetitions.
+    /// Marks the numbers of a batch as accepted. Returns the number of forgotten gaps. Late frames in a forgotten gap
+    /// count as repetitions.
     pub fn take(&mut self, origin: Origin, generation: u64) -> usize {
         let Origin { first, seq, .. } = origin;
         let session = self.0.entry(origin.session).or_insert_with(|| Session::new(0, generation));
         let gaps = std::mem::take(&mut session.gaps);
         let around = |(f, l): (u64, u64)| {
-            // The rest of a gap before and behind the batch.
+            // The parts of a gap before and after the batch.
             [(f, l.min(first.saturating_sub(1))), (f.max(seq.saturating_add(1)), l)]
         };
         session.gaps = gaps.into_iter().flat_map(around).filter(|(f, l)| f <= l).collect();
@@ -98,8 +98,8 @@ impl Sessions {
         self.0.len()
     }
 
-    /// Forgets sessions without a batch for `age`, and, above `count` sessions, those with the oldest last batch;
-    /// sessions seen in a generation after `flushed` stay. Returns the forgotten sessions.
+    /// Forgets sessions without a batch for `age`. Above `count` sessions, also forgets those with the oldest last batch.
+    /// Keeps sessions with a batch in a generation after `flushed`. Returns the forgotten sessions.
     pub fn expire(&mut self, flushed: u64, age: Duration, count: usize) -> Vec<u128> {
         let mut silent: Vec<(u64, Instant, u128)> = self
             .0
@@ -159,7 +159,7 @@ mod tests {
         sessions.take(origin(1, 1), 1);
         sessions.take(origin(3, 3), 1);
         assert_eq!(standings(&sessions, &asked[..5]), [Repeated; 5]);
-        // A batch of an older version counts as all numbers up to it.
+        // A batch of an older version includes all numbers up to its own.
         sessions.take(origin(0, 9), 1);
         assert_eq!(standings(&sessions, &[(8, 8)]), [Repeated]);
         let forgotten: usize = (6..60).map(|n| sessions.take(origin(2 * n, 2 * n), 1)).sum();

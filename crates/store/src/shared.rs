@@ -1,4 +1,4 @@
-//! State that several parts of the store hold an `Arc` of, and the order in which its locks are taken.
+//! State shared by several parts of the store, and the order in which its locks are taken.
 //!
 //! | part | struct | started by |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | reads | `read::Reader` | the caller of a read |
 //! | merges, rules, deletions | `upkeep::StoreParts` | one task |
 //!
-//! Lock order, for code that holds several at once: the upkeep's `gate`, [`Metadata::lock`], `generations`, `index` or
-//! `tombstones`, then `sessions`, [`Metadata::stored`] or the upkeep's notes. Only the first two are held during I/O.
+//! Lock order for code that holds several locks: the upkeep's `gate`, [`Metadata::lock`], `generations`, `index` or
+//! `tombstones`, and last `sessions`, [`Metadata::stored`] or the upkeep's notes. Only the first two are held during I/O.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// Counts of the rows in the driver, and the lock of the Series and Meta tables.
 #[derive(Debug)]
 pub struct Metadata {
-    /// Held by the flusher and the upkeep while they change the Series and Meta tables.
+    /// The flusher and the upkeep hold it while they change the Series and Meta tables.
     pub lock: tokio::sync::Mutex<()>,
     /// Chunks in the driver by kind; changed under `lock` only.
     pub stored: Guarded<[Stored; 3]>,
@@ -36,12 +36,13 @@ impl Metadata {
     }
 }
 
-/// How the committing thread wakes the flusher.
+/// Signals by which the committing thread wakes the flusher.
 #[derive(Debug)]
 pub struct FlushSignals {
-    /// The last sealed generation.
+    /// The number of the last sealed generation.
     pub sealed: watch::Sender<u64>,
-    /// A generation was started: the flusher writes to the driver that its journal must exist.
+    /// Sent when a generation starts. The flusher then adds the journal of the generation to the list of required
+    /// journals.
     pub started: Notify,
 }
 
@@ -58,7 +59,7 @@ pub struct Progress {
     pub flushed: u64,
     pub failures: u64,
     pub last_failure: Option<Error>,
-    /// The flusher has ended: it was stopped, or it panicked.
+    /// Whether the flusher has ended, by a stop or a panic.
     pub ended: bool,
 }
 
@@ -66,13 +67,13 @@ pub struct Progress {
 pub struct RecordSpace {
     pub space: Space,
     pub generations: Arc<Guarded<Generations>>,
-    /// 0: not checked.
+    /// Space kept free, bytes; 0 disables the check.
     pub reserve_bytes: u64,
 }
 
 impl RecordSpace {
-    /// Whether new records may be written. A flush takes at most as much space in the driver as the journal takes now: that much
-    /// stays free, and the reserve.
+    /// Whether new records may be written. A flush takes at most as much space in the driver as the journal takes now.
+    /// That space and the reserve are kept free.
     ///
     /// # Errors
     /// `StorageFull`.
@@ -80,7 +81,7 @@ impl RecordSpace {
         if self.reserve_bytes == 0 {
             return Ok(());
         }
-        // A statement of its own: the lock is not held while the file system answers.
+        // A separate statement, so that the lock is not held while the file system answers.
         let journal_bytes = self.generations.read().journal_bytes();
         self.space.check(journal_bytes)
     }

@@ -1,15 +1,15 @@
-//! Counters and gauges of the store. Plain numbers.
+//! Counters and gauges of the store.
 
 use crate::counters::{Count, CountByKind, counters};
 use crate::upkeep::UpkeepStats;
 
-/// Contents of the driver of one kind.
+/// Counts of one kind in the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     pub chunks: u64,
     /// Bytes of encoded chunks, without keys.
     pub bytes: u64,
-    /// Samples, entries, or completed calls.
+    /// Number of samples, entries, or completed calls.
     pub records: u64,
 }
 
@@ -21,16 +21,16 @@ impl std::ops::AddAssign for Stored {
     }
 }
 
-/// Numbers at one moment. Those not marked "now" count since the store was opened.
+/// Statistics at one moment. Fields not marked "now" count since the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Now: series by kind, in the order of `Kind::ALL`.
     pub series: [usize; 3],
-    /// Now: contents of the driver by kind; kept over restarts.
+    /// Now: contents of the driver by kind. Kept over restarts.
     pub stored: [Stored; 3],
-    /// Now: series of all kinds; one with samples and entries counts once.
+    /// Now: series of all kinds. A series with samples and entries counts once.
     pub series_total: usize,
-    /// Now: memory of the index of all series with their labels, bytes, estimated, and its limit.
+    /// Now: estimated memory of the index of all series with their labels, bytes, and its limit.
     pub index_bytes: usize,
     pub index_bytes_max: usize,
     /// Now: limit on the chunks in the driver.
@@ -44,27 +44,27 @@ pub struct Stats {
     pub journal_bytes: u64,
     /// Now: remembered sessions.
     pub sessions: usize,
-    /// Merges, deletions, expiry.
+    /// Counters of merges, deletions and expiry.
     pub upkeep: UpkeepStats,
-    /// Records taken by kind: samples, entries, completed calls.
+    /// Accepted records by kind: samples, entries, completed calls.
     pub records: [u64; 3],
-    /// Samples written again with the same time before they were sealed: the later one is kept.
+    /// Samples that were replaced before they were sealed, because a later sample has the same time.
     pub samples_replaced: u64,
     pub batches: u64,
     pub batches_repeated: u64,
-    /// Gaps in the frame numbers of sessions that were forgotten. A late frame that belongs into one counts as repeated.
+    /// Forgotten gaps in the frame numbers of sessions. A late frame in such a gap counts as repeated.
     pub session_gaps_forgotten: u64,
-    /// Batches refused because the memory budget was used up: senders have to wait.
+    /// Batches refused because the memory budget was used up. Senders have to wait.
     pub batches_full: u64,
-    /// Batches refused because only the reserve of the disk was left.
+    /// Batches refused because only the reserve of the disk was free.
     pub batches_disk_full: u64,
-    /// Now: whether batches are refused for this reason.
+    /// Now: whether batches are refused because only the reserve of the disk is free.
     pub disk_full: bool,
     /// Now: whether the clock is too far ahead to be used for deletion.
     pub clock_doubted: bool,
-    /// New series refused by a limit; a series is counted each time it is sent.
+    /// New series refused by a limit. A series is counted each time it is sent.
     pub series_refused: u64,
-    /// Records far from now that were refused at the limit on chunks.
+    /// Records refused at the limit on chunks because they are far from the present time.
     pub records_far_refused: u64,
     pub journal_syncs: u64,
     pub journal_failures: u64,
@@ -76,13 +76,13 @@ pub struct Stats {
     pub flush_failures: u64,
     pub chunks_written: u64,
     pub chunk_bytes_written: u64,
-    /// Unreadable stored rows, each counted once, up to some 65,000.
+    /// Unreadable stored rows, each counted once, up to about 65,000.
     pub chunks_unreadable: u64,
-    /// When the store was opened: batches replayed, bytes of torn ends cut off, damaged records skipped.
+    /// Counted when the store was opened: replayed batches, bytes of torn ends cut off, skipped damaged records.
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,
-    /// Journal files, and ends of them, quarantined for inspection, including those of earlier starts.
+    /// Quarantined journal files and ends of journal files, including those of earlier starts.
     pub journals_quarantined: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The public interface of the store: append batches, find series, read records.
 //!
-//! Path of one record: before, `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch; after, `intake.rs`
-//! checks it and `commit.rs` writes it to the journal.
+//! Path of one record. Before: `server/src/listen/commit.rs` or `server/src/http/write.rs` has its batch. After:
+//! `intake.rs` checks the batch and `commit.rs` writes it to the journal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::stats::Stats;
 use crate::upkeep::{self, Deleted, Jump, MergeReport, Order, TrustedClock, Upkeep};
 use crate::{Error, ErrorKind, Result, disk, keys};
 
-/// A store. Everything acknowledged is durable. One process per directory; any number of callers.
+/// A store. All acknowledged records are durable. One process per directory; any number of callers.
 pub struct Store {
     driver: Arc<dyn Driver>,
     clock: Arc<TrustedClock>,
@@ -41,24 +41,24 @@ pub struct Store {
     metadata: Arc<Metadata>,
     upkeep: Arc<Upkeep>,
     progress: watch::Receiver<Progress>,
-    /// `None` while the store is being dropped, and, like the tasks, in a store opened read-only.
+    /// `None` while the store is dropped. Also `None`, like the tasks, in a store opened read-only.
     commands: Option<Sender<Command>>,
     committer: Option<JoinHandle<()>>,
     flusher: Option<tokio::task::JoinHandle<()>>,
     keeper: Option<tokio::task::JoinHandle<()>>,
     closed: AtomicBool,
-    /// Declared last: the directory is unlocked when everything above has ended.
+    /// Declared last, so that the directory is unlocked after all fields above are dropped.
     _lock: Option<DirectoryLock>,
 }
 
 impl Store {
-    /// Opens a store, or makes one. Acknowledged records of an earlier process that are not in the driver are read from the
-    /// journal and flushed in the background.
+    /// Opens a store, or creates one. Acknowledged records of an earlier process that are not in the driver are read from
+    /// the journal and flushed in the background.
     ///
     /// # Errors
-    /// `Locked` when another process has the directory, `Version` when a newer version wrote it, `Invalid` when the journal
-    /// belongs to another store, `Corrupt` when a required journal or fact is missing (the error names the remedy), `Corrupt`
-    /// and `Io` for files that cannot be read.
+    /// `Locked` when another process uses the directory; `Version` when a newer version wrote it; `Invalid` when the
+    /// journal belongs to another store; `Corrupt` when a required journal or fact is missing (the error names the
+    /// remedy); `Corrupt` or `Io` when a file cannot be read.
     pub async fn open(
         driver: Arc<dyn Driver>,
         journal_dir: &Path,
@@ -107,14 +107,16 @@ impl Store {
         Ok(())
     }
 
-    /// Stores a batch: it is on disk when this returns `Ok`, except new series above a limit, which the answer lists; nothing
-    /// of it is stored on an error. Pass an `Arc` to keep a copy for a repetition. An empty batch with an origin is
-    /// remembered as taken. Frames of one session may arrive in any order: a late frame is stored as long as the process runs
-    /// that took the later ones, and a frame that was taken before is answered `Repeated`.
+    /// Stores a batch. When this returns `Ok`, the batch is on disk, except new series above a limit, which the answer
+    /// lists. On an error, no part of the batch is stored. Pass an `Arc` to keep a copy for a repetition. An empty batch
+    /// with an origin marks its frames as accepted.
+    ///
+    /// Frames of one session may arrive in any order. A late frame is stored while the process that accepted the later
+    /// frames still runs. A frame that was accepted before is answered with `Repeated`.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory budget, `Full` when the sender
-    /// should wait, `StorageFull` when the disk is full, `Io` when the journal cannot be written, `Closed`.
+    /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory budget; `Full` when the sender
+    /// should wait; `StorageFull` when the disk is full; `Io` when the journal cannot be written; `Closed`.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         let batch = batch.into();
         if self.closed.load(Ordering::Relaxed) {
@@ -123,7 +125,7 @@ impl Store {
         if batch.is_empty() && origin.is_none() {
             return Ok(Appended::Stored);
         }
-        // Answered even when memory is full: a repeated batch takes no memory.
+        // Answered even when memory is full, because a repeated batch takes no memory.
         if let Some(answered) = origin.and_then(|origin| self.intake.repeated(origin)) {
             return answered;
         }
@@ -138,7 +140,7 @@ impl Store {
     }
 
     async fn keep(&self, batch: Arc<Batch>, origin: Option<Origin>, chunks: Reservation) -> Result<Appended> {
-        // Held until the answer arrives, so that the batch is freed here and not on the one thread that writes.
+        // Held until the answer arrives, so that the batch is freed by this thread and not by the journal's thread.
         let held = batch.clone();
         let arrival = Arrival::check(batch, origin)?;
         let reservation = self.intake.reserve(&arrival)?;
@@ -151,7 +153,7 @@ impl Store {
         appended
     }
 
-    /// The last batch number of a session that is on disk; 0 for none.
+    /// The last frame number of a session that is on disk; 0 if there is none.
     pub fn session_acked(&self, session: u128) -> u64 {
         self.intake.sessions.read().acked(session)
     }
@@ -161,7 +163,7 @@ impl Store {
         self.find_while(kind, matchers, &|| true).unwrap_or_default()
     }
 
-    /// As [`Store::find`], as long as `waits` returns true; else `None`. Patterns may take seconds.
+    /// Like [`Store::find`], while `waits` returns true; otherwise `None`. Patterns may take seconds.
     pub fn find_while(
         &self,
         kind: Kind,
@@ -171,7 +173,7 @@ impl Store {
         index::find(&self.intake.index, kind, matchers, waits)
     }
 
-    /// Label names of the series of a kind that any of the selectors accepts, sorted; of all series without a selector.
+    /// Sorted label names of the series of a kind. With selectors, only those of series that any selector accepts.
     /// `None` when `waits` returns false.
     pub fn label_names(
         &self,
@@ -183,8 +185,8 @@ impl Store {
         Some(self.intake.index.read().label_names(kind, selected.numbers()))
     }
 
-    /// Values of one label of the series of a kind that any of the selectors accepts, sorted; of all series without a
-    /// selector. `None` when `waits` returns false.
+    /// Sorted values of one label of the series of a kind. With selectors, only those of series that any selector
+    /// accepts. `None` when `waits` returns false.
     pub fn label_values(
         &self,
         kind: Kind,
@@ -195,7 +197,7 @@ impl Store {
         self.label_values_within(kind, name, selectors, usize::MAX, waits)
     }
 
-    /// As [`Store::label_values`]; ends after the value with which they exceed `bytes_max`.
+    /// Like [`Store::label_values`], but stops after the value with which the values exceed `bytes_max`.
     pub fn label_values_within(
         &self,
         kind: Kind,
@@ -208,7 +210,7 @@ impl Store {
         Some(self.intake.index.read().label_values_within(kind, name, selected.numbers(), bytes_max))
     }
 
-    /// Cost of labels: `top` limits the lists of names and of values.
+    /// Statistics of labels and their series. `top` limits the lists of names and of values.
     pub fn cardinality(&self, top: usize) -> Cardinality {
         self.intake.index.read().cardinality(top, self.intake.options.series_max)
     }
@@ -218,13 +220,13 @@ impl Store {
         self.intake.index.read().counts()
     }
 
-    /// Samples of several series, in columns. Rows that hold several of the series are read once, and their times decoded
-    /// once. With `windows`, a chunk inside one window is answered by its statistics. `room`: limit on samples, shared by
-    /// several reads.
+    /// Samples of several series, in columns. A row that holds several of the series is read once, and its times are
+    /// decoded once. With `windows`, the statistics of a chunk replace its samples if the chunk is inside one window.
+    /// `room` is the limit on samples; several reads may share it.
     ///
     /// # Errors
-    /// `Limit` when there are more samples than `room`, before they are decoded; `Version` for a chunk of a newer version.
-    /// Unreadable samples are reported as damages.
+    /// `Limit` when there are more samples than `room`, before they are decoded; `Version` for a chunk of a newer
+    /// version. Unreadable samples are reported as damages.
     pub async fn read_samples(
         &self,
         series: &[SeriesId],
@@ -235,17 +237,17 @@ impl Store {
         read::samples::samples(&self.reader, series, range, windows, room).await
     }
 
-    /// Samples of one series in order of time; of equal times the one that was written last.
+    /// Samples of one series, ordered by time. Of samples with the same time, only the last written one is returned.
     ///
     /// # Errors
-    /// As [`Store::read_samples`], and `Corrupt` when some of them cannot be read.
+    /// Like [`Store::read_samples`], and `Corrupt` when some samples cannot be read.
     pub async fn samples(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Sample>> {
         let answer = self.read_samples(&[id], range, None, &AtomicUsize::new(usize::MAX)).await?;
         answer.damages.check()?;
         Ok(answer.samples())
     }
 
-    /// Entries in order of time; entries with the same time in their order of arrival.
+    /// Entries ordered by time. Entries with the same time are in their order of arrival.
     ///
     /// # Errors
     /// `Version` for a chunk of a newer version. Unreadable entries are reported as damages.
@@ -253,21 +255,21 @@ impl Store {
         read::series::entries(&self.reader, id, range).await
     }
 
-    /// As [`Store::read_entries`], all of them or none.
+    /// Like [`Store::read_entries`], but returns all entries or none.
     ///
     /// # Errors
-    /// `Corrupt` when some of them cannot be read.
+    /// `Corrupt` when some entries cannot be read.
     pub async fn entries(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Entry>> {
         self.read_entries(id, range).await?.whole()
     }
 
-    /// Blocks that overlap the range, ages of carried calls included; single rows may lie outside of it.
+    /// Blocks that overlap the range, including the ages of carried calls. Single rows may be outside of the range.
     pub async fn executions(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
         self.executions_within(id, range, &AtomicUsize::new(usize::MAX), |_| true).await?.whole()
     }
 
-    /// As [`Store::executions`], of the blocks that `keep` accepts; their memory, bytes, is taken off `room`, which several
-    /// reads may share. The others are decoded one at a time and freed.
+    /// Like [`Store::executions`], for the blocks that `keep` accepts. Their memory in bytes is subtracted from `room`,
+    /// which several reads may share. The other blocks are decoded one at a time and freed.
     ///
     /// # Errors
     /// `Limit` as soon as `room` is used up. Unreadable blocks are reported as damages.
@@ -281,35 +283,35 @@ impl Store {
         read::series::executions(&self.reader, id, range, room, keep).await
     }
 
-    /// The chunks of a series in the driver; unreadable ones are reported as damages.
+    /// The chunks of a series in the driver. Unreadable chunks are reported as damages.
     pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
         read::chunks(&self.reader, kind, id).await
     }
 
-    /// As [`Store::read_chunks`], all of them or none.
+    /// Like [`Store::read_chunks`], but returns all chunks or none.
     ///
     /// # Errors
-    /// `Corrupt` when some of them cannot be read.
+    /// `Corrupt` when some chunks cannot be read.
     pub async fn chunks(&self, kind: Kind, id: SeriesId) -> Result<Vec<ChunkInfo>> {
         self.read_chunks(kind, id).await?.whole()
     }
 
-    /// Damages of every answer about a kind: series whose row with the labels cannot be read, unreadable deletions, and
-    /// damaged parts of files.
+    /// Damages that apply to every answer about a kind: series with an unreadable row of labels, unreadable deletions,
+    /// and damaged parts of files.
     pub fn lacks(&self, kind: Kind) -> Damages {
         self.reader.unreadable.of_all(kind)
     }
 
-    /// Puts everything accepted so far into the driver.
+    /// Puts all records accepted so far into the driver.
     ///
     /// # Errors
-    /// The driver's, when an attempt fails. Nothing is lost: retries go on in the background.
+    /// The error of the driver when an attempt fails. No record is lost, and retries continue in the background.
     pub async fn flush(&self) -> Result<()> {
         let through = self.seal().await?;
         flush::wait_for(self.progress.clone(), through).await
     }
 
-    /// Seals the active generation; returns the last one that waits for its flush.
+    /// Seals the active generation. Returns the last generation that waits for its flush.
     async fn seal(&self) -> Result<u64> {
         let (reply, answer) = oneshot::channel();
         let commands = self.commands.as_ref().ok_or_else(closed)?;
@@ -317,13 +319,13 @@ impl Store {
         answer.await.map_err(|_| closed())
     }
 
-    /// Deletes the records of the series that all matchers accept, of all kinds, in the range, as far as they are
-    /// stored by now. Durable and in force on return; merges free the space later. An execution counts by the start of
-    /// its segment.
+    /// Deletes records of all kinds in the range, for the series that all matchers accept. Only records stored so far are
+    /// deleted. On return, the deletion is durable and in force; merges free the space later. An execution is in the
+    /// range if the start of its segment is.
     ///
     /// # Errors
-    /// `Invalid` without a matcher that selects, `Limit` when too many deletions are pending, the driver's: then it may still
-    /// come into force after a restart.
+    /// `Invalid` without a matcher that selects; `Limit` when too many deletions are pending; the error of the driver.
+    /// After an error of the driver, the deletion may still take effect after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -332,10 +334,10 @@ impl Store {
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
 
-    /// Merges everything flushed into full chunks, without a pause, and waits for the end.
+    /// Merges everything flushed into full chunks without pauses, and waits for the end.
     ///
     /// # Errors
-    /// `Invalid` when the driver cannot put rows atomically; the driver's: finished merges stay.
+    /// `Invalid` when the driver cannot put rows atomically; the error of the driver. Finished merges are kept.
     pub async fn merge_all(&self) -> Result<MergeReport> {
         self.order(Order::MergeAll).await
     }
@@ -343,7 +345,7 @@ impl Store {
     /// Applies all rules and all flushed deletions, and waits for the end.
     ///
     /// # Errors
-    /// As [`Store::merge_all`].
+    /// Like [`Store::merge_all`].
     pub async fn sweep(&self) -> Result<MergeReport> {
         self.order(Order::Sweep).await
     }
@@ -355,30 +357,29 @@ impl Store {
         self.upkeep.order(order)?.await.map_err(|_| closed())?
     }
 
-    /// Refuses further batches and flushes. After an error the journal holds the records that the driver did not
-    /// accept.
+    /// Refuses further batches and flushes. After an error, the journal holds the records that the driver did not accept.
     pub async fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.flush().await
     }
 
-    /// Whether a batch would be accepted, apart from memory.
+    /// Whether a batch would be accepted. Does not check the memory budget.
     pub fn ready(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // It ends before the store only by a panic.
+        // The thread ends before the store only by a panic.
         if self.committer.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(Error::new(ErrorKind::Closed, "journal's thread has ended: restart the server"));
         }
         self.intake.space.check()
     }
 
-    /// Confirms the clock: from now on it is used to delete history. Returns the jump that was not trusted. Durable on
+    /// Confirms the clock, so that it is used to delete records again. Returns the jump that was not trusted. Durable on
     /// return.
     ///
     /// # Errors
-    /// The driver's; then nothing is confirmed.
+    /// The error of the driver. The clock is then not confirmed.
     pub async fn confirm_clock(&self) -> Result<Option<Jump>> {
         let jump = self.clock.jump();
         self.driver.put(vec![keys::clock_row(self.clock.wall())]).await?;
@@ -388,7 +389,7 @@ impl Store {
         Ok(jump)
     }
 
-    /// A jump of the clock that is not trusted: nothing is deleted by it.
+    /// A jump of the clock that is not trusted. No record is deleted because of it.
     pub fn clock_jump(&self) -> Option<Jump> {
         self.clock.jump()
     }
@@ -421,7 +422,7 @@ impl Store {
     /// Reads all older data of the driver again and reports rows that do not match their checksums.
     ///
     /// # Errors
-    /// The driver's, where a retry may help.
+    /// The error of the driver; a retry may help.
     pub async fn verify(&self) -> Result<()> {
         while !upkeep::verify(&self.upkeep).await?.1 {}
         Ok(())
@@ -442,7 +443,7 @@ impl Store {
         &self.upkeep
     }
 
-    /// The driver under the store.
+    /// The driver of the store.
     pub fn driver_info(&self) -> Info {
         self.driver.info()
     }
@@ -458,7 +459,7 @@ fn lock(journal_dir: &Path, read_only: bool) -> Result<Option<DirectoryLock>> {
     Ok(Some(lock))
 }
 
-/// Existing series stay readable above the limit: only new series are refused.
+/// Existing series stay readable above the limit. Only new series are refused.
 fn warn_if_index_full(index_bytes: usize, options: &Options) {
     if index_bytes > options.index_bytes_max {
         tracing::warn!(
@@ -469,7 +470,7 @@ fn warn_if_index_full(index_bytes: usize, options: &Options) {
     }
 }
 
-/// Ends without flushing, as a crash would: acknowledged records are in the journal.
+/// Ends without flushing, like a crash. Acknowledged records are in the journal.
 impl Drop for Store {
     fn drop(&mut self) {
         for task in self.flusher.iter().chain(&self.keeper) {
@@ -477,7 +478,7 @@ impl Drop for Store {
         }
         self.commands = None;
         if let Some(committer) = self.committer.take() {
-            // It ends with its channel; a panic there was reported already.
+            // The thread ends when its channel closes. A panic in it was reported already.
             let _ = committer.join();
         }
     }

@@ -1,13 +1,13 @@
-//! Lets work on another thread check whether its caller still waits.
+//! Lets work on another thread check whether its caller is still waiting.
 
 use std::sync::Arc;
 
-/// Held by the waiting future: dropped with it.
+/// Held by the waiting future and dropped with it.
 #[derive(Debug, Default)]
 pub struct Waiter(Arc<()>);
 
 impl Waiter {
-    /// A function that returns, on any thread, whether this is still held.
+    /// Returns a function that any thread can call to check whether this is still held.
     pub fn waits(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let held = Arc::downgrade(&self.0);
         move || held.strong_count() > 0

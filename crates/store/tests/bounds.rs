@@ -1,4 +1,4 @@
-//! Series and labels above the limits: what is refused, the message, and that other records are kept.
+//! Series and labels above the limits: which ones are refused, the messages, and that other records are kept.
 
 mod common;
 
@@ -59,7 +59,7 @@ async fn new_series_above_a_limit_are_refused_and_known_ones_kept() {
 
     let alone = store.append(samples("four", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
     assert!(matches!(alone, Appended::Partly(_)), "{alone:?}");
-    assert_eq!(store.session_acked(1), 1, "sent again it would be refused again");
+    assert_eq!(store.session_acked(1), 1, "a repetition would be refused again");
     assert_eq!(store.stats().series_refused, 2);
 }
 
@@ -75,7 +75,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         samples(name, &points)
     };
     assert_eq!(store.append(far("m", 900), None).await.unwrap(), Appended::Stored);
-    // Neither what waits in memory nor what is stored leaves room for 200 more.
+    // Both waiting and stored records leave no room for 200 more chunks.
     for flushed in [false, true] {
         if flushed {
             store.flush().await.unwrap();
@@ -97,7 +97,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         assert_eq!(store.append(samples("m", &[(5, 2.0)]), None).await.unwrap(), Appended::Stored);
     }
     assert_eq!(store.stats().records_far_refused, 400);
-    // One record at a time makes as many chunks.
+    // Batches with one record each make the same number of chunks.
     let mut kept = 0;
     for n in 1..=1_000 {
         kept += usize::from(

@@ -1,4 +1,4 @@
-//! Unreadable rows: damages in answers, and that the upkeep leaves them alone.
+//! Unreadable rows are reported as damages in answers, and the upkeep does not change them.
 
 mod common;
 
@@ -47,7 +47,7 @@ impl Patient {
         self.faulty.damage((row.table, &row.partition, &row.clustering), wound);
     }
 
-    /// Makes the row readable again.
+    /// Puts the row again, which makes it readable.
     async fn make_readable(&self, row: &Row) {
         let place = |row: &Row| (row.table, row.partition.clone(), row.clustering.clone());
         let held = self.memory.dump().into_iter().find(|held| place(held) == place(row));
@@ -56,7 +56,7 @@ impl Patient {
     }
 }
 
-/// Names, ranges and reasons of damages.
+/// Series names, ranges and reasons of damages.
 fn listed(damages: &tacho_store::Damages) -> Vec<(String, TimeRange, String)> {
     let name =
         |damage: &Damage| damage.labels.as_ref().map_or("?".into(), |l| l.get(NAME).unwrap().to_owned());
@@ -102,7 +102,7 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
         let lost = |name: &str| (name.to_owned(), range, "injected damage".to_owned());
         assert_eq!(told, [lost("a"), lost("b")]);
     }
-    assert_eq!(store.stats().chunks_unreadable, 1, "a row counts once, not once per read");
+    assert_eq!(store.stats().chunks_unreadable, 1, "a row counts once for all reads");
     for error in [
         store.samples(id("a"), ALL).await.unwrap_err(),
         store.chunks(Kind::Sample, id("b")).await.unwrap_err(),
@@ -110,7 +110,7 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.to_string().starts_with("stored records cannot be read: injected damage (of series "));
     }
-    // Before the damaged row nothing is missing.
+    // No record before the damaged row is missing.
     assert_eq!(store.samples(id("a"), TimeRange::new(0, 99)).await.unwrap().len(), 20);
     assert_eq!(store.read_chunks(Kind::Sample, id("a")).await.unwrap().records.len(), 2);
     // Masked samples are not missing.
@@ -121,8 +121,8 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
     assert_eq!(told.iter().map(|(name, ..)| &**name).collect::<Vec<_>>(), ["b"]);
 }
 
-/// A query at a row with any one bit flipped: no wrong value, no missing value without a damage, and no damage when nothing
-/// is missing.
+/// Queries a row after each possible single bit flip. No value is wrong. A missing value is always reported as a damage,
+/// and a damage is reported only if a value is missing.
 #[tokio::test]
 async fn one_flipped_bit_loses_at_most_its_record_and_never_silently() {
     let patient = Patient::new();
@@ -146,7 +146,7 @@ async fn one_flipped_bit_loses_at_most_its_record_and_never_silently() {
         partial += usize::from(told.len() == 1);
         intact += usize::from(told.is_empty());
     }
-    assert!(partial > 0, "damage in the column of one series does not cost the other");
+    assert!(partial > 0, "damage of one column does not affect the others");
     assert_eq!(intact, 0, "all bits are under a checksum");
     assert_eq!(store.stats().chunks_unreadable, 1);
     for bit in 0..of(Kind::Entry).value.len() * 8 {
@@ -165,8 +165,8 @@ async fn one_flipped_bit_loses_at_most_its_record_and_never_silently() {
     assert_eq!(store.stats().chunks_unreadable, 3);
 }
 
-/// The same for rows of a merge, whose prefixes state what they replace. A damaged one replaces none of the others, and none
-/// of the others, of the same merge, replaces it.
+/// The same for rows of a merge. Their prefixes state which rows they replace. A damaged row replaces no other row of the
+/// merge and is not replaced by any of them.
 #[tokio::test]
 async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
     let patient = Patient::with(Options { chunk_values: 30, ..Options::default() });
@@ -188,7 +188,7 @@ async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
         };
         for bit in 0..row.value.len() * 8 {
             let chunk = row.value.windows(4).position(|window| window == b"TCHK").unwrap();
-            // A newer version is refused in any row.
+            // A chunk or prefix of a newer version is refused in any row.
             let versions = [4, chunk + 4];
             let unnoticed = (!versions.contains(&(bit / 8))).then_some(Wound::Unnoticed(bit));
             for wound in unnoticed.into_iter().chain([Wound::Flipped(bit)]) {
@@ -206,7 +206,7 @@ async fn a_damaged_row_of_a_merge_replaces_no_row_and_is_not_replaced() {
         }
         patient.make_readable(row).await;
     }
-    assert!(intact > 0, "the chunk behind a damaged prefix is sound");
+    assert!(intact > 0, "the chunk after a damaged prefix is readable");
 }
 
 #[tokio::test]
@@ -262,7 +262,7 @@ async fn a_deletion_of_an_unreadable_row_stays_and_blocks_no_other() {
     store.delete(&[Matcher::equal(NAME, "log")], early).await.unwrap();
     store.delete(&[Matcher::equal(NAME, "log")], TimeRange::new(9 * DAY_NS, 11 * DAY_NS)).await.unwrap();
     store.sweep().await.unwrap();
-    assert_eq!(store.stats().upkeep.tombstones, 2, "the third one is done");
+    assert_eq!(store.stats().upkeep.tombstones, 2, "the third deletion is done");
     drop(store);
     let store = patient.bench.open().await;
     store.sweep().await.unwrap();
@@ -357,7 +357,7 @@ async fn a_failed_deletion_is_retried_by_the_next_sweep() {
     let tried = scans();
     for n in 1..10 {
         flush(n).await;
-        assert_eq!(scans(), tried, "read again by wake {n}");
+        assert_eq!(scans(), tried, "wake {n} reads the rows again");
     }
     store.delete(&log, TimeRange::new(1, 1)).await.unwrap();
     until(&|| scans() > tried).await;
@@ -365,7 +365,7 @@ async fn a_failed_deletion_is_retried_by_the_next_sweep() {
     let again = scans();
     tokio::time::pause();
     tokio::time::sleep(hour + hour / 2).await;
-    assert!(scans() > again, "with the sweep");
+    assert!(scans() > again, "the sweep reads the rows again");
     assert_eq!(store.stats().upkeep.tombstones, 2);
     assert_eq!(common::texts(&store, "log").await.len(), 2);
 }
@@ -402,7 +402,7 @@ async fn unreadable_facts_are_in_every_answer_until_rewritten() {
     store.delete(&[Matcher::equal(NAME, "log")], ALL).await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!(store.stats().upkeep.tombstones, 1);
-    // A sender that uses the series again makes its history readable.
+    // A sender that sends the series again makes its older records readable.
     three(&store).await;
     assert_eq!(lacks(Kind::Sample).len(), 1);
     let (values, told) = read(&store, &["a", "b"]).await;
@@ -424,7 +424,7 @@ async fn missing_metadata_rows_are_not_guessed() {
     assert!(facts.len() >= 3);
     for (number, row) in facts.iter().enumerate() {
         patient.damage(row, Wound::Lost);
-        // Facts that have a second copy are taken from there; without the others the store does not open.
+        // Facts with a second copy are taken from that copy. Without the other facts, the store does not open.
         match patient.bench.try_open().await {
             Ok(store) => {
                 let (values, told) = read(&store, &["a"]).await;

@@ -1,4 +1,4 @@
-//! Samples in groups: stored together, read together, each exactly once.
+//! Samples in groups are stored together and read together. Each sample is read exactly once.
 
 mod common;
 
@@ -17,7 +17,7 @@ const ALL: TimeRange = TimeRange::ALL;
 const DAY: i64 = 86_400_000_000_000;
 const YEAR: i64 = 365 * DAY;
 
-/// The same times for several series, each with its own values.
+/// A batch of several series with the same times and different values.
 fn together(names: &[&str], at: impl Iterator<Item = i64> + Clone) -> Batch {
     let mut all = Batch::default();
     for (n, name) in names.iter().enumerate() {
@@ -31,7 +31,7 @@ fn ids(names: &[&str]) -> Vec<SeriesId> {
     names.iter().map(|name| common::id(name)).collect()
 }
 
-/// Samples of each series, one after the other, and the cost of the read. Pieces must ascend.
+/// Samples of each series, concatenated, and the cost of the read. Asserts that pieces ascend.
 async fn read(store: &Store, names: &[&str], range: TimeRange) -> (Vec<Vec<(i64, f64)>>, ReadReport) {
     let room = AtomicUsize::new(usize::MAX);
     let answer = store.read_samples(&ids(names), range, None, &room).await.unwrap();
@@ -64,7 +64,7 @@ async fn series_with_the_same_times_share_a_row_that_is_read_once() {
     assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [40, 40, 40]);
     assert_eq!((report.chunks_seen, report.chunks_decoded, report.values_decoded), (2, 2, 120));
 
-    // One of them has other times: its chunk is separate, and is skipped when the others are read.
+    // One series has other times. Its chunk is separate, and is skipped when the other series are read.
     let mut odd = together(&["a", "c"], 40..60);
     odd.samples.extend(together(&["b"], 41..61).samples);
     store.append(odd, None).await.unwrap();
@@ -142,9 +142,9 @@ fn every(step: i64, times: std::ops::Range<i64>, value: f64) -> Vec<(i64, f64)> 
 }
 
 #[tokio::test]
-async fn late_data_duplicates_and_far_times_are_read_as_a_map_would() {
+async fn late_repeated_and_far_samples_read_like_a_map() {
     check(
-        "late within the seal and behind it",
+        "late samples in the same seal and in a later one",
         vec![
             Write("a", every(10, 0..150, 0.0)),
             Write("b", every(10, 0..150, 1.0)),
@@ -177,7 +177,7 @@ async fn late_data_duplicates_and_far_times_are_read_as_a_map_would() {
     )
     .await;
     check(
-        "the first and the last moments",
+        "the earliest and the latest times",
         vec![
             Write("a", vec![(i64::MAX, 1.0), (i64::MIN, 2.0), (0, 3.0), (-YEAR, 4.0)]),
             Write("b", vec![(200 * YEAR, 1.0), (-200 * YEAR, 2.0)]),
@@ -189,7 +189,7 @@ async fn late_data_duplicates_and_far_times_are_read_as_a_map_would() {
     )
     .await;
     check(
-        "series that part and meet",
+        "series that separate and share times again",
         vec![
             Write("a", every(1, 0..20, 0.0)),
             Write("b", every(1, 0..20, 0.0)),
@@ -209,7 +209,7 @@ async fn late_data_duplicates_and_far_times_are_read_as_a_map_would() {
 }
 
 #[tokio::test]
-async fn types_that_change_keep_their_values() {
+async fn values_are_kept_when_their_type_changes() {
     let bench = Bench::new();
     let store = bench.open().await;
     let big = Value::U64(u64::MAX);
@@ -229,7 +229,7 @@ async fn types_that_change_keep_their_values() {
     assert_eq!(found[0].value, big);
 }
 
-/// Pieces as `start..end count` of summaries and `start-end` of samples.
+/// Pieces as text: `start..end count` for summaries, `start-end` for samples.
 async fn pieces(store: &Store, range: TimeRange, windows: Windows) -> (Vec<String>, ReadReport) {
     let room = AtomicUsize::new(usize::MAX);
     let answer = store.read_samples(&ids(&["a"]), range, Some(&windows), &room).await.unwrap();
@@ -258,19 +258,19 @@ async fn statistics_answer_for_a_chunk_inside_one_window() {
     assert_eq!(some, ["1..10 10 sum 55", "11..20 10 sum 155", "21-30", "31..40 10 sum 355"]);
     assert_eq!((report.chunks_summarised, report.chunks_decoded), (3, 1));
 
-    // With late data, open or not, and NaN: samples decide.
+    // With late samples, open or not, or NaN, the samples are used instead of statistics.
     store.append(samples("a", &[(15, 0.5), (41, f64::NAN)]), None).await.unwrap();
     for _ in 0..2 {
         let all = TimeRange::new(1, 60);
         let one = Windows { first: 60, step: 0, count: 1, range: 60 };
         let (some, _) = pieces(&store, all, one).await;
-        assert_eq!(some, ["1..10 10 sum 55", "11-41"], "and samples that overlap the late ones");
+        assert_eq!(some, ["1..10 10 sum 55", "11-41"], "samples that overlap the late ones are decoded");
         store.flush().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_read_that_is_too_large_ends_before_it_is_decoded() {
+async fn a_read_that_is_too_large_fails_before_decoding() {
     let bench = Bench::new();
     let store = bench.open().await;
     store.append(together(&["a", "b"], 0..1_000), None).await.unwrap();
@@ -292,7 +292,7 @@ async fn a_read_that_is_too_large_ends_before_it_is_decoded() {
     }
 }
 
-/// Stores this many more rows, then fails like a killed process: the remaining rows of a `put` are missing.
+/// Stores this many more rows and then fails like a killed process. The remaining rows of the `put` are missing.
 struct Stops {
     inner: MemoryDriver,
     rows_left: AtomicUsize,
@@ -339,7 +339,7 @@ async fn a_flush_interrupted_at_any_row_is_repeated_with_the_same_rows() {
     let (series, chunks) = (rows(&whole, Table::Series), rows(&whole, Table::Chunks));
     assert_eq!((series.len(), chunks.len()), (3, 3 + 3 + 1));
 
-    // The identity is the first row; after the last chunk come the facts about the store.
+    // The identity is the first row. The facts about the store follow the last chunk.
     for stop in 1..=series.len() + chunks.len() + 3 {
         let driver = Arc::new(Stops { inner: MemoryDriver::new(), rows_left: AtomicUsize::new(stop) });
         let bench = Bench::with(driver.clone(), reference.options.clone());
@@ -361,7 +361,7 @@ fn row(table: Table, partition: &[u8], clustering: &[u8], value: Vec<u8>) -> Row
     Row { table, partition: partition.to_vec(), clustering: clustering.to_vec(), value: value.into() }
 }
 
-/// The rows of a store of version 1 with one series, built by hand after its format page.
+/// The rows of a store of version 1 with one series, built by hand according to the format page.
 fn version_1(name: &str, chunk: &[u8], start: i64) -> Vec<Row> {
     let labels = labels(name);
     let id = labels.id().to_bytes();
@@ -387,7 +387,7 @@ async fn a_store_of_version_1_is_read_and_extended() {
         let (found, _) = read(&store, &["old"], ALL).await;
         assert_eq!((found[0].len(), found[0][0].0), (count, start), "{file}");
 
-        // Its new samples go to the old partition; a new series gets its own.
+        // New samples of the old series go to the old partition. A new series gets its own partition.
         store.append(together(&["old", "new"], (1..21).map(|n| start - n)), None).await.unwrap();
         store.close().await.unwrap();
         drop(store);

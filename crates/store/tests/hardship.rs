@@ -1,4 +1,5 @@
-//! Full disks, failing deletes, jumping clocks: the store refuses or waits, reports it, and recovers without a restart.
+//! Full disks, failing deletes, jumping clocks. The store refuses or waits, reports the condition, and recovers without a
+//! restart.
 
 mod common;
 
@@ -34,7 +35,7 @@ async fn a_nearly_full_disk_refuses_records_and_permits_deletion() {
     store.flush().await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!((values(&store, "m", ALL).await.len(), store.stats().upkeep.tombstones), (0, 0));
-    assert!(store.ready().is_err(), "the driver is not on this disk");
+    assert!(store.ready().is_err(), "the sweep frees no space on the disk of the journal");
     disk.set_space(20_000);
     store.ready().unwrap();
     store.append(samples("m", &[(3, 3.0)]), None).await.unwrap();
@@ -49,7 +50,7 @@ async fn a_batch_with_some_stored_frames_is_refused_entirely() {
         let all: Vec<(i64, f64)> = (first..=seq).map(|n| (n as i64, n as f64)).collect();
         store.append(samples("m", &all), Some(Origin { session: 1, first, seq })).await
     };
-    // They may or may not share a group commit.
+    // The batches may or may not share a group commit.
     for round in 0..50 {
         let from = round * 10;
         let (whole, part, inner) =
@@ -74,7 +75,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     let bench = Bench::new();
     let store = bench.open().await;
     let frame = |seq: u64| common::executions("svc", seq.into(), 1);
-    // Two of them reach the journal together, the later one first.
+    // The second and third frames reach the journal together, the later one first.
     let (second, first) = tokio::join!(
         store.append(frame(2), common::origin(7, 2)),
         store.append(frame(1), common::origin(7, 1))
@@ -96,7 +97,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     assert_eq!(
         store.append(frame(6), common::origin(7, 6)).await.unwrap(),
         Appended::Stored,
-        "another generation"
+        "frames of another generation"
     );
     drop(store);
     let store = bench.open().await;
@@ -113,7 +114,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     }
 }
 
-/// A driver that takes everything except deletes, and cannot be verified.
+/// A driver that fails all deletes and verifications.
 struct Keeping {
     inner: MemoryDriver,
     keeps: AtomicBool,
@@ -186,12 +187,12 @@ async fn a_failed_verification_is_retried_soon() {
         assert_eq!(verified(), 3);
         driver.keeps.store(false, Ordering::SeqCst);
         tokio::time::sleep(2 * hour).await;
-        assert_eq!(verified(), 4, "a complete round is the last one for a week");
+        assert_eq!(verified(), 4, "no round follows a complete one for a week");
         drop(store);
     }
 }
 
-/// The paused clock skips the waits between its attempts.
+/// The clock is paused, which skips the waits between attempts.
 #[tokio::test(start_paused = true)]
 async fn failed_deletes_are_reported_and_done_later() {
     let driver = Arc::new(Keeping::new());
@@ -213,7 +214,7 @@ async fn failed_deletes_are_reported_and_done_later() {
 }
 
 #[tokio::test]
-async fn a_clock_far_ahead_deletes_nothing_until_confirmed() {
+async fn a_clock_far_ahead_deletes_no_records_until_confirmed() {
     let day = 86_400_000_000_000i64;
     let keep = Rule { matchers: vec![Matcher::equal("__name__", "m")], then: 30 * day as u64 };
     let policies = Policies { retention: vec![keep], ..Policies::default() };
@@ -245,7 +246,7 @@ async fn a_clock_far_ahead_deletes_nothing_until_confirmed() {
     drop(store);
     let store = open().await;
     store.sweep().await.unwrap();
-    assert_eq!(values(&store, "m", ALL).await.len(), 1, "ahead since before the start");
+    assert_eq!(values(&store, "m", ALL).await.len(), 1, "the clock was ahead before the start");
     assert!(store.confirm_clock().await.unwrap().is_some());
     assert!(!store.stats().clock_doubted);
     store.sweep().await.unwrap();
@@ -253,7 +254,7 @@ async fn a_clock_far_ahead_deletes_nothing_until_confirmed() {
 }
 
 #[tokio::test]
-async fn a_store_without_a_clock_fact_trusts_the_clock_once() {
+async fn a_store_without_a_stored_clock_time_trusts_the_clock_once() {
     let day = 86_400_000_000_000i64;
     let keep = Rule { matchers: vec![Matcher::equal("__name__", "m")], then: 30 * day as u64 };
     let policies = Policies { retention: vec![keep], ..Policies::default() };
@@ -263,7 +264,7 @@ async fn a_store_without_a_clock_fact_trusts_the_clock_once() {
         merge_in_background: false,
         ..Options::default()
     };
-    // The machine was off for three weeks; the clock of a sender is years ahead.
+    // The machine was off for three weeks, or the clock of a sender is years ahead.
     for (newest, now) in [(99 * day, 121 * day), (9_000 * day, 101 * day)] {
         let clock = Arc::new(ManualClock::new(100 * day));
         let directory = tempfile::tempdir().unwrap();

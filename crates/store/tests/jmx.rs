@@ -1,5 +1,5 @@
-//! Counters of a real Java program, most of which do not look like counters for a long time: no rule on values changes their
-//! rates.
+//! Counters of a real Java program. Most of them do not look like counters for a long time. A rule on values must not
+//! change their rates.
 
 mod common;
 
@@ -47,19 +47,19 @@ fn store_batch(lines: &[Line], value: fn(i64) -> Value) -> Batch {
 }
 
 async fn open(bench: &Bench) -> Arc<Store> {
-    // A day later: one-time reductions may apply to every chunk.
+    // One day after the samples, so that lossy reductions may apply to every chunk.
     let clock = Arc::new(ManualClock::new(captured()[0].0 + 86_400_000_000_000));
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }
 
-/// `increase` without extrapolation, `changes` and `resets`.
+/// Result of `increase` without extrapolation, `changes` and `resets`.
 fn figures(values: &[f64]) -> (f64, usize, usize) {
     let steps = || values.windows(2).map(|pair| (pair[0], pair[1]));
     let increase = steps().map(|(a, b)| if b < a { b } else { b - a }).sum();
     (increase, steps().filter(|(a, b)| a != b).count(), steps().filter(|(a, b)| b < a).count())
 }
 
-/// Samples read equal samples sent, over any range.
+/// Asserts that the rates of the samples read equal those of the samples sent.
 async fn check(store: &Store, sent: &[Line], told: &str) {
     for (n, name) in NAMES.iter().enumerate() {
         let read = store.samples(id(name), TimeRange::ALL).await.unwrap();
@@ -97,7 +97,7 @@ async fn counters_of_a_real_program_keep_increase_changes_and_resets() {
                 store.append(store_batch(piece, value), None).await.unwrap();
                 store.flush().await.unwrap();
                 sent.extend_from_slice(piece);
-                // Merged in some rounds only; a piece may be sent again.
+                // Merged in some rounds only. A piece may be sent again.
                 if n % 3 != 1 || sent.len() == lines.len() {
                     store.merge_all().await.unwrap();
                 }

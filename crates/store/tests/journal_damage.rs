@@ -1,5 +1,5 @@
-//! Damage of the journal and of the facts about generations: one flipped bit costs at most its record, nothing acknowledged
-//! is cut off silently, and no generation number is used twice.
+//! Damage of the journal and of the facts about generations. One flipped bit loses at most one record. Acknowledged
+//! records are never lost without a report. No generation number is used twice.
 
 mod common;
 
@@ -15,7 +15,7 @@ use tacho_store::{Driver, ErrorKind, MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const BATCHES: i64 = 5;
 
-/// A store whose process died: the bytes of its journal and the content of the driver.
+/// The remains of a killed process: the bytes of the journal and the content of the driver.
 struct Died {
     name: PathBuf,
     journal: Vec<u8>,
@@ -52,7 +52,7 @@ impl Died {
     }
 }
 
-/// Batches that are readable as a whole; none is readable in part.
+/// Numbers of the readable batches. Asserts that every batch is readable either completely or not at all.
 async fn batches(store: &Store) -> Vec<i64> {
     let common: Vec<i64> = values(store, "common", ALL).await.into_iter().map(|(at, _)| at).collect();
     let log: Vec<i64> = common::texts(store, "log").await.into_iter().map(|(at, _)| at).collect();
@@ -72,7 +72,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Damages of every answer, of any kind.
+/// Damages in answers about any kind.
 fn lacks(store: &Store) -> String {
     let said = Kind::ALL.map(|kind| {
         let damages = store.lacks(kind);
@@ -86,7 +86,7 @@ fn lacks(store: &Store) -> String {
     said[0].clone()
 }
 
-/// The manual clock of the bench is at its start.
+/// The manual clock of the bench is at its start time.
 const SAYS: &str = concat!(
     " at 1 place of journal 00000000000000000001.journal",
     " (generation 1, begun 1970-01-01T00:00:00.000001Z) cannot be read"
@@ -96,7 +96,7 @@ const SAYS: &str = concat!(
 async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
     let died = died().await;
     let mut told = 0;
-    // A different bit each time.
+    // A different bit at each position.
     for at in (0..died.journal.len()).step_by(5) {
         let mut journal = died.journal.clone();
         journal[at] ^= 1 << (at / 5 % 8);
@@ -120,14 +120,14 @@ async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
         assert_eq!((batches(&store).await, lacks(&store)), (found.clone(), said.clone()));
         drop(store);
         let store = bench.open().await;
-        assert_eq!(lacks(&store), said, "byte {at}: while the file is in the quarantine");
+        assert_eq!(lacks(&store), said, "byte {at}: the damage is reported while the file is quarantined");
         assert_eq!(batches(&store).await, found);
         drop(store);
         if stats.recovered_damaged > 0 {
             let kept =
                 files(bench.directory.path()).into_iter().find(|f| std::fs::read(f).unwrap() == journal);
             std::fs::remove_file(kept.expect("the damaged file is kept")).unwrap();
-            assert_eq!(lacks(&*bench.open().await), "", "byte {at}: the operator has removed the file");
+            assert_eq!(lacks(&*bench.open().await), "", "byte {at}: the removed file is not reported");
         }
     }
     assert!(told > died.journal.len() / 20, "{told} of {}", died.journal.len());
@@ -148,7 +148,7 @@ async fn a_lost_page_loses_only_its_records() {
 }
 
 #[tokio::test]
-async fn an_unfinished_write_at_the_end_stays_torn() {
+async fn an_unfinished_write_at_the_end_counts_as_torn() {
     let died = died().await;
     for garbage in [&b"\xf5rec\x40\0\0\0abcdefgh"[..], &[0; 100], b"\xf5", b"garbage that is no record"] {
         let journal = [&died.journal[..], garbage].concat();
@@ -160,23 +160,23 @@ async fn an_unfinished_write_at_the_end_stays_torn() {
     }
 }
 
-/// A batch whose record contains these bytes unchanged.
+/// A batch with a record that contains these bytes unchanged.
 fn holding(name: &str, bytes: &[u8]) -> Batch {
     let (words, _) = bytes.as_chunks::<8>();
     let values = words.iter().map(|word| f64::from_bits(u64::from_le_bytes(*word)));
     samples(name, &values.enumerate().map(|(at, value)| (at as i64 + 1, value)).collect::<Vec<_>>())
 }
 
-/// Start of a file's records.
+/// Offset of the first record of a file.
 fn first_record(journal: &[u8]) -> usize {
     journal.windows(4).position(|window| window == b"\xf5rec").unwrap()
 }
 
-/// The first record, as if it had been written after a sync of everything before it.
+/// The first record, changed to state that all bytes before it were synced.
 fn proving(journal: &[u8]) -> Vec<u8> {
     let (head, rest) = journal.split_at(12);
     let payload = &rest[..u32::from_le_bytes(head[4..8].try_into().unwrap()) as usize];
-    // After the flags: synced bytes, a varint.
+    // After the flags, the record has the number of synced bytes as a varint.
     let synced = 1 + payload[1..].iter().position(|byte| byte & 0x80 == 0).unwrap();
     let payload = [&payload[..1], &[0xff, 0xff, 0xff, 0xff, 0x7f], &payload[synced + 1..]].concat();
     let length = (payload.len() as u32).to_le_bytes();
@@ -214,7 +214,7 @@ async fn a_forged_record_inside_a_torn_one_is_not_trusted() {
     let torn = (journal.len() - acknowledged.len()) as u64;
     assert_eq!((stats.recovered_damaged, stats.recovered_torn_bytes), (0, torn));
     store.append(samples("m", &[(2, 2.0)]), origin(9, 1)).await.unwrap();
-    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (2, 2.0)], "its session was never taken");
+    assert_eq!(values(&store, "m", ALL).await, [(1, 1.0), (2, 2.0)], "the forged session was not recorded");
 }
 
 #[tokio::test]
@@ -237,7 +237,7 @@ async fn a_search_for_records_is_bounded_for_any_damage() {
     assert_eq!(
         store.stats().recovered_damaged,
         2,
-        "the record, and that not all possible records were tried"
+        "the damaged record and the interrupted search are reported"
     );
 }
 
@@ -260,7 +260,7 @@ async fn a_quarantined_journal_replaces_no_other() {
     assert_eq!(kept.len(), 2);
     assert_eq!(bench.open().await.stats().journals_quarantined, 2);
     assert!(kept.contains(&b"the quarantined file of an earlier start".to_vec()) && kept.contains(&journal));
-    assert!(lacks(&*bench.open().await).ends_with(SAYS), "and of the second file");
+    assert!(lacks(&*bench.open().await).ends_with(SAYS), "the second file is reported as well");
 }
 
 #[tokio::test]
@@ -274,10 +274,10 @@ async fn a_start_does_not_read_quarantined_journals() {
     let kept = bench.directory.path().join("quarantine").join(&died.name);
     let said = lacks(&*bench.open().await);
     assert!(said.ends_with(SAYS), "{said}");
-    // The lack file is read, not the unreadable journal.
+    // The journal is made unreadable, so that only the lack file can be used.
     std::fs::write(&kept, vec![0; journal.len()]).unwrap();
     assert_eq!(lacks(&*bench.open().await), said);
-    // If that is damaged or missing, the journal is read.
+    // If the lack file is damaged or missing, the journal is read.
     std::fs::write(&kept, &journal).unwrap();
     let lack = kept.with_extension("journal.lack");
     let mut told = std::fs::read(&lack).unwrap();
@@ -294,13 +294,13 @@ async fn recovered_batches_are_synced_before_an_acknowledgement() {
     let disk = FaultyDisk::default();
     let bench = died.bench(&[]);
     let bench = Bench { options: Options { disk: Arc::new(disk.clone()), ..bench.options.clone() }, ..bench };
-    // The process was killed between its write and the sync.
+    // The process was killed after the write and before the sync.
     let (synced, written) = died.journal.split_at(died.journal.len() / 2);
     let path = bench.directory.path().join(&died.name);
     std::fs::write(&path, synced).unwrap();
     disk.open(&path).unwrap().append(written).unwrap();
     let store = bench.open().await;
-    // Nothing is flushed yet: no task has run since.
+    // No record is flushed yet, because no task has run since the start.
     assert_eq!(store.session_acked(1), BATCHES as u64);
     disk.lose_unsynced().unwrap();
     let left = std::fs::read(&path).unwrap();
@@ -327,7 +327,7 @@ async fn a_lost_fact_keeps_generations_and_their_numbers() {
     drop(store);
     let rows = driver.dump();
     for lost in meta(&rows) {
-        // One `put` is lost: its row is missing, or has its previous value.
+        // One `put` is lost: its row is missing or has its previous value.
         let older = before
             .iter()
             .find(|row| (&row.partition, &row.clustering) == (&lost.partition, &lost.clustering));
@@ -368,9 +368,9 @@ async fn data_without_the_facts_about_it_is_not_opened() {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         assert!(error.to_string().contains(says), "{error}");
         let path = bench.directory.path().join(accept);
-        assert!(error.to_string().contains(&path.display().to_string()), "what to do: {error}");
+        assert!(error.to_string().contains(&path.display().to_string()), "the remedy is missing: {error}");
         std::fs::write(path, "").unwrap();
-        // Without any fact the next requirement is the generation.
+        // If all facts are missing, the next required part is the generation.
         std::fs::write(bench.directory.path().join("00000000000000000001.lost"), "").unwrap();
         let store = bench.open().await;
         assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);
@@ -383,7 +383,7 @@ async fn data_without_the_facts_about_it_is_not_opened() {
     check(&identity, "generation 1", "00000000000000000001.lost").await;
 }
 
-/// Two generations in the journal alone: the driver took neither.
+/// Two generations that are only in the journal, because the driver accepted neither.
 async fn two_journals() -> (Bench, Vec<PathBuf>) {
     use tacho_store::layer::faults::{Faults, Faulty};
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
@@ -402,7 +402,7 @@ async fn two_journals() -> (Bench, Vec<PathBuf>) {
 }
 
 #[tokio::test]
-async fn a_missing_or_short_journal_is_detected() {
+async fn a_missing_or_truncated_journal_is_detected() {
     for short in [false, true] {
         let (bench, journals) = two_journals().await;
         let path = &journals[0];
@@ -428,12 +428,12 @@ async fn a_missing_or_short_journal_is_detected() {
 }
 
 #[tokio::test]
-async fn a_missing_growing_journal_is_detected() {
+async fn a_missing_active_journal_is_detected() {
     let driver = Arc::new(MemoryDriver::new());
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;
     store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
-    // The driver learns of a new journal after the first answer.
+    // The list of journals is stored in the driver after the first answer.
     let knows = |row: &Row| row.clustering == b"journals" && row.value.len() > 40;
     for _ in 0..100_000 {
         if driver.dump().iter().any(knows) {

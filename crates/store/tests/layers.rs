@@ -1,4 +1,4 @@
-//! Layers do what they document and nothing else.
+//! Layers have exactly the documented effects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ async fn metrics_count_calls_rows_bytes_and_time() {
 }
 
 #[tokio::test]
-async fn a_seed_replays_its_faults() {
+async fn the_same_seed_gives_the_same_faults() {
     let run = async |seed| {
         let faults =
             Faults { seed, error_before: 3, error_after: 3, torn: 3, duplicate: 3, ..Faults::default() };
@@ -96,7 +96,7 @@ async fn a_seed_replays_its_faults() {
 }
 
 #[tokio::test]
-async fn a_frozen_driver_hangs_until_it_is_thawed() {
+async fn a_frozen_driver_waits_until_it_is_thawed() {
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     driver.freeze();
     let put = tokio::spawn({

@@ -1,5 +1,5 @@
-//! Loss of precision by rules: never above the limits, whatever the pieces, the order and the number of times in which
-//! samples arrive.
+//! Loss of precision by rules never exceeds the limits. The division into batches, their order and repetitions make no
+//! difference.
 
 mod common;
 
@@ -17,7 +17,7 @@ use tacho_store::{MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
-/// Long after all samples: one-time reductions may apply to every chunk.
+/// Long after all samples, so that lossy reductions may apply to every chunk.
 const NOW: i64 = 100 * 86_400 * SECOND;
 
 type Points = Vec<(i64, f64)>;
@@ -38,7 +38,7 @@ async fn open(bench: &Bench) -> Arc<Store> {
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }
 
-/// One piece after the other, each flushed, and merged if marked.
+/// Sends and flushes one piece after the other. Merges after the marked pieces.
 async fn feed(store: &Store, pieces: &[(&[(i64, f64)], bool)]) {
     for (points, merge) in pieces {
         store.append(samples("m", points), None).await.unwrap();
@@ -56,12 +56,12 @@ async fn bytes_a_value(store: &Store) -> f64 {
     bytes as f64 / count as f64
 }
 
-/// Six pieces, four of them merged with the earlier ones.
+/// Six pieces. After four of them, all pieces sent until then are merged.
 fn in_six(points: &[(i64, f64)]) -> Vec<(&[(i64, f64)], bool)> {
     points.chunks(points.len().div_ceil(6)).zip([true, true, false, true, false, true]).collect()
 }
 
-/// Rises from 1000 to 1011 in 10,000 seconds.
+/// Rises from 1000 to 1011 within 10,000 seconds.
 fn slow_counter() -> Points {
     (0..10_000).map(|n| (n * SECOND, 1_000.0 + (n * 11 / 9_999) as f64)).collect()
 }
@@ -83,7 +83,7 @@ fn changes(points: &[(i64, f64)]) -> usize {
     points.windows(2).filter(|pair| pair[0].1 != pair[1].1).count()
 }
 
-/// As PromQL counts it, without extrapolation: a decrease is a restart from 0.
+/// The increase as in PromQL, without extrapolation. A decrease counts as a restart from 0.
 fn increase(points: &[(i64, f64)]) -> f64 {
     let step = |pair: &[(i64, f64)]| {
         if pair[1].1 < pair[0].1 { pair[1].1 } else { pair[1].1 - pair[0].1 }
@@ -91,7 +91,7 @@ fn increase(points: &[(i64, f64)]) -> f64 {
     points.windows(2).map(step).sum()
 }
 
-/// A random counter: the number of rises and restarts per thousand samples, and the value after a restart.
+/// A random counter. `rises` and `restarts` are per thousand samples.
 fn counter(seed: u64, count: u64, rises: u64, restarts: u64) -> Points {
     let mut value = (mix64(seed) % 5_000) as f64;
     let mut next = |n: u64| {
@@ -199,7 +199,7 @@ async fn a_resent_batch_with_moved_times_is_stored_once() {
     assert_eq!(values(&store, "m", ALL).await, once, "flushed");
     store.merge_all().await.unwrap();
     assert_eq!(values(&store, "m", ALL).await, once, "merged");
-    // A part, with other values: the last written ones count.
+    // A part of the batch with other values. The values written last are returned.
     let part: Points = points[4_000..4_100].iter().map(|(at, value)| (*at, value + 0.5)).collect();
     feed(&store, &[(&part, false)]).await;
     for merged in [false, true] {
@@ -216,7 +216,7 @@ async fn a_resent_batch_with_moved_times_is_stored_once() {
 /// A step of a test.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Sends a batch, for the first or second time.
+    /// Sends a batch for the first or second time.
     Send(usize),
     Flush,
     Merge,
@@ -233,7 +233,8 @@ fn steps(batches: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..16)
 }
 
-/// Runs the steps, then sends every batch, and merges all. `check` gets the samples read after each step, and those sent.
+/// Runs the steps, then sends every batch and merges all. `check` gets the samples that are read after each step, and the
+/// samples sent.
 async fn run(
     bench: &Bench,
     batches: &[Points],
@@ -270,7 +271,7 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// In any pieces, in any order of time, sent once or twice.
+    /// Batches of any size in any order of time, each sent once or twice.
     #[test]
     fn increases_of_counters_with_restarts_are_exact(
         seed in any::<u64>(),
@@ -292,7 +293,7 @@ proptest! {
         }));
     }
 
-    /// Batches that overlap, in any order, each at least twice.
+    /// Batches that overlap, in any order, each sent at least twice.
     #[test]
     fn resent_samples_with_moved_times_are_stored_once(
         seed in any::<u32>(),
@@ -307,7 +308,7 @@ proptest! {
             let jitter = period * spread / 100 * (by_chance % 1_000) as i64 / 1_000;
             ((n * period + jitter) * MS, (by_chance >> 40) as f64)
         };
-        // Adjacent, round-robin, or in runs; some in two batches.
+        // Batches of adjacent samples, of every sixth sample, or of runs. Some samples are in two batches.
         let mut batches = vec![Points::new(); 6];
         for n in 0..600 {
             let to = match deal { 1 => n / 100, 2 => n % 6, _ => n / 7 % 6 } as usize;
@@ -316,7 +317,7 @@ proptest! {
                 batches[(to + 1) % 6].push(point(n));
             }
         }
-        // A new sample must be further from the moved ones than these may be moved.
+        // A new sample must be further from the moved samples than the largest permitted move.
         let percent = if deal == 2 { percent.min(30) } else { percent };
         let error_max = period * MS * percent / 100;
         let bench = bench(Some(Semantic { time: error_max as u64, ..MOVED }));

@@ -1,4 +1,4 @@
-//! The memory driver passes the conformance suite, bare and under its layers.
+//! The memory driver passes the conformance suite, with and without layers.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Samples whose times a rule may move exist once, however often they are sent, and whatever was merged, cut or deleted in
-//! between.
+//! Samples with times that a rule may move are stored exactly once, regardless of repetitions and of merges, cuts and
+//! deletions between these.
 
 mod common;
 
@@ -16,29 +16,30 @@ use tacho_store::{MemoryDriver, Options, Store};
 
 const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
-/// The largest change of a time that the rule permits.
+/// The largest change of a time that the rule permits, ns.
 const BOUND: i64 = 200 * MS;
-/// Long after all samples: one-time reductions may apply to every chunk.
+/// Long after all samples, so that lossy reductions may apply to every chunk.
 const NOW: i64 = 100 * 86_400 * SECOND;
-/// How long samples are kept, where a test has retention, ns: at [`NOW`] all of them.
+/// Retention in tests with expiry, ns. At [`NOW`], no sample has expired.
 const KEEP: u64 = NOW as u64;
 const SAMPLES: usize = 600;
 const SEEDS: u64 = 4;
 
-/// Series that are sent together: the times of two may be moved, those of the third may not.
+/// Series that are sent together. A rule may move the times of the first two.
 const NAMES: [&str; 3] = ["m", "n", "exact"];
 
-/// One sample a second with a jitter of up to 400 ms; a store that may move times by half of that; and the expected content.
+/// Sends one sample a second with a jitter of up to 400 ms to a store that may move times by up to 200 ms. Records the
+/// expected content.
 struct Sender {
     bench: Bench,
     clock: Arc<ManualClock>,
     store: Option<Arc<Store>>,
     seed: u64,
-    /// By series: the value of each sample number.
+    /// For each series, the values by sample number.
     sent: [BTreeMap<usize, f64>; 3],
-    /// Samples before this time have expired.
+    /// Samples before this time are expired.
     horizon: i64,
-    /// Number of batches sent, used in values.
+    /// Number of batches sent. It is part of the values.
     batches: u64,
 }
 
@@ -73,12 +74,13 @@ impl Sender {
         n as i64 * SECOND + (by_chance % 1_000) as i64 * 400 * MS / 1_000
     }
 
-    /// Half way between a sample and the previous one: further from both than either may be moved.
+    /// The middle between a sample and the previous one. Its distance from both is larger than any permitted move.
     fn before(&self, n: usize) -> i64 {
         n.checked_sub(1).map_or(i64::MIN, |before| i64::midpoint(self.at(before), self.at(n)))
     }
 
-    /// Sends samples of the series, numbered by `range`. With `whole` numbers as values the columns have another type.
+    /// Sends the samples of the series in `range` with these numbers. With `whole`, values are whole numbers, so columns
+    /// have another type.
     async fn send(&mut self, range: Range<usize>, numbers: impl IntoIterator<Item = usize>, whole: bool) {
         self.batches += 1;
         let mut points = Vec::new();
@@ -98,7 +100,7 @@ impl Sender {
         self.store().merge_all().await.unwrap();
     }
 
-    /// All samples of a series from the first to the last of these.
+    /// Deletes all samples of a series from number `first` to number `last`.
     async fn delete(&mut self, name: &str, first: usize, last: usize) {
         let range = TimeRange::new(self.before(first), self.before(last + 1));
         self.store().delete(&[Matcher::equal(NAME, name)], range).await.unwrap();
@@ -106,19 +108,19 @@ impl Sender {
         self.sent[series].retain(|n, _| !(first..=last).contains(n));
     }
 
-    /// Advances the clock until all before this time has expired ([`KEEP`]); what has expired stays so.
+    /// Advances the clock until all samples before `horizon` are expired ([`KEEP`]). Never moves it back.
     fn expire(&mut self, horizon: i64) {
         self.horizon = horizon.max(self.horizon);
         self.clock.set(NOW + self.horizon.max(0));
     }
 
-    /// The sample so near to the horizon that it may or may not have expired: its moved time counts.
+    /// A sample near the horizon that may or may not have expired, because its moved time decides.
     fn doubtful(&self) -> Option<i64> {
         let mut times = (0..SAMPLES).map(|n| self.at(n));
         times.find(|at| at.abs_diff(self.horizon) <= BOUND as u64)
     }
 
-    /// Samples read equal samples sent, in total and from `first` to `last`.
+    /// Asserts that the samples read equal the samples sent, in total and from number `first` to number `last`.
     async fn check(&self, first: usize, last: usize) {
         let part = TimeRange::new(self.before(first), self.before(last + 1));
         let questions = [(0..=SAMPLES, TimeRange::ALL), (first..=last, part)];
@@ -131,7 +133,7 @@ impl Sender {
             if let Some(doubtful) = self.doubtful() {
                 let before = read.len();
                 read.retain(|(at, _)| at.abs_diff(doubtful) > BOUND as u64);
-                assert!(before - read.len() <= 1, "{name}: the sample of {doubtful} is there twice");
+                assert!(before - read.len() <= 1, "{name}: the sample of {doubtful} is stored twice");
             }
             let numbers = |points: &[(i64, f64)]| points.iter().map(|(at, _)| at / MS).collect::<Vec<_>>();
             assert!(read.len() == sent.len(), "{name}\n{:?}\nsent {:?}", numbers(&read), numbers(&sent));
@@ -143,14 +145,14 @@ impl Sender {
     }
 }
 
-/// Merges of many values and of few: the latter end inside rows with moved times.
+/// Options with large merges and with small ones. Small merges end inside rows with moved times.
 fn few_and_many() -> [Options; 3] {
     let few = |merge_values, chunk_values| Options { merge_values, chunk_values, ..Options::default() };
     [Options::default(), few(300, 100), few(64, 30)]
 }
 
 #[tokio::test]
-async fn a_merge_that_ends_inside_a_moved_row_duplicates_nothing() {
+async fn a_merge_that_ends_inside_a_moved_row_duplicates_no_sample() {
     for options in few_and_many() {
         let mut sender = Sender::new(839_601_036, options).await;
         sender.send(0..1, 179..=185, false).await;
@@ -168,16 +170,16 @@ async fn a_merge_that_ends_inside_a_moved_row_duplicates_nothing() {
     }
 }
 
-/// All series are kept for [`KEEP`].
+/// All series have the retention [`KEEP`].
 fn expiring(options: Options) -> Options {
     let rule = |name: &&str| Rule { matchers: vec![Matcher::equal(NAME, name)], then: KEEP };
     let retention = NAMES.iter().map(rule).collect();
     Options { policies: Arc::new(Policies { retention, ..Policies::default() }), ..options }
 }
 
-/// The clock passes the original of an end but not its moved time, or the reverse; expired samples are sent again.
+/// The clock passes the original time of an end but not its moved time, or the reverse. Expired samples are sent again.
 #[tokio::test]
-async fn an_end_that_expires_duplicates_nothing() {
+async fn an_expired_end_of_a_row_duplicates_no_sample() {
     for options in few_and_many().map(expiring) {
         for (first, offset) in [(1, 0), (40, -BOUND), (99, BOUND / 2), (300, -BOUND / 2), (340, -300 * MS)] {
             let mut sender = Sender::new(7, options.clone()).await;
@@ -202,7 +204,7 @@ async fn an_end_that_expires_duplicates_nothing() {
     }
 }
 
-/// Random numbers of a seed.
+/// A random number generator with a seed.
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,5 @@
-//! The store's promises: durable, read once, refused with a clear error, there after a crash.
+//! Guarantees of the store: records are durable, read exactly once, refused with a clear error, and readable after a
+//! crash.
 
 mod common;
 
@@ -45,7 +46,7 @@ async fn appended_records_are_readable_immediately_and_after_a_flush() {
 }
 
 #[tokio::test]
-async fn after_a_crash_everything_acknowledged_is_there_once() {
+async fn acknowledged_records_are_read_once_after_a_crash() {
     let bench = Bench::new();
     for round in 0..4u64 {
         let store = bench.open().await;
@@ -64,7 +65,7 @@ async fn after_a_crash_everything_acknowledged_is_there_once() {
 }
 
 #[tokio::test]
-async fn of_equal_times_the_last_written_wins_across_types_and_generations() {
+async fn the_last_written_of_equal_times_is_read_across_types_and_generations() {
     let bench = Bench::new();
     let store = bench.open().await;
     let big = Value::U64(u64::MAX);
@@ -84,7 +85,7 @@ async fn of_equal_times_the_last_written_wins_across_types_and_generations() {
 }
 
 #[tokio::test]
-async fn series_are_found_and_found_again() {
+async fn series_are_found_before_and_after_a_restart() {
     let bench = Bench::new();
     for _ in 0..2 {
         let store = bench.open().await;
@@ -110,7 +111,7 @@ async fn series_are_found_and_found_again() {
 }
 
 #[tokio::test]
-async fn bad_batches_are_refused_and_leave_nothing() {
+async fn bad_batches_are_refused_entirely() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), Options { series_max: 2, ..Options::default() });
     let store = bench.open().await;
     let check = async |batch: Batch, kind: ErrorKind, says: &str| {
@@ -158,7 +159,7 @@ async fn above_the_memory_limit_senders_wait_and_then_continue() {
 }
 
 #[tokio::test]
-async fn a_failing_driver_loses_nothing_and_is_retried() {
+async fn a_failing_driver_is_retried_without_losing_records() {
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;
@@ -185,7 +186,7 @@ async fn a_full_disk_refuses_and_service_resumes() {
     disk.set_space(u64::MAX);
     store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
     for seq in 2..6 {
-        // The next record defines the names of the lost one again.
+        // The next record must define the names of the lost one again.
         let one = batch([samples(&format!("m{seq}"), &[(1, 1.0)]), executions("svc", seq.into(), 1)]);
         disk.set_space(30);
         let error = store.append(one.clone(), origin(1, seq)).await.unwrap_err();
@@ -202,7 +203,7 @@ async fn a_full_disk_refuses_and_service_resumes() {
 }
 
 #[tokio::test]
-async fn a_sync_that_fails_acknowledges_nothing_and_stores_nothing_twice() {
+async fn a_failed_sync_acknowledges_no_record_and_stores_none_twice() {
     let disk = FaultyDisk::default();
     let options = Options { disk: Arc::new(disk.clone()), ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
@@ -217,7 +218,7 @@ async fn a_sync_that_fails_acknowledges_nothing_and_stores_nothing_twice() {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         disk.set_sync_fails(false);
         if cut_fails {
-            // The file may have the refused batch: no batch is accepted before it is cut off.
+            // The file may contain the refused batch. No batch is accepted until that one is cut off.
             let error = store.append(Batch::default(), origin(1, first + 2)).await.unwrap_err();
             assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");
             disk.set_cut_fails(false);
@@ -248,7 +249,7 @@ async fn service_resumes_after_the_journal_of_a_failed_sync_was_flushed_and_remo
     assert_eq!(common::texts(&store, "log").await.len(), 2);
 }
 
-/// Ends the thread that writes the journal.
+/// A disk that makes the thread of the journal panic.
 struct PanickingDisk;
 
 impl Disk for PanickingDisk {
@@ -279,7 +280,7 @@ async fn a_store_without_its_journal_thread_is_not_ready() {
     let store = bench.open().await;
     store.ready().unwrap();
     store.append(samples("m", &[(1, 1.0)]), None).await.unwrap_err();
-    // The answer arrives while the thread unwinds.
+    // The answer arrives while the thread is unwinding.
     let error = loop {
         match store.ready() {
             Ok(()) => tokio::task::yield_now().await,
@@ -312,10 +313,10 @@ async fn a_read_of_executions_stops_at_its_memory_limit() {
 }
 
 #[tokio::test]
-async fn refused_blocks_take_no_memory() {
+async fn refused_blocks_do_not_count_as_memory() {
     let bench = Bench::new();
     let store = bench.open().await;
-    // The second trace is in a chunk and in an open block, each among blocks of others.
+    // The second trace is in a chunk and in an open block. Each is between blocks of other traces.
     for (seq, trace, flush) in [(1, 1, true), (2, 2, true), (3, 3, true), (4, 2, false)] {
         store.append(executions("svc", trace, 1), origin(1, seq)).await.unwrap();
         if flush {
@@ -402,7 +403,7 @@ async fn a_torn_or_damaged_journal_gives_its_good_part() {
     let batch = |(at, w): &(usize, &[u8])| *w == b"\xf5rec" && good[at + 12] & 2 == 0;
     let records: Vec<usize> = good.windows(4).enumerate().filter(batch).map(|(at, _)| at).collect();
     assert_eq!(records.len(), 4);
-    // The last byte is part of a mark, which has no record.
+    // The last byte belongs to a mark and not to a record.
     for (cut, whole) in [(good.len() - 1, 4), (records[3] + 5, 3), (records[2] + 30, 2)] {
         std::fs::write(&journal, &good[..cut]).unwrap();
         let store = Bench { directory: tempfile::tempdir().unwrap(), ..Bench::new() };
@@ -561,7 +562,7 @@ async fn readers_see_every_record_once_while_generations_move_to_the_driver() {
 }
 
 #[tokio::test]
-async fn blocks_of_one_segment_count_with_their_tables() {
+async fn tables_of_small_blocks_count_as_memory() {
     let bench = Bench::new();
     let store = bench.open().await;
     for n in 0..1_000u32 {
@@ -574,7 +575,7 @@ async fn blocks_of_one_segment_count_with_their_tables() {
         let read = store.executions_within(id("calls"), TimeRange::ALL, &room, |_| true).await;
         read.map(|read| read.records.len())
     };
-    // They take more than a kilobyte each.
+    // The blocks take more than a kilobyte each.
     assert_eq!(read(1_000_000).await.unwrap_err().kind(), ErrorKind::Limit);
     assert_eq!(read(3_000_000).await.unwrap(), 1_000);
 }

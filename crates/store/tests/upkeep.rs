@@ -1,4 +1,4 @@
-//! Merges, retention, downsampling and deletions; all other records stay unchanged.
+//! Merges, retention, downsampling and deletions. All other records stay unchanged.
 
 mod common;
 
@@ -16,7 +16,7 @@ use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const SECOND: i64 = 1_000_000_000;
 
-/// Upkeep runs only when ordered.
+/// Options with which upkeep runs only when a test orders it.
 fn quiet(policies: Policies) -> Options {
     Options { merge_in_background: false, policies: Arc::new(policies), ..Options::default() }
 }
@@ -29,7 +29,7 @@ async fn open_at(bench: &Bench, clock: Arc<ManualClock>) -> Arc<Store> {
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }
 
-/// `chunks` flushes of `count` samples each, one a second.
+/// Makes `chunks` flushes of `count` samples each, one sample per second.
 async fn fill(store: &Store, name: &str, chunks: i64, count: i64) {
     for chunk in 0..chunks {
         let at = (chunk * count..(chunk + 1) * count).map(|n| (n * SECOND, (n % 10) as f64));
@@ -43,7 +43,7 @@ async fn chunks(store: &Store, name: &str) -> Vec<usize> {
     chunks.iter().map(|chunk| chunk.header.count).collect()
 }
 
-/// Expected statistics: samples, entries, calls in chunks.
+/// Number of samples, entries and calls in chunks, according to the statistics.
 fn records(store: &Store) -> [u64; 3] {
     store.stats().stored.map(|stored| stored.records)
 }
@@ -82,7 +82,7 @@ async fn merge_all_merges_everything() {
 }
 
 #[tokio::test]
-async fn rows_that_would_not_shrink_stay() {
+async fn rows_that_would_not_shrink_are_not_rewritten() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies::default()));
     let store = bench.open().await;
     store.append(samples("one", &[(1, 1.0)]), None).await.unwrap();
@@ -161,7 +161,7 @@ async fn patterns_of_pending_deletions_are_limited() {
     store.flush().await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!(store.stats().upkeep.tombstones, 0);
-    delete(".*m", 64).await.expect("the others are done");
+    delete(".*m", 64).await.expect("the other deletions are done");
     assert_eq!(values(&store, "m", ALL).await.len(), 4);
 }
 
@@ -188,7 +188,7 @@ async fn expired_chunks_and_their_series_are_removed() {
     let store = open_at(&bench, clock.clone()).await;
     fill(&store, "m", 3, 50).await;
     fill(&store, "kept", 1, 50).await;
-    // A chunk that ends just now is not wholly expired: it stays, but its expired part is not read.
+    // A chunk that ends exactly at the limit is not expired as a whole. It stays, but its expired part is not read.
     clock.set(149 * SECOND);
     store.sweep().await.unwrap();
     assert_eq!(values(&store, "m", ALL).await.first(), Some(&(49 * SECOND, 9.0)));
@@ -237,7 +237,7 @@ async fn long_overlaps_are_merged_in_parts() {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
     fill(&store, "m", 40, 20).await;
-    // Late ones that overlap everything, and each other.
+    // Late samples that overlap all others and each other.
     for late in 0..4i64 {
         let at = (0..40).map(|n| (n * 20 * SECOND + late, late as f64)).collect::<Vec<_>>();
         store.append(samples("m", &at), None).await.unwrap();
@@ -311,7 +311,7 @@ async fn full_chunks_lose_the_permitted_precision_and_state_it() {
     assert_eq!(again[..], after[1..], "precision is reduced once");
 }
 
-/// Samples of three series with shared jittered times, merged: each series' only chunk.
+/// The only chunk of each of three series with shared jittered times, after a merge.
 async fn merged_together(policies: Policies) -> [tacho_store::ChunkInfo; 3] {
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(policies));
     let store = bench.open().await;
@@ -340,7 +340,7 @@ async fn merged_together(policies: Policies) -> [tacho_store::ChunkInfo; 3] {
 async fn a_rule_applies_only_to_its_series_of_a_group() {
     let codecs = |chunk: &tacho_store::ChunkInfo, member: usize| chunk.header.members[member].codec;
     let plain = merged_together(Policies::default()).await;
-    assert_eq!(plain.each_ref().map(|chunk| chunk.header.members.len()), [3; 3], "one row for all of them");
+    assert_eq!(plain.each_ref().map(|chunk| chunk.header.members.len()), [3; 3], "all series share one row");
     for (nth, name) in ["a", "b", "c"].into_iter().enumerate() {
         let varint =
             ChunkSettings { codecs: CodecSet::only(["varint"]).unwrap(), ..ChunkSettings::default() };

@@ -1,11 +1,13 @@
-//! How many bytes does each codec save, and what does it cost? Encodes data sets with all codecs, then without one at a time.
+//! How many bytes does each codec save, and what does it cost? Encodes data sets with all codecs, then with one codec
+//! less at a time.
 //!
 //! `cargo run --release -p tacho-chunk --example codec_gain -- [--without NAME,...] [--only SET,...] [--sizes] [DIR...]`
 //!
-//! `--without` measures the ladder without some choices; `--sizes` prints only its bytes.
+//! `--without` measures the ladder without the named choices; `--sizes` prints only the sizes.
 //!
-//! Each folder of a DIR is a data set: `*.csv` are groups of series, `*.log` are texts (`sets.rs`). The generated sets of
-//! this crate's tests are always measured. `make bench-codecs` writes a DIR of published and generated data.
+//! Each folder in a DIR is a data set: `*.csv` files are groups of series, `*.log` files are texts (`sets.rs`). The sets
+//! that the tests of this crate generate are always measured. `make bench-codecs` writes a DIR of published and generated
+//! data.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_choice_has_a_title_of_its_own() {
+    fn every_choice_has_a_unique_title() {
         for wanted in CodecSet::choices() {
             assert_eq!(choice(&report::title(wanted)), Ok(wanted));
         }

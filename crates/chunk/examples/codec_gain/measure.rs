@@ -1,4 +1,4 @@
-//! How many bytes does a set take without each choice of the encoder, and how much processor time?
+//! How many bytes and how much processor time does a set take without each choice of the encoder?
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,17 +11,17 @@ use tacho_chunk::{
 use crate::common::{self, logs, web};
 use crate::sets::{Data, Set};
 
-/// Values of a series in a chunk, and series in a chunk, as the store writes them.
+/// Number of values per series and of series per chunk, as the store writes them.
 const VALUES: usize = 8_192;
 const MEMBERS: usize = 64;
-/// Runs of which the fastest counts: the others were disturbed.
+/// Number of runs. Only the fastest counts, because others may have been disturbed.
 const RUNS: usize = 3;
 
-/// The cost of a set with some choices permitted.
+/// The cost of a set with a given set of permitted choices.
 #[derive(Clone, Copy, Default)]
 pub struct Cost {
     pub bytes: usize,
-    /// Seconds of processor time.
+    /// Processor time, seconds.
     pub encode: f64,
     pub decode: f64,
 }
@@ -37,7 +37,7 @@ pub struct Result {
     pub name: String,
     pub all: Costs,
     pub without: Vec<(Choice, Costs)>,
-    /// With a compression on request, and all codecs of `all`.
+    /// Costs with a requested compression and all codecs of `all`.
     pub requested: Vec<(Compression, Costs)>,
 }
 
@@ -108,7 +108,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// The least processor time of several runs, and the result of the last one.
+/// The shortest processor time of several runs, and the result of the last run.
 fn fastest<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     let mut timed = || {
         let before = processor_seconds();
@@ -122,7 +122,8 @@ fn fastest<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     })
 }
 
-/// Processor time of this thread where the system states it (Linux), else the time of day: it tells runs apart, no more.
+/// Processor time of this thread where the system states it (Linux). Otherwise the time of day, which only distinguishes
+/// runs.
 fn processor_seconds() -> f64 {
     thread_local! { static BEGUN: Instant = Instant::now(); }
     let stated = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

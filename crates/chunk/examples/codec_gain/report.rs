@@ -1,4 +1,4 @@
-//! How are gains shown? As tables in Markdown: the whole corpus, then each set.
+//! How are gains shown? As tables in Markdown: first the whole corpus, then each set.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use tacho_chunk::{Choice, CodecSet};
 
 use crate::measure::{Cost, Costs, Result};
 
-/// Kind and name of a choice: names of codecs of numbers and texts overlap.
+/// Kind and name of a choice. The kind is needed because codecs of numbers and of texts share names.
 pub fn title(choice: Choice) -> String {
     format!("{} {}", choice.of, choice.name)
 }
@@ -31,7 +31,7 @@ fn sizes(out: &mut String, results: &[Result]) {
     }
 }
 
-/// Gain and time over all sets, and the largest gain on one of them.
+/// Gain and time for all sets together, and the largest gain on a single set.
 fn corpus(out: &mut String, results: &[Result]) {
     let columns = ["without", "sealed %", "merged %", "largest %", "on", "encode %", "decode %"];
     head(
@@ -56,7 +56,7 @@ fn corpus(out: &mut String, results: &[Result]) {
     }
 }
 
-/// The corpus in merges with a compression on request, compared with the choice of the encoder.
+/// The corpus in merges with a requested compression, compared with the automatic choice of the encoder.
 fn requested(out: &mut String, results: &[Result]) {
     let columns = ["requested", "bytes", "bytes %", "encode %", "decode %"];
     head(out, "The corpus with a compression on request, compared with auto", &columns.map(String::from));
@@ -105,12 +105,12 @@ fn of(result: &Result, choice: Choice) -> Option<Costs> {
     result.without.iter().find(|(other, _)| *other == choice).map(|(_, costs)| *costs)
 }
 
-/// By how many per cent `without` exceeds `all`.
+/// By how many percent `without` exceeds `all`.
 fn gain(without: f64, all: f64) -> f64 {
     if all > 0.0 { (without / all - 1.0) * 100.0 } else { 0.0 }
 }
 
-/// Two digits, and nothing for no change.
+/// Two digits, or an empty text for no change.
 fn percent(value: f64) -> String {
     if value.abs() < 0.005 { String::new() } else { format!("{value:.2}") }
 }

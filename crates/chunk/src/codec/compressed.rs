@@ -1,4 +1,4 @@
-//! Byte compression over the output of another codec: for numbers that repeat without arithmetic order, and on request.
+//! Byte compression of another codec's output. Used for numbers that repeat without arithmetic order, and on request.
 
 use tacho_model::ValueType;
 
@@ -25,17 +25,17 @@ pub(super) struct Compressed {
     compression: Compression,
 }
 
-/// Limit on the uncompressed bytes per number: no codec writes more.
+/// Limit on the uncompressed bytes per number. No codec writes more.
 const INSIDE_BYTES_MAX: usize = 16;
 /// Allowance for tables in the uncompressed bytes.
 const INSIDE_TABLES_BYTES_MAX: usize = 4_096;
-/// Size below which compression never pays off.
+/// Minimum size for compression, bytes. Below it, compression saves nothing.
 const BYTES_MIN: usize = 64;
-/// Bits per number above which planes are tried without being requested.
+/// Bits per number above which planes are tried without a request.
 const PAYS_ABOVE: f64 = 12.0;
 
-/// Compresses the encoded column, or its numbers as bytes, whichever is smallest; `None` if this saves less than a
-/// sixteenth.
+/// Compresses the encoded column, or its numbers as bytes, and returns the smallest output. `None` if it saves less than
+/// a sixteenth.
 pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     let auto = look.encoding.compression == Compression::Auto;
     let tried = !auto
@@ -74,7 +74,7 @@ impl Codec for Compressed {
         self.name
     }
 
-    /// Never chosen by the ladder: it compresses encoded columns, see [`compress`].
+    /// Never chosen by the ladder, because it compresses encoded columns: see [`compress`].
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

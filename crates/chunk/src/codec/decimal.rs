@@ -1,8 +1,8 @@
-//! Floats that are decimal numbers with few decimals or none, bit for bit: counters, percentages, seconds, money.
+//! Floats that are exactly decimal numbers with few decimals or none: counters, percentages, seconds, money.
 //!
-//! The idea is that of ALP (Afroozeh, Kuffo, Boncz, "ALP: Adaptive Lossless floating-Point Compression", SIGMOD 2024). Here
-//! decoding divides two exact numbers, which IEEE 754 rounds correctly: the result is the float nearest to the decimal
-//! number, the same as a parser of the decimal text returns.
+//! The idea is from ALP (Afroozeh, Kuffo, Boncz, "ALP: Adaptive Lossless floating-Point Compression", SIGMOD 2024).
+//! Decoding divides two exact numbers, and IEEE 754 rounds the quotient correctly. The result is the float nearest to the
+//! decimal number, which is also the float that a parser of the decimal text returns.
 
 use tacho_model::ValueType;
 
@@ -13,19 +13,19 @@ use crate::bytes::Reader;
 
 pub(super) struct Decimal;
 
-/// Powers of ten for the division; all are exact in f64.
+/// Powers of ten for the division. All of them are exact in f64.
 const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
-/// Adding and subtracting it rounds a float below 2^51 to an integer: 2^52 + 2^51.
+/// 2^52 + 2^51. Adding and then subtracting it rounds a float below 2^51 to an integer.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
-/// Number of values that determine the exponent before all are checked.
+/// Number of values that determine the exponent before all values are checked.
 const PROBE: usize = 8;
 
-/// The integer equal to the float `word` times 10^`exponent`; `None` if decoding it does not return `word`.
+/// The integer equal to the float `word` times 10^`exponent`. `None` if decoding the integer does not return `word`.
 #[expect(clippy::cast_possible_truncation, reason = "decoding is compared")]
 pub(crate) fn scaled(word: u64, exponent: u8) -> Option<i64> {
     if exponent == 0 {
-        // Also above 2^52, where the sum below rounds.
+        // Also covers numbers above 2^52, where the sum below would round.
         return whole(word).map(u64::cast_signed);
     }
     let power = POWERS.get(usize::from(exponent))?;
@@ -45,7 +45,7 @@ pub(crate) fn exponent(words: impl Iterator<Item = u64> + Clone) -> Option<u8> {
     let fits = |exponent: u8| move |word: u64| scaled(word, exponent).is_some();
     let exponents = 0..u8::try_from(POWERS.len()).ok()?;
     let mut probed = exponents.filter(|exponent| words.clone().take(PROBE).all(fits(*exponent)));
-    // Numbers after the first ones may have more decimals.
+    // Later numbers may have more decimals than the first ones.
     probed.find(|exponent| words.clone().all(fits(*exponent)))
 }
 
@@ -72,7 +72,7 @@ impl Codec for Decimal {
             let scaled = |word: &u64| scaled(*word, exponent).map(i64::cast_unsigned);
             look.numbers.words.iter().map(scaled).collect::<Option<Vec<u64>>>()
         };
-        // Numbers outside the sample may have up to two more decimals.
+        // Numbers outside of the sample may have up to two more decimals.
         let (exponent, integers) = (first..first.saturating_add(3)).find_map(|e| Some((e, integers(e)?)))?;
         let mut out = vec![exponent];
         look.put_nested(&mut out, Numbers { words: &integers, kind: ValueType::I64 });

@@ -10,19 +10,20 @@ use crate::bytes::{Reader, put_varint};
 pub(super) struct Dictionary;
 
 const DISTINCT_MAX: usize = 256;
-/// Bits per number below which a table does not improve on other codecs.
+/// Minimum bits per number. Below it, a table is not better than other codecs.
 const PAYS_ABOVE: f64 = 2.0;
-/// Number of values below which a table never pays off.
+/// Minimum number of values. Below it, a table takes more than it saves.
 const COUNT_MIN: usize = 16;
 
-/// Distinct words in order of first appearance, and the index of each number among them. `None` if there are too many.
+/// Distinct words in order of first appearance, and for each number the index of its word. `None` if there are too many
+/// words.
 fn distinct(words: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut table = vec![];
     let mut positions: HashMap<u64, u64> = HashMap::new();
     let mut indices = Vec::with_capacity(words.len());
     let mut last = None;
     for word in words {
-        // Runs of equal numbers are common, and lookups dominate the cost.
+        // Checked first, because runs of equal numbers are common and lookups are expensive.
         if let Some((before, position)) = last
             && before == *word
         {
@@ -51,7 +52,7 @@ impl Codec for Dictionary {
         "dictionary"
     }
 
-    /// Entropy of the words in the sample, as if they were independent.
+    /// Entropy of the words in the sample, assuming that they are independent.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.depth > 0 || look.numbers.words.len() < COUNT_MIN || !look.leaves(PAYS_ABOVE) {

@@ -1,4 +1,4 @@
-//! Floats of one kind with a few exceptions: NaN of a failed scrape, an infinity, -0.0. Exceptions are stored separately.
+//! Floats with a few exceptions, which are stored separately: NaN of a failed scrape, an infinity, -0.0.
 
 use tacho_model::ValueType;
 
@@ -10,14 +10,14 @@ pub(super) struct Except;
 
 /// At most one of this many numbers may be an exception.
 const EXCEPTION_EVERY: usize = 4;
-/// Approximate bits of an exception.
+/// Approximate size of an exception, bits.
 const EXCEPTION_BITS: f64 = 40.0;
 
 const fn ordinary(word: u64) -> bool {
     f64::from_bits(word).is_finite() && word != (-0.0f64).to_bits()
 }
 
-/// Replaces each exception by the previous ordinary word; exceptions at the start by the first ordinary word.
+/// Replaces each exception by the previous ordinary word. Exceptions at the start become the first ordinary word.
 fn filled(words: &[u64]) -> Vec<u64> {
     let mut last = words.iter().copied().find(|word| ordinary(*word)).unwrap_or(0);
     let fill = |word: &u64| {

@@ -1,7 +1,8 @@
-//! Numbers on few straight lines: each is the previous one plus a slope that stays constant for a while.
+//! Numbers on few straight lines: the difference from the previous number, the slope, stays constant for several numbers.
 //!
-//! Examples are counters that alternate between standing still and steady growth, times with occasional jumps, and the
-//! output of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]), apart from exceptions.
+//! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and the output
+//! of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]). NaN, infinities
+//! and -0.0 are exceptions, which are stored separately.
 
 use tacho_model::ValueType;
 
@@ -11,9 +12,9 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
 pub(super) struct Lines;
 
-/// Average number of values per line below which other codecs are better.
+/// Minimum average number of values per line. Below it, other codecs are better.
 const RUN_MIN: usize = 3;
-/// Approximate bits of a line.
+/// Approximate size of a line, bits.
 const LINE_BITS: f64 = 20.0;
 /// At most one of this many floats may be an exception: NaN, an infinity, -0.0.
 const EXCEPTION_EVERY: usize = 4;
@@ -25,13 +26,13 @@ struct Parsed {
     /// Number of values on the line, minus one.
     more: Vec<u64>,
     slopes: Vec<u64>,
-    /// Difference of the first number from the last number of the previous line plus the new slope: 0 if the lines meet. The
-    /// first line has none.
+    /// Difference of the line's first number from the last number of the previous line plus the new slope. It is 0 if the
+    /// lines meet. The first line has no jump.
     jumps: Vec<u64>,
 }
 
 impl Parsed {
-    /// Follows each line as far as possible; `None` if there are too many lines. Arithmetic is mod 2^64.
+    /// Extends each line as far as possible. `None` if there are too many lines. Arithmetic is mod 2^64.
     fn of(words: &[u64]) -> Option<Self> {
         let (first, mut rest) = words.split_first()?;
         let mut parsed = Self { first: *first, ..Self::default() };
@@ -78,7 +79,7 @@ impl Parsed {
         })
     }
 
-    /// The numbers; fails unless there are `count` of them.
+    /// The numbers on the lines. Fails unless there are exactly `count`.
     fn unfold(&self, count: usize) -> Result<Vec<u64>, Error> {
         let mut words = Vec::with_capacity(count);
         let jumps = std::iter::once(&0).chain(&self.jumps);
@@ -97,7 +98,7 @@ impl Parsed {
     }
 }
 
-/// The slope from `start` on: a new one only if two steps share it; otherwise the step is a single jump.
+/// The slope of the line after `start`. A slope is new only if two steps share it; otherwise the step is a single jump.
 fn next_slope(start: u64, after: &[u64], old: u64) -> u64 {
     match after {
         [a, b, ..] if b.wrapping_sub(*a) == a.wrapping_sub(start) => a.wrapping_sub(start),
@@ -133,7 +134,7 @@ impl Floats {
                 floats.gaps.push((place - last) as u64);
                 floats.words.push(*word);
                 last = place;
-                // A value on the current line, so that the exception does not end it.
+                // A value on the current line, so that the line does not end at the exception.
                 before.wrapping_add(slope)
             };
             (slope, before) = (if place == 0 { 0 } else { integer.wrapping_sub(before) }, integer);
@@ -161,7 +162,7 @@ impl Codec for Lines {
         "lines"
     }
 
-    /// By the number of lines that start in the sample: each costs a few bytes.
+    /// Estimated from the number of lines that start in the sample. Each line costs a few bytes.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.numbers.words.len() < 2 * RUN_MIN || look.depth > 0 {
@@ -182,7 +183,7 @@ impl Codec for Lines {
             };
             all += run.len();
         }
-        // A single jump counts as two bends.
+        // A single jump is counted as two bends.
         let lines = lines as f64 / all as f64;
         (lines * RUN_MIN as f64 <= 1.0).then_some(lines * LINE_BITS + look.bits_each(16))
     }

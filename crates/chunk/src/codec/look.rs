@@ -1,7 +1,8 @@
-//! How does a column look? Codecs estimate their output size from a sample, before any of them encodes the column.
+//! What are the properties of a column? Codecs estimate their output size from a sample before any of them encodes the
+//! column.
 //!
-//! This file and two codecs, `ans/` and `multiple.rs`, use each other: like all codecs they take a [`Look`], and a [`Look`]
-//! computes the cost of entropy coding, also after division by a common divisor, with the functions of these two.
+//! This file and two codecs, `ans/` and `multiple.rs`, use each other. Like all codecs, they take a [`Look`]. A [`Look`]
+//! uses functions of these two to compute the cost of entropy coding, with or without division by a common divisor.
 
 use std::cell::{Cell, OnceCell};
 
@@ -13,20 +14,20 @@ const SAMPLE: usize = 512;
 /// Number of contiguous runs in the sample of a long column.
 const RUNS: usize = 4;
 
-/// Bits per number above which searching codecs get a trial at full effort: numbers that take more than a byte each may
-/// contain repetitions.
+/// Bits per number above which codecs that search for patterns get a trial at full effort. Numbers of more than a byte
+/// may contain repetitions.
 const OPEN_ABOVE: f64 = 8.0;
-/// Number of values in a trial. With half as many, the relative size of tables hides columns that would be smaller.
+/// Number of values in a trial. With half as many, the relative size of tables would hide columns that become smaller.
 const TRIAL: usize = 1_024;
 
 /// A column, the permitted encoding, and a sample of the column.
 pub(super) struct Look<'a> {
     pub(super) numbers: Numbers<'a>,
-    /// 0 for a column of the chunk; one more per level of nesting.
+    /// Nesting level: 0 for a column of the chunk.
     pub(super) depth: u8,
     pub(super) encoding: &'a Encoding,
     plan: OnceCell<ans::Plan>,
-    /// The lowest estimate of any codec so far, bits per number.
+    /// The lowest estimate so far of all codecs, bits per number.
     least: Cell<f64>,
 }
 
@@ -40,12 +41,14 @@ impl<'a> Look<'a> {
         self.least.set(self.least.get().min(bits));
     }
 
-    /// Whether earlier estimates exceed `bits` per number, so that another estimate may pay off. Always true at full effort.
+    /// Whether all earlier estimates exceed `bits` per number, so that another estimate may help. Always true at full
+    /// effort.
     pub(super) fn leaves(&self, bits: f64) -> bool {
         self.encoding.effort == Effort::Thorough || self.least.get() > bits
     }
 
-    /// Whether a codec with a poor estimate may still need less than `bytes`: judged by encoding a part of the column.
+    /// Whether a codec with a poor estimate may still need less than `bytes`. Determined by encoding a part of the
+    /// column.
     #[expect(clippy::cast_precision_loss, reason = "a measure of preference")]
     pub(super) fn is_missed(&self, codec: &dyn Codec, bytes: f64) -> bool {
         let words = self.numbers.words;
@@ -61,7 +64,7 @@ impl<'a> Look<'a> {
         codec.encode(&part).is_some_and(|written| part.bits_each(written.len()) < bits)
     }
 
-    /// Contiguous runs, spread evenly; all numbers if there are few.
+    /// Contiguous runs of numbers, evenly distributed over the column. All numbers if there are few.
     pub(super) fn runs(&self) -> impl Iterator<Item = &'a [u64]> + Clone + use<'a> {
         self.runs_of(SAMPLE)
     }
@@ -78,18 +81,19 @@ impl<'a> Look<'a> {
         self.runs().flatten().copied()
     }
 
-    /// The cost of entropy coding the numbers: the baseline for other codecs.
+    /// The plan and cost of entropy coding the numbers, which other codecs must improve on.
     pub(super) fn plan(&self) -> ans::Plan {
         *self.plan.get_or_init(|| ans::plan(self.runs(), ans::ORDER_MAX))
     }
 
-    /// Bits per number of entropy coding after `map`; `None` if `map` returns `None` for a number of the sample.
+    /// Bits per number of entropy coding after `map`. `None` if `map` returns `None` for a number of the sample.
     pub(super) fn bits_after(&self, map: impl Fn(u64) -> Option<u64>) -> Option<f64> {
         let runs = self.runs().map(|run| run.iter().map(|word| map(*word)).collect::<Option<Vec<u64>>>());
         self.bits_of(runs.collect::<Option<Vec<_>>>()?)
     }
 
-    /// Bits per number of entropy coding for runs derived from those of the sample, after division by their common divisor.
+    /// Bits per number of entropy coding for runs that are derived from the sample, after division by their common
+    /// divisor.
     pub(super) fn bits_of(&self, runs: Vec<Vec<u64>>) -> Option<f64> {
         let bits = |runs: &[Vec<u64>]| ans::plan(runs.iter().map(Vec::as_slice), ans::ORDER_MAX).bits;
         let low = runs.iter().flatten().copied().min_by_key(|word| word.cast_signed())?;

@@ -1,12 +1,12 @@
 //! How is a column of numbers encoded in the fewest bytes?
 //!
-//! One codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] when it is no longer written. Each codec estimates
-//! its output size from a sample (`look.rs`). The codecs with the best estimates encode the column, one or several depending
-//! on the effort, and the smallest output is kept. If none saves a sixteenth of the plain form, the plain form is kept,
-//! because it decodes fastest. To add a codec: its file, its line, and its row in `docs/format/chunk.md`.
+//! Each codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] if it is no longer written. Each codec
+//! estimates its output size from a sample (`look.rs`). One or several codecs with the best estimates encode the column,
+//! depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain form, the plain
+//! form is kept, because it decodes fastest. A new codec needs a file, a line here, and a row in `docs/format/chunk.md`.
 //!
-//! This file and those of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and encodes
-//! the columns within its own output with the ladder.
+//! This file and those of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
+//! encodes columns within its output with the ladder.
 
 mod ans;
 mod compressed;
@@ -56,7 +56,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Which numbers of a column are requested.
+/// The requested numbers of a column.
 #[derive(Debug)]
 pub(crate) struct Part {
     /// Number of values in the whole column.
@@ -82,35 +82,36 @@ trait Codec: Sync {
     /// The tag on disk.
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// Estimated bits per number, based on the sample; 0 if no codec can be better, `None` if the column cannot be encoded
-    /// this way or clearly would not get smaller. Never called with an empty column. A codec of [`READ_ONLY`] has none.
+    /// Estimated bits per number, based on the sample. 0 if no codec can be better. `None` if the codec cannot encode the
+    /// column or would clearly not make it smaller. Never called with an empty column. A codec of [`READ_ONLY`] has no
+    /// estimate.
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }
-    /// `None` if the rest of the column does not fit the codec, although the sample did.
+    /// Encodes the column. `None` if numbers outside of the sample do not suit the codec.
     fn encode(&self, _: &Look<'_>) -> Option<Vec<u8>> {
         None
     }
-    /// `count` words, or an error; allocates memory in proportion to `count` and the bytes only.
+    /// Decodes `count` words. Allocates memory only in proportion to `count` and to the number of bytes.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error>;
-    /// The words of a part. Damage outside of it may go undetected.
+    /// Decodes a part of the words. Damage outside of the part may not be detected.
     fn decode_part(&self, bytes: &[u8], part: &Part, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         let mut words = self.decode(bytes, part.count, kind, depth)?;
         words.truncate(part.places.end);
         words.drain(..part.places.start.min(words.len()));
         Ok(words)
     }
-    /// Whether the codec searches for patterns that its estimate cannot predict, so that only a trial shows the output size.
+    /// Whether the codec searches for patterns. Its estimate cannot predict these, so only a trial shows the output size.
     fn searches(&self) -> bool {
         false
     }
-    /// How much larger the output of a faster codec may be before this codec is preferred; 1: not larger.
+    /// Factor by which the output of a faster codec may be larger before this codec is preferred. 1 means not larger.
     fn slowness(&self) -> f64 {
         1.0
     }
 }
 
-/// All codecs; with equal estimates the earlier, simpler one is preferred.
+/// All codecs. Of codecs with equal estimates, the earlier and simpler one is preferred.
 static LADDER: [&dyn Codec; 17] = [
     &constant::Constant,
     &step::Step,
@@ -131,20 +132,21 @@ static LADDER: [&dyn Codec; 17] = [
     &plain::Plain,
 ];
 
-/// Codecs that are read, but no longer written: they saved too little (docs/adr/0012-codecs-that-earn-their-place.md).
+/// Codecs that can be read but are no longer written, because they saved too little
+/// (docs/adr/0012-codecs-that-earn-their-place.md).
 static READ_ONLY: [&dyn Codec; 1] = [&integer::Integer];
 
 /// Number of candidates that encode the column before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
-/// The same for a nested column: the outer codec is one of several candidates itself.
+/// The same for a nested column. It is lower because the outer codec is itself one of several candidates.
 const CANDIDATES_NESTED: usize = 2;
-/// The same for a short column at any effort: its sample says little, and encoding is cheap.
+/// The same for a short column at any effort, because its sample is not representative and encoding is cheap.
 const CANDIDATES_SHORT: usize = 3;
 const SHORT: usize = 512;
 /// Candidates are skipped if their estimate exceeds the best one by this factor.
 const PROMISE_MAX: f64 = 1.5;
 
-/// All codecs of the format: of [`LADDER`], those that compress their output, and [`READ_ONLY`].
+/// All codecs of the format: those of [`LADDER`], those that compress the output of others, and those of [`READ_ONLY`].
 fn all() -> impl Iterator<Item = &'static dyn Codec> {
     LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec)).chain(READ_ONLY)
 }
@@ -158,7 +160,7 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of the codec with this name, also of one that is no longer written: settings may still name it.
+/// The tag of the codec with this name. Includes codecs that are no longer written, because settings may still name them.
 pub(crate) fn tag(name: &str) -> Option<u8> {
     LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
 }
@@ -191,7 +193,7 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
     };
     let mut best: Option<(f64, Encoded)> = None;
     for (promised, codec) in candidates {
-        // Try all candidates until one succeeds: the column may differ from its sample.
+        // Tries all candidates until one succeeds, because the column may differ from its sample.
         let is_left_out = wanted == 0 || promised > most;
         if is_left_out && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
             continue;
@@ -213,7 +215,7 @@ fn score(bytes: usize, codec: &dyn Codec) -> f64 {
     bytes as f64 * codec.slowness()
 }
 
-/// The estimates of all codecs in bits per number, best first. If one cannot be improved on, only that one.
+/// The estimates of all codecs in bits per number, best first. Only one estimate if no other codec can be better.
 fn candidates(look: &Look<'_>) -> Vec<(f64, &'static dyn Codec)> {
     let mut candidates: Vec<(f64, &'static dyn Codec)> = vec![];
     for codec in LADDER.iter().filter(|codec| look.encoding.codecs.has(codec.tag())) {
@@ -241,7 +243,7 @@ pub(crate) fn decode(
     decode_part(tag, bytes, &Part::whole(count), kind, depth)
 }
 
-/// Decodes the numbers of a column in `part`.
+/// Decodes the numbers of a column that are in `part`.
 pub(crate) fn decode_part(
     tag: u8,
     bytes: &[u8],
@@ -331,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_codec_gives_back_what_it_took(words in column()) {
+        fn every_codec_decodes_what_it_encoded(words in column()) {
             for kind in KINDS {
                 for codec in LADDER {
                     for depth in 0..=NESTING_MAX {
@@ -346,7 +348,7 @@ mod tests {
         }
 
         #[test]
-        fn a_part_is_what_the_whole_has_there(
+        fn a_part_equals_the_same_part_of_the_whole(
             step in 1u64..9,
             width in 0u32..40,
             count in 1usize..9_000,
@@ -373,7 +375,7 @@ mod tests {
         }
 
         #[test]
-        fn every_column_comes_back_whatever_the_encoding(words in column()) {
+        fn every_column_round_trips_with_every_encoding(words in column()) {
             for kind in KINDS {
                 for compression in Compression::ALL {
                     for effort in [Effort::Fast, Effort::Thorough] {
@@ -409,7 +411,7 @@ mod tests {
         }
 
         #[test]
-        fn no_codec_panics_on_what_it_is_given(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 1usize..600) {
+        fn no_codec_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 1usize..600) {
             for kind in KINDS {
                 for codec in all() {
                     if let Ok(words) = codec.decode(&bytes, count, kind, 0) {
@@ -420,7 +422,7 @@ mod tests {
         }
     }
 
-    /// Rows of a table may name several: `| 16, 17, 18 | lz4, gzip, zstd-nested | ...`.
+    /// A row of the table may name several codecs: `| 16, 17, 18 | lz4, gzip, zstd-nested | ...`.
     #[test]
     fn tags_and_names_are_those_of_the_format_page() {
         let page = include_str!("../../../../docs/format/chunk.md");

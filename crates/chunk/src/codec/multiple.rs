@@ -1,4 +1,4 @@
-//! Numbers that are a base plus multiples of a divisor: times in whole milliseconds, counters in the high bits of an id.
+//! A base plus multiples of a divisor: times in whole milliseconds, or counters in the high bits of an id.
 
 use tacho_model::ValueType;
 
@@ -8,7 +8,7 @@ use crate::bytes::{Reader, put_scalar, put_varint};
 
 pub(super) struct Multiple;
 
-/// The smallest number; not defined for floats.
+/// The smallest number; `None` for floats.
 fn lowest(words: impl Iterator<Item = u64>, kind: ValueType) -> Option<u64> {
     match kind {
         ValueType::F64 => None,
@@ -17,7 +17,7 @@ fn lowest(words: impl Iterator<Item = u64>, kind: ValueType) -> Option<u64> {
     }
 }
 
-/// Greatest common divisor of all differences from `low`; stops early at 1.
+/// Greatest common divisor of all differences from `low`. Stops early at 1.
 pub(super) fn common_divisor(words: impl Iterator<Item = u64>, low: u64) -> u64 {
     let mut divisor = 0u64;
     for word in words {

@@ -1,4 +1,4 @@
-//! Floats as integers in the same order: floats that are close to each other become close integers.
+//! Floats as integers with the same order, so that floats close to each other become integers close to each other.
 
 use tacho_model::ValueType;
 
@@ -8,11 +8,11 @@ use crate::bytes::Reader;
 
 pub(super) struct Ordered;
 
-/// Bits per number above which this order may be smaller than the integers that the floats represent.
+/// Minimum bits per number. Below it, the integers that the floats represent are smaller.
 const PAYS_ABOVE: f64 = 16.0;
 
-/// The rank of a float among all floats, as a signed integer: the bits of negative floats are inverted, in the order of IEEE
-/// 754 (5.10).
+/// The rank of a float among all floats, as a signed integer. The bits of negative floats are inverted. The order is that
+/// of IEEE 754 (5.10).
 pub(super) const fn rank(word: u64) -> u64 {
     let below = (word.cast_signed() >> 63).cast_unsigned();
     word ^ (below >> 1)
@@ -41,7 +41,7 @@ impl Codec for Ordered {
         Some(out)
     }
 
-    /// The inversion is its own inverse.
+    /// The same inversion restores the floats.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         if kind != ValueType::F64 {
             return Err(Error::value("type of an ordered column", kind as u8));

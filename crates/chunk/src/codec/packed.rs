@@ -1,4 +1,4 @@
-//! Differences in blocks, each with the bit width of its largest number: the fastest to decode.
+//! Differences in blocks, each with the bit width of its largest number. This form is the fastest to decode.
 //!
 //! A frame of reference (Goldstein, Ramakrishnan, Shaft, ICDE 1998) for each block of 128 differences.
 
@@ -13,16 +13,16 @@ pub(super) struct Packed;
 
 /// Differences per block.
 const BLOCK: usize = 128;
-/// Approximate bytes before the numbers of a block.
+/// Approximate size of the data before the numbers of a block, bytes.
 const BLOCK_BYTES: usize = 3;
 
-/// The lowest difference, and the bit width of all differences above it.
+/// The lowest difference, and the bit width of the largest distance from it.
 fn frame(steps: &[i64]) -> (i64, u32) {
     let (low, high) = steps.iter().fold((i64::MAX, i64::MIN), |(low, high), s| (low.min(*s), high.max(*s)));
     (low, width_of(high.wrapping_sub(low).cast_unsigned()))
 }
 
-/// Differences (mod 2^64) from the previous number; the first word has none.
+/// Differences (mod 2^64) from the previous number. The first word has no difference.
 fn steps(words: &[u64]) -> Vec<i64> {
     words.iter().zip(words.iter().skip(1)).map(|(a, b)| b.wrapping_sub(*a).cast_signed()).collect()
 }

@@ -1,5 +1,6 @@
 //! Pcodec (Loncaric, Jeppesen, Zinberg, "Pcodec: Better Compression for Numerical Sequences", 2025): bins of similar
-//! numbers, and differences of an order that it chooses. Covers raw, delta and delta-of-delta; the bytes say which.
+//! numbers, and differences of an order that the codec chooses. Covers raw, delta and delta-of-delta; the bytes state the
+//! chosen one.
 
 use ::pco::data_types::Number;
 use ::pco::errors::{PcoError, PcoResult};
@@ -12,9 +13,9 @@ use crate::{Effort, Error};
 
 pub(super) struct Pco;
 
-/// Number of values below which its tables cost more than they save.
+/// Minimum number of values. Below it, the tables cost more than they save.
 const COUNT_MIN: usize = 24;
-/// Bits below which integers are single tokens already, so that bins cannot be better.
+/// Minimum bits per number. Below it, each integer is a single token, so bins cannot be better.
 const BITS_MIN: f64 = 4.5;
 
 fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {
@@ -28,8 +29,8 @@ fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {
     Ok(out)
 }
 
-/// Reads one page of `count` numbers. `count` is the caller's, not read from the bytes, so hostile bytes cannot request more
-/// memory.
+/// Reads one page of `count` numbers. The caller provides `count`; it is not read from the bytes, so hostile bytes cannot
+/// request more memory.
 fn decompress<T: Number + Default>(bytes: &[u8], count: usize) -> Result<Vec<T>, Error> {
     let damaged = |error: PcoError| Error::Codec { codec: "pco", reason: error.to_string() };
     let (file, rest) = FileDecompressor::new(bytes).map_err(damaged)?;
@@ -54,7 +55,7 @@ impl Codec for Pco {
         "pco"
     }
 
-    /// Its bins are about as good as tokens; it also finds structure in floats, at the cost of a search.
+    /// The bins are about as good as tokens. The codec also finds structure in floats, which takes a search.
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.numbers.words.len() < COUNT_MIN || look.encoding.effort == Effort::Fast {
             return None;
@@ -73,7 +74,7 @@ impl Codec for Pco {
             ValueType::I64 => compress(&words.iter().map(|w| w.cast_signed()).collect::<Vec<_>>()),
             ValueType::F64 => compress(&words.iter().map(|w| f64::from_bits(*w)).collect::<Vec<_>>()),
         };
-        // Errors only concern the fixed arguments above; if one occurs, another codec encodes the column.
+        // Errors can only be caused by the fixed arguments above. If one occurs, another codec encodes the column.
         result.ok()
     }
 

@@ -25,7 +25,7 @@ impl Codec for Plain {
         "plain"
     }
 
-    /// The ladder falls back to it, so it is never a candidate.
+    /// Never a candidate, because the ladder uses it if no candidate is better.
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

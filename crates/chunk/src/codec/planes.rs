@@ -1,4 +1,5 @@
-//! The lowest bytes of all numbers, then their second bytes, and so on: compresses better than interleaved bytes.
+//! The lowest bytes of all numbers, then their second bytes, and so on. This order compresses better than interleaved
+//! bytes.
 
 use tacho_model::ValueType;
 
@@ -23,7 +24,7 @@ impl Codec for Planes {
         "planes"
     }
 
-    /// As large as the plain form; only useful with compression (`compressed.rs`).
+    /// As large as the plain form, so it is useful only with compression (`compressed.rs`).
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! How are bytes compressed, and decompressed within a size limit?
+//! How are bytes compressed, and how are they decompressed within a size limit?
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
@@ -7,20 +7,20 @@ use ::zstd::bulk::{Compressor, Decompressor};
 
 use crate::{Compression, Effort, Error};
 
-/// The default level of zstd: above it, time grows faster than size shrinks.
+/// The default level of zstd. Above it, the time increases faster than the size decreases.
 const ZSTD_LEVEL: i32 = 3;
-/// A seventh of the speed for texts that are a sixth smaller; the next levels save as much again at a thirtieth of the
-/// speed.
+/// Takes seven times as long and makes texts a sixth smaller. The next levels save as much again, but take thirty times
+/// as long.
 const ZSTD_LEVEL_THOROUGH: i32 = 12;
 
 thread_local! {
-    /// Contexts are reused: creating one costs as much as compressing a short column.
+    /// Compressors are reused, because creating one costs as much as compressing a short column.
     static COMPRESSORS: RefCell<[Option<Compressor<'static>>; 2]> = const { RefCell::new([None, None]) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// One LZ4 block, one Zstandard frame (also for [`Compression::Auto`]) or one gzip member. `None` if the library fails (only
-/// for lack of memory) or no compression is set.
+/// Writes one LZ4 block, one Zstandard frame (also for [`Compression::Auto`]) or one gzip member. `None` if no
+/// compression is set, or if the library fails, which happens only for lack of memory.
 pub(crate) fn compress(plain: &[u8], compression: Compression, effort: Effort) -> Option<Vec<u8>> {
     match compression {
         Compression::None => None,
@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_come_back(bytes in prop::collection::vec(0u8..4, 0..2_000)) {
+        fn bytes_round_trip(bytes in prop::collection::vec(0u8..4, 0..2_000)) {
             for compression in Compression::ALL {
                 let Some(packed) = compress(&bytes, compression, Effort::Thorough) else { continue };
                 prop_assert_eq!(decompress(&packed, bytes.len(), compression), Ok(bytes.clone()));

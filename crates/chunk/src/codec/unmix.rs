@@ -1,4 +1,5 @@
-//! Ids made by mixing a counter: undoes the mixing and encodes the counter. Agents create trace and span ids this way.
+//! Ids that were made by mixing a counter. The codec undoes the mixing and encodes the counter. Agents create trace and
+//! span ids this way.
 
 use tacho_model::{ValueType, mix64, unmix64};
 
@@ -8,10 +9,10 @@ use crate::bytes::Reader;
 
 pub(super) struct Unmix;
 
-/// Number of values checked before the whole column is tried.
+/// Number of values that are checked before the whole column is tried.
 const PROBE: usize = 64;
 
-/// Whether the numbers are clearly more ordered after the mixing is undone.
+/// Whether the numbers are clearly more ordered after the mixing was undone.
 fn helps(words: &[u64]) -> bool {
     let probe = || words.iter().take(PROBE).copied();
     varint::cost(probe().map(unmix64)) * 4 < varint::cost(probe()) * 3

@@ -1,4 +1,4 @@
-//! Differences of one to ten bytes: without fixed overhead, so it is best for few numbers.
+//! Differences of one to ten bytes. Without fixed overhead, and therefore the best form for few numbers.
 
 use tacho_model::ValueType;
 
@@ -8,10 +8,10 @@ use crate::bytes::{Reader, put_varint, unzigzag, varint_bytes, zigzag};
 
 pub(super) struct Varint;
 
-/// Number of values above which other codecs are never worse by more than a few bytes, and decode faster.
+/// Maximum number of values. For more, other codecs are at most a few bytes larger, and decode faster.
 const COUNT_MAX: usize = 4_096;
 
-/// Differences (mod 2^64) from the previous number, the first from 0, as zigzag.
+/// Differences (mod 2^64) from the previous number, as zigzag. The first number is compared with 0.
 fn differences(words: &[u64]) -> impl Iterator<Item = u64> {
     let mut before = 0;
     words
@@ -19,7 +19,7 @@ fn differences(words: &[u64]) -> impl Iterator<Item = u64> {
         .map(move |word| zigzag(word.wrapping_sub(std::mem::replace(&mut before, *word)).cast_signed()))
 }
 
-/// Bytes that `words` would take: a measure of their order.
+/// Size of `words` in this form, bytes. Used as a measure of their order.
 pub(crate) fn cost(words: impl IntoIterator<Item = u64>) -> u64 {
     let words: Vec<u64> = words.into_iter().collect();
     differences(&words).map(|n| u64::from(varint_bytes(n))).sum()

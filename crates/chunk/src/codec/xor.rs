@@ -1,8 +1,8 @@
-//! Floats that share most bits with the previous one: the differing bits, shifted right past the bits that no number of the
-//! column uses.
+//! Floats that share most bits with the previous one. Stores the differing bits, shifted right by the number of low bits
+//! that no number of the column uses.
 //!
-//! The idea is that of Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022);
-//! here the ladder chooses how the differing bits are encoded.
+//! The idea is from Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022).
+//! Here, the ladder chooses how the differing bits are encoded.
 
 use tacho_model::ValueType;
 
@@ -12,10 +12,10 @@ use crate::bytes::Reader;
 
 pub(super) struct Xor;
 
-/// Bits per number above which this may be smaller than the integers that the floats represent.
+/// Minimum bits per number. Below it, the integers that the floats represent are smaller.
 const PAYS_ABOVE: f64 = 6.0;
 
-/// Bits in which neighbours differ; the first word is compared with 0.
+/// Bits in which each word differs from the previous one. The first word is compared with 0.
 fn changes(words: &[u64]) -> Vec<u64> {
     let mut before = 0;
     words.iter().map(|word| *word ^ std::mem::replace(&mut before, *word)).collect()

@@ -8,9 +8,9 @@ use crate::{Compression, Effort, Error};
 
 pub(super) struct Zstd;
 
-/// Number of values below which a frame never pays off.
+/// Minimum number of values. Below it, a frame takes more than it saves.
 const COUNT_MIN: usize = 16;
-/// Bits per number below which other codecs are good enough.
+/// Minimum bits per number. Below it, other codecs are good enough.
 const PAYS_ABOVE: f64 = 16.0;
 
 impl Codec for Zstd {
@@ -22,7 +22,7 @@ impl Codec for Zstd {
         "zstd"
     }
 
-    /// By compressing the sample. Not worth the time if other codecs make the numbers small.
+    /// Estimated by compressing the sample. Skipped if other codecs already make the numbers small.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         let barred = !matches!(look.encoding.compression, Compression::Auto | Compression::Zstd);

@@ -1,12 +1,12 @@
-//! How are values of attributes stored? Keys and forms repeat, so layouts hold them; a UUID is 16 bytes instead of 36
-//! characters.
+//! How are attributes stored? Layouts contain the keys and forms, because these repeat. A UUID takes 16 bytes instead of
+//! 36 characters.
 
 use std::fmt;
 use std::sync::Arc;
 
 use tacho_model::AttributeValue;
 
-/// The attributes of a segment without values: for each, the call, the key, and the form of the value.
+/// The attributes of a segment without their values. Each has the call, the key, and the form of the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Layout(pub(super) Vec<Slot>);
 
@@ -31,7 +31,8 @@ impl Form {
     pub(super) const ALL: [Self; 3] = [Self::Text, Self::Integer, Self::Id];
 }
 
-/// Limit on keys with their own columns; further keys share the last one's, so that hostile keys cannot multiply columns.
+/// Limit on keys with their own columns. Further keys share the last key's columns, so that hostile keys cannot cause
+/// many columns.
 const KEY_COLUMNS_MAX: u32 = 1_024;
 
 impl Slot {
@@ -46,7 +47,7 @@ impl Slot {
 pub enum AttributeData {
     Text(Arc<str>),
     Integer(i64),
-    /// A text that is a UUID in lower case with hyphens: its first and last eight bytes.
+    /// The first and last eight bytes of a text that is a UUID in lower case with hyphens.
     Id([u64; 2]),
 }
 
@@ -105,7 +106,7 @@ pub struct AttributeRef<'a> {
     pub value: &'a AttributeData,
 }
 
-/// The two halves of a UUID (RFC 9562) written in lower case with hyphens; `None` for any other text.
+/// The two halves of a UUID (RFC 9562) that is written in lower case with hyphens; `None` for any other text.
 pub(crate) fn parse_id(text: &str) -> Option<[u64; 2]> {
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
     if text.len() != 36 {

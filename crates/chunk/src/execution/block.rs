@@ -1,4 +1,4 @@
-//! How are segments of a series kept in memory? In columns, to which segments are appended, and which are read and encoded.
+//! How are segments of a series kept in memory? In columns that can be appended to, read and encoded.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct ExecutionBlock {
     pub(super) shapes: Interner<Arc<Shape>>,
     pub(super) layouts: Interner<Layout>,
     pub(super) rows: Vec<Row>,
-    /// Times of all rows: ns since the previous event.
+    /// Times of all rows, as ns since the previous event.
     pub(super) deltas: Vec<u64>,
     /// Ages of the carried calls of all rows, ns.
     pub(super) ages: Vec<u64>,
@@ -30,7 +30,7 @@ pub struct ExecutionBlock {
     pub(super) values: Vec<AttributeData>,
     range: TimeRange,
     calls: usize,
-    /// Heap bytes that are not in the vectors above.
+    /// Memory on the heap that is not in the vectors above, bytes.
     heap_bytes: usize,
     scratch: Scratch,
 }
@@ -40,7 +40,7 @@ pub struct ExecutionBlock {
 struct Scratch {
     outline: Outline,
     layout: Layout,
-    /// For each operation of the sender: the last push that looked it up, and its index here.
+    /// For each operation of the sender, the last push that looked it up, and its index in this block.
     operations: Vec<(u64, OperationIndex)>,
     pushes: u64,
 }
@@ -83,7 +83,7 @@ impl ExecutionBlock {
         Self::default()
     }
 
-    /// An empty block with the capacity of `filled`, so that it is not reallocated repeatedly while it grows.
+    /// An empty block with the capacity of `filled`, which avoids repeated reallocation while it grows.
     #[must_use]
     pub fn as_large_as(filled: &Self) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl ExecutionBlock {
         }
     }
 
-    /// Appends a segment, whose operations are indexes into `operations`. Drops a segment that fails [`Segment::check`].
+    /// Appends a segment. Its operations are indexes into `operations`. Drops a segment that fails [`Segment::check`].
     pub fn push(&mut self, segment: &Segment, operations: &[Operation]) {
         debug_assert_eq!(segment.check(operations.len()), Ok(()), "only checked segments are pushed");
         let Some(shape) = self.intern_shape(segment, operations) else { return };
@@ -123,7 +123,7 @@ impl ExecutionBlock {
         self.add_row(row);
     }
 
-    /// Appends a row whose times, ages and values are already stored.
+    /// Appends a row. Its times, ages and values must already be stored.
     pub(super) fn add_row(&mut self, row: Row) {
         self.rows.push(row);
         let Some(row) = self.last() else { return };
@@ -132,7 +132,7 @@ impl ExecutionBlock {
         self.calls += completed;
     }
 
-    /// As [`Self::add_row`], for a decoded row: refuses times that overflow, and a trace id of zero.
+    /// Like [`Self::add_row`], for a decoded row. Refuses times that overflow and a trace id of zero.
     pub(super) fn add_checked_row(&mut self, row: Row) -> Result<(), SegmentError> {
         RowRef::new(self, &row).check()?;
         let values = RowRef::new(self, &row).values();
@@ -141,7 +141,7 @@ impl ExecutionBlock {
         Ok(())
     }
 
-    /// Appends a decoded shape; its index is the next one.
+    /// Appends a decoded shape with the next free index.
     pub(super) fn add_shape_as_read(&mut self, shape: Arc<Shape>) {
         self.heap_bytes += shape.bytes();
         self.shapes.add(&*shape, Arc::clone(&shape));
@@ -172,7 +172,7 @@ impl ExecutionBlock {
         shape
     }
 
-    /// Index of the shape with this outline; `None` if the outline is not balanced.
+    /// Index of the shape with this outline. `None` if the outline is not balanced.
     fn add_shape(&mut self, outline: &Outline) -> Option<u32> {
         let heap_bytes = &mut self.heap_bytes;
         let make = || {
@@ -183,7 +183,7 @@ impl ExecutionBlock {
         self.shapes.try_intern(outline, |shape| shape.outline() == outline, make).ok()
     }
 
-    /// Looks up an operation of the sender once per push.
+    /// Looks up an operation of the sender. Each operation is looked up once per push.
     fn intern_operation(
         &mut self,
         index: OperationIndex,
@@ -239,7 +239,8 @@ impl ExecutionBlock {
         self.calls
     }
 
-    /// Whether another segment could exceed a limit of the format. The store seals blocks much earlier, by calls and bytes.
+    /// Whether another segment could exceed a limit of the format. The store seals blocks much earlier, because of calls
+    /// and bytes.
     pub fn is_full(&self) -> bool {
         let keys = self.keys.items().len() + SEGMENT_ATTRIBUTES_MAX;
         let operations = self.operations.items().len() + SEGMENT_EVENTS_MAX + SEGMENT_CARRIED_MAX;
@@ -264,7 +265,7 @@ impl ExecutionBlock {
             + self.values.len() * size_of::<AttributeData>()
     }
 
-    /// Estimated memory allocated for rows and columns, in use or not, bytes.
+    /// Estimated memory that is allocated for rows and columns, used or not, bytes.
     pub const fn room_bytes(&self) -> usize {
         self.heap_bytes
             + self.rows.capacity() * size_of::<Row>()
@@ -272,7 +273,7 @@ impl ExecutionBlock {
             + self.values.capacity() * size_of::<AttributeData>()
     }
 
-    /// Estimated memory of the whole block, bytes. Of a block of a few segments the tables are most of it.
+    /// Estimated memory of the whole block, bytes. In a block of a few segments, the tables take most of it.
     pub fn memory_bytes(&self) -> usize {
         let tables = self.operations.bytes()
             + self.threads.bytes()
@@ -283,7 +284,7 @@ impl ExecutionBlock {
         size_of::<Self>() + tables + lookups + self.room_bytes()
     }
 
-    /// From the first time (including ages of carried calls) to the last. Empty if the block is empty.
+    /// Range from the first time, including ages of carried calls, to the last. Empty if the block is empty.
     pub const fn range(&self) -> TimeRange {
         self.range
     }

@@ -1,4 +1,5 @@
-//! How are columns decoded into a block? Every count, index, text and time is checked, so that every block is valid.
+//! How are columns decoded into a block? Counts, indexes, texts and times are all checked, so that every decoded block is
+//! valid.
 
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ fn total(counts: impl IntoIterator<Item = usize>, what: &'static str) -> Result<
     if sum > CHUNK_EVENTS_MAX { Err(Error::limit(what, sum, CHUNK_EVENTS_MAX)) } else { Ok(sum) }
 }
 
-/// A column of counts; each count and their sum are within the limits of a chunk.
+/// Reads a column of counts. Each count and their sum must be within the limits of a chunk.
 fn take_counts(columns: &mut Columns<'_>, role: Role, len: usize) -> Result<(Vec<usize>, usize), Error> {
     let counts = columns.indices(role, len, CHUNK_EVENTS_MAX)?;
     let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
@@ -116,7 +117,7 @@ fn take_layouts(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &
     Ok(())
 }
 
-/// Rows with their ids; the other fields are set later.
+/// Rows with their ids. The other fields are set later.
 fn take_ids(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Row>, Error> {
     let count = tables.segments;
     let bases = columns.u64(Role::Base, count)?;
@@ -185,7 +186,7 @@ fn place(rows: &mut [Row], block: &ExecutionBlock) -> Result<Counts, Error> {
     let (mut deltas, mut ages, mut values) = (0usize, 0usize, 0usize);
     for row in rows.iter_mut() {
         (row.deltas_at, row.ages_at, row.values_at) = (deltas, ages, values);
-        // The indexes were checked against the tables when they were decoded.
+        // Missing indexes cannot occur, because they were checked against the tables when they were decoded.
         let shape = block.shapes.get(row.shape);
         deltas = total([deltas, shape.map_or(0, |shape| shape.events().len())], "events")?;
         ages = total([ages, shape.map_or(0, |shape| shape.carried().len())], "carried calls")?;
@@ -221,7 +222,7 @@ fn take_times(
     Ok(times)
 }
 
-/// Values of one key in order: one iterator per form.
+/// Values of one key in order, with one iterator per form.
 #[derive(Default)]
 struct KeyColumns {
     integers: std::vec::IntoIter<i64>,

@@ -1,4 +1,4 @@
-//! How is a block encoded? In the order of columns of `docs/format/chunk.md`; `decode.rs` reads the same order.
+//! How is a block encoded? Its columns have the order of `docs/format/chunk.md`, in which `decode.rs` reads them.
 
 use tacho_model::{EventKind, Kind, unmix64};
 
@@ -13,15 +13,15 @@ use crate::{Encoding, Role, codec, verify};
 /// Encodes the segments of a block in order.
 ///
 /// # Panics
-/// If the block is empty or exceeds the limits of the format: see [`ExecutionBlock::is_full`].
+/// If the block is empty or exceeds the limits of the format. See [`ExecutionBlock::is_full`].
 pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
     encode_executions_with(block, &Encoding::default())
 }
 
-/// As [`encode_executions`], with another encoding than the default.
+/// Like [`encode_executions`], with an encoding other than the default.
 ///
 /// # Panics
-/// As [`encode_executions`].
+/// Like [`encode_executions`].
 pub fn encode_executions_with(block: &ExecutionBlock, encoding: &Encoding) -> Vec<u8> {
     assert!(!block.is_empty(), "a chunk has at least one record");
     assert!(block.fits(), "{} segments with {} events in one chunk", block.len(), block.deltas.len());
@@ -58,7 +58,7 @@ fn put_names(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.strings(Role::AttributeKey, &keys);
 }
 
-/// An event as a number: 0 exit, 1 failed exit, 2 + operation.
+/// The number of an event: 0 for an exit, 1 for a failed exit, 2 + operation for an enter.
 fn event(kind: EventKind) -> u64 {
     match kind {
         EventKind::Exit => 0,
@@ -86,7 +86,8 @@ fn put_layouts(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.u64(Role::LayoutForm, &column(slots(), |slot| slot.form as u64));
 }
 
-/// Writes trace and span ids. An agent generates both from one counter, so the difference from the base is often sufficient.
+/// Writes trace and span ids. An agent makes both from one counter, so it is often enough to store their difference from
+/// the base.
 fn put_ids(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let rows = || block.rows.iter();
     let bases = column(rows(), |row| row.base);
@@ -108,7 +109,7 @@ const fn low_word(wide: u128) -> u64 {
     wide as u64
 }
 
-/// Writes ids unchanged, or as counters relative to the span bases, whichever is more ordered.
+/// Writes ids unchanged, or as counters relative to the span bases. Uses the more ordered form.
 fn put_related(builder: &mut Builder<'_>, [as_is, from_base]: [Role; 2], ids: &[u64], bases: &[u64]) {
     let related: Vec<u64> =
         ids.iter().zip(bases).map(|(id, base)| unmix64(*id).wrapping_sub(*base)).collect();

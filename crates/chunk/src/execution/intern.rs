@@ -6,11 +6,11 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::RandomState;
 use foldhash::{HashMap, HashMapExt};
 
-/// A table of distinct items. Items are stored once; the index holds only hashes.
+/// A table of distinct items. Items are stored once; the index contains only hashes.
 #[derive(Clone, Debug)]
 pub(super) struct Interner<T> {
     items: Vec<T>,
-    /// Hash (or the next free number, after a collision) to index.
+    /// Index by hash. After a collision, the key is the next free number instead of the hash.
     positions: HashMap<u64, u32>,
     hasher: RandomState,
 }
@@ -21,7 +21,7 @@ impl<T> Default for Interner<T> {
     }
 }
 
-/// Equal if the items are equal and in the same order; the hasher is irrelevant.
+/// Tables are equal if their items are equal and in the same order. The hasher does not matter.
 impl<T: PartialEq> PartialEq for Interner<T> {
     fn eq(&self, other: &Self) -> bool {
         self.items == other.items
@@ -37,14 +37,15 @@ impl<T> Interner<T> {
         self.items.get(usize::try_from(position).ok()?)
     }
 
-    /// Memory of the tables, without what the items refer to, bytes.
+    /// Memory of the tables, without the memory that the items refer to, bytes.
     pub(super) fn bytes(&self) -> usize {
-        // An entry of the hash table and its control byte; at most seven of eight places are in use.
+        // Size of an entry of the hash table and its control byte. At most seven of eight places are used.
         let place = size_of::<(u64, u32)>() + 1;
         self.items.capacity() * size_of::<T>() + self.positions.capacity().div_ceil(7) * 8 * place
     }
 
-    /// Index of the item that equals `key`; `make` creates it if absent. `key` must have the hash of the item's key.
+    /// Index of the item that equals `key`. If it is missing, `make` creates it. `key` must have the hash of the item's
+    /// key.
     pub(super) fn intern<K: Hash + ?Sized>(
         &mut self,
         key: &K,
@@ -55,7 +56,7 @@ impl<T> Interner<T> {
         position
     }
 
-    /// As [`Self::intern`], if creating the item may fail.
+    /// Like [`Self::intern`], but the creation of the item may fail.
     pub(super) fn try_intern<K: Hash + ?Sized, E>(
         &mut self,
         key: &K,
@@ -69,14 +70,14 @@ impl<T> Interner<T> {
             }
             hash = hash.wrapping_add(1);
         }
-        // 2^32 items cannot fit in a block; beyond that, items would only lose their uniqueness.
+        // A block cannot hold 2^32 items. Beyond that number, items would only be stored more than once.
         let position = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
         self.items.push(make()?);
         self.positions.insert(hash, position);
         Ok(position)
     }
 
-    /// Appends the next item, as a decoder does. Among equal items, lookups find the first.
+    /// Appends the next item without a lookup, as decoders need. If an equal item exists, lookups find the first.
     pub(super) fn add<K: Hash + ?Sized>(&mut self, key: &K, item: T)
     where
         T: PartialEq,

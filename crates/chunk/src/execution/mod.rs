@@ -1,8 +1,8 @@
 //! How are millions of calls stored in a few bytes each?
 //!
-//! A segment is split into repeating and unique parts. Its events without times are its [`Shape`], its attributes without
-//! values its layout; both are stored once ([`block`]). The rest is a row of numbers: times ([`times`]) and attribute values
-//! ([`attributes`]), each kind in its own column ([`encode`], [`decode`]).
+//! A segment is divided into parts that repeat and parts that are unique. Its events without times are its [`Shape`]. Its
+//! attributes without values are its layout. Both are stored once ([`block`]). The remaining numbers form a row: times
+//! ([`times`]) and attribute values ([`attributes`]). Each kind of number has its own column ([`encode`], [`decode`]).
 
 mod attributes;
 mod block;

@@ -1,6 +1,6 @@
-//! What does one segment of a block consist of? Its own numbers, and references to tables.
+//! What are the parts of a segment in a block? Numbers of its own, and references to tables.
 //!
-//! This file and `block.rs` use each other: a block is a list of rows, and a row is read with the tables of its block.
+//! This file and `block.rs` use each other. A block is a list of rows, and a row is read with the tables of its block.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::attributes::{AttributeData, AttributeRef, Layout};
 use super::block::ExecutionBlock;
 use super::shape::Shape;
 
-/// The part of a segment that is in no table.
+/// The part of a segment that is not stored in tables.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) trace: TraceId,
@@ -38,7 +38,7 @@ pub struct RowRef<'a> {
     row: &'a Row,
 }
 
-/// The indexes of a row are checked when it is created: by `push` from its own tables, or by the decoder.
+/// The indexes of a row were checked when it was created, by `push` or by the decoder.
 #[expect(clippy::indexing_slicing, reason = "a row is created with indexes of its block")]
 impl<'a> RowRef<'a> {
     pub(super) const fn new(block: &'a ExecutionBlock, row: &'a Row) -> Self {
@@ -57,12 +57,12 @@ impl<'a> RowRef<'a> {
         &self.block.layouts.items()[self.row.layout as usize]
     }
 
-    /// Times: ns since the previous event, for each event of the shape.
+    /// For each event of the shape, the time since the previous event, ns.
     pub fn deltas(&self) -> &'a [u64] {
         &self.block.deltas[self.row.deltas_at..][..self.shape().events().len()]
     }
 
-    /// For each carried call of the shape: time from its enter to [`Self::start`], ns.
+    /// For each carried call of the shape, the time from its enter to [`Self::start`], ns.
     pub fn ages(&self) -> &'a [u64] {
         &self.block.ages[self.row.ages_at..][..self.shape().carried().len()]
     }
@@ -71,7 +71,7 @@ impl<'a> RowRef<'a> {
         &self.block.values[self.row.values_at..][..self.layout().0.len()]
     }
 
-    /// Attributes in the order of recording.
+    /// Attributes in the order in which they were recorded.
     pub fn attributes(&self) -> impl ExactSizeIterator<Item = AttributeRef<'a>> {
         let keys = self.block.keys.items();
         self.layout().0.iter().zip(self.values()).map(|(slot, value)| AttributeRef {
@@ -115,7 +115,7 @@ impl RowRef<'_> {
         self.row.shape as usize
     }
 
-    /// Index in the segment of the call with index `position` in the shape.
+    /// Number of a call in its segment. `position` is the index of the call in the shape.
     pub fn call_number(&self, position: usize) -> u32 {
         let carried = self.shape().carried();
         match carried.get(position) {
@@ -135,7 +135,7 @@ impl RowRef<'_> {
         self.deltas().iter().fold(0, |sum: u64, delta| sum.saturating_add(*delta))
     }
 
-    /// From the first time (including ages of carried calls) to the last.
+    /// Range from the first time, including ages of carried calls, to the last.
     pub fn range(&self) -> TimeRange {
         let oldest = self.ages().iter().copied().max().unwrap_or(0);
         let (start, end) = (
@@ -145,7 +145,7 @@ impl RowRef<'_> {
         TimeRange::new(start, end)
     }
 
-    /// The row as a [`Segment`]; its operations are indexes into the block's.
+    /// The row as a [`Segment`]. Its operations are indexes into those of the block.
     pub fn to_segment(&self) -> Segment {
         let shape = self.shape();
         let carry = |((operation, call), age): (&(OperationIndex, u32), &u64)| Carried {
@@ -168,8 +168,8 @@ impl RowRef<'_> {
         }
     }
 
-    /// Makes the checks of [`Segment::check`] that do not concern the shape: times must not overflow, the trace id must
-    /// not be zero.
+    /// Makes the checks of [`Segment::check`] that do not concern the shape: times must not overflow, and the trace id
+    /// must not be zero.
     pub(super) fn check(&self) -> Result<(), SegmentError> {
         let total = self.deltas().iter().try_fold(0u64, |sum, delta| sum.checked_add(*delta));
         let end =

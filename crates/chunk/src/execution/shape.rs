@@ -1,20 +1,19 @@
-//! What is a segment without its times? Computed once per shape, used for each row that has it.
+//! What is a segment without its times? A shape is computed once and used for all rows that have it.
 
 use std::hash::{Hash, Hasher};
 
 use tacho_model::limits::{SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_MAX};
 use tacho_model::{EventKind, OperationIndex, SegmentError};
 
-/// Events and carried calls of a segment; shapes are equal if these are.
+/// Events and carried calls of a segment. Two shapes are equal if these are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Outline {
-    /// Operation and number of each call that is open at the start, outermost first.
+    /// Operation and number of each call that is already open at the start, outermost call first.
     pub(super) carried: Vec<(OperationIndex, u32)>,
     pub(super) events: Vec<EventKind>,
 }
 
-/// A call tree without times, and facts that follow from it: which exit belongs to which enter, and the caller of each
-/// call.
+/// A call tree without times, with derived facts: the exit of each enter, and the caller of each call.
 #[derive(Clone, Debug)]
 pub struct Shape {
     outline: Outline,
@@ -29,18 +28,18 @@ pub struct Call {
     pub operation: OperationIndex,
     /// Index of the caller in the shape; `None` for an outermost call.
     pub parent: Option<u32>,
-    /// Number of callers above it in the shape.
+    /// Number of callers above the call within the shape.
     pub depth: u32,
     /// Index of the enter event; `None` for a carried call.
     pub enter: Option<u32>,
     /// Index of the exit event; `None` if the call is still open at the end.
     pub exit: Option<u32>,
-    /// Whether it exited with an exception.
+    /// Whether the call exited with an exception.
     pub failed: bool,
 }
 
 impl Shape {
-    /// Pairs enters and exits. Fails if there are no or too many events, or an exit without an enter. Does not check
+    /// Pairs enters and exits. Fails if there are no events or too many, or if an exit has no enter. Does not check
     /// operations.
     pub(super) fn new(outline: Outline) -> Result<Self, SegmentError> {
         if outline.events.is_empty() {
@@ -88,7 +87,7 @@ impl Shape {
         &self.outline
     }
 
-    /// Operation and number of each call that is open at the start, outermost first.
+    /// Operation and number of each call that is already open at the start, outermost call first.
     pub fn carried(&self) -> &[(OperationIndex, u32)] {
         &self.outline.carried
     }
@@ -97,12 +96,12 @@ impl Shape {
         &self.outline.events
     }
 
-    /// All calls: carried calls first, then in order of their enters. A caller precedes its callees.
+    /// All calls: first the carried calls, then the others in the order of their enters. A caller precedes its callees.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
 
-    /// For each event: the index in [`Self::calls`] of the call that it enters or exits.
+    /// For each event, the index in [`Self::calls`] of the call that the event enters or exits.
     pub fn event_calls(&self) -> &[u32] {
         &self.event_calls
     }
@@ -121,7 +120,7 @@ impl Shape {
     }
 }
 
-/// Indexes are u32 to keep shapes small; both limits are far below 2^32.
+/// Indexes are u32 to keep shapes small. Both limits are far below 2^32.
 #[expect(clippy::cast_possible_truncation, reason = "at most SEGMENT_CARRIED_MAX + SEGMENT_EVENTS_MAX calls")]
 fn enter(calls: &mut Vec<Call>, open: &[u32], operation: OperationIndex, at: Option<u32>) -> u32 {
     let call = calls.len() as u32;

@@ -1,6 +1,6 @@
-//! Which times are similar? Those between the same two events, independent of the callers: a context. Contexts with times of
-//! similar size share a column, so that the numbers of each column are similar and numerous enough to learn their
-//! distribution.
+//! Which times are similar? Times between the same two events, regardless of the callers. Such a pair of events is called
+//! a context. Contexts with times of similar size share a column. The numbers of a column are then similar, and numerous
+//! enough for entropy coding.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use tacho_model::EventKind;
 
 use super::shape::Shape;
 
-/// Number of values that justifies the tables of a column.
+/// Minimum number of values that justifies the tables of a column.
 const GROUP_TIMES_MIN: usize = 1_024;
-/// Approximate number of time columns in a chunk. The format allows more (`CHUNK_TIME_GROUPS_MAX`).
+/// Approximate number of columns of times in a chunk. The format permits more (`CHUNK_TIME_GROUPS_MAX`).
 const GROUPS: usize = 64;
-/// Represents the start of a row, before its first event.
+/// Marks the start of a row, before its first event.
 const BEGIN: u64 = u64::MAX;
 
 /// The context of each event of each shape.
@@ -24,7 +24,7 @@ pub(super) struct Contexts {
 }
 
 impl Contexts {
-    /// Numbers contexts in the order in which they occur over all shapes; the decoder derives the same numbers.
+    /// Numbers contexts in the order in which they occur in all shapes. The decoder derives the same numbers.
     pub(super) fn new(shapes: &[Arc<Shape>]) -> Self {
         let mut numbers: HashMap<(u64, u64), u32> = HashMap::new();
         let mut of_shape = |shape: &Arc<Shape>| {
@@ -59,7 +59,7 @@ fn events(shape: &Shape) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Number and size of the times of a context.
+/// Number and average size of the times of a context.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Size {
     count: usize,
@@ -79,16 +79,16 @@ impl Size {
     }
 }
 
-/// The logarithm to base 2 of (time + 1), times 2^52; at most 0.09 * 2^52 too small. Linear between powers of two, like the
-/// bits of a floating-point number (J. N. Mitchell, Computer multiplication and division using binary logarithms, IRE
-/// Transactions on Electronic Computers, 1962).
+/// The logarithm to base 2 of (time + 1), times 2^52. At most 0.09 * 2^52 too small. It is linear between powers of two,
+/// like the bits of a floating-point number (J. N. Mitchell, Computer multiplication and division using binary
+/// logarithms, IRE Transactions on Electronic Computers, 1962).
 #[expect(clippy::cast_precision_loss, reason = "only compared")]
 fn logarithm(time: u64) -> u64 {
     (time as f64 + 1.0).to_bits() - 1.0f64.to_bits()
 }
 
-/// Assigns each context to a group: contexts sorted by their mean, divided as soon as a group has enough times. Returns the
-/// group of each context and the number of groups.
+/// Assigns each context to a group. Contexts are sorted by their mean, and a new group starts when the current one has
+/// enough times. Returns the group of each context, and the number of groups.
 pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
     let total: usize = sizes.iter().map(|size| size.count).sum();
     let enough = GROUP_TIMES_MIN.max(total.div_ceil(GROUPS));
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::limits::CHUNK_TIME_GROUPS_MAX;
 
-    /// Checks the groups of contexts that each have `count` times of these lengths.
+    /// Checks the groups of contexts. Each context has `count` times of the given length.
     fn check(count: usize, times: &[u64], expected: &[u64]) {
         let size = |time: &u64| {
             let mut size = Size::default();

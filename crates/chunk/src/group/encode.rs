@@ -1,7 +1,7 @@
 //! How do the columns of a group become one chunk?
 //!
-//! This file and `chunk.rs` use each other: this file writes the prefix with the constants that `chunk.rs` checks, and
-//! `chunk.rs` reads columns with `read.rs`, which takes the bits of the flags from here.
+//! This file and `chunk.rs` use each other. This file writes the prefix with the constants that `chunk.rs` checks.
+//! `chunk.rs` reads columns with `read.rs`, which uses the flag bits defined here.
 
 use tacho_model::{Kind, Timestamp, ValueType};
 
@@ -17,7 +17,7 @@ use crate::times::regular_step;
 use crate::values::Values;
 use crate::{Encoding, Loss, verify};
 
-/// Bits of the flags of a column.
+/// Bits in the flags of a column.
 pub(super) const LOSSY: u8 = 1 << 2;
 pub(super) const UNIFORM: u8 = 1 << 3;
 pub(super) const DECIMALS_SHIFT: u8 = 4;
@@ -28,16 +28,17 @@ pub struct GroupColumn<'a> {
     /// Index of the series in its group, below [`GROUP_MEMBERS_MAX`].
     pub member: u16,
     pub values: Values<'a>,
-    /// The loss that the values already have; `None`: lossless.
+    /// The loss that the values already have; `None` if they are lossless.
     pub loss: Option<Loss>,
 }
 
-/// Encodes samples that share their times. `time_error_max` is the largest difference, in ns, between a time and the
-/// recorded one; 0 if they are equal.
+/// Encodes samples that share their times. `time_error_max` is the largest difference between a time and the recorded
+/// time, in ns; 0 if they are equal.
 ///
 /// # Panics
-/// If times are empty, more than [`CHUNK_RECORDS_MAX`], or not strictly ascending; if members are empty, not ascending, or
-/// not below [`GROUP_MEMBERS_MAX`]; if a column and the times differ in length.
+/// If there are no times, more than [`CHUNK_RECORDS_MAX`], or times that are not strictly ascending. If there are no
+/// members, or members that are not ascending or not below [`GROUP_MEMBERS_MAX`]. If a column and the times differ in
+/// length.
 pub fn encode_group(
     at: &[Timestamp],
     time_error_max: u64,
@@ -47,10 +48,10 @@ pub fn encode_group(
     encode_group_by(at, time_error_max, columns, encoding, |_| *encoding)
 }
 
-/// As [`encode_group`], with a separate encoding per column, `of(n)` for `columns[n]`, and one for the times.
+/// Like [`encode_group`], with `of(n)` as the encoding of `columns[n]`, and a separate encoding for the times.
 ///
 /// # Panics
-/// As [`encode_group`].
+/// Like [`encode_group`].
 pub fn encode_group_by(
     at: &[Timestamp],
     time_error_max: u64,
@@ -89,7 +90,7 @@ fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
     }
 }
 
-/// The part encoded so far.
+/// The parts encoded so far.
 #[derive(Default)]
 struct Fields {
     fields: Vec<u8>,
@@ -138,7 +139,7 @@ impl Fields {
         }
     }
 
-    /// Writes `u8 codec`, `varint bytes`, `u32 crc`; the bytes go to the body.
+    /// Writes `u8 codec`, `varint bytes`, `u32 crc` to the header, and the bytes to the body.
     fn column(&mut self, words: &[u64], kind: ValueType, encoding: &Encoding) {
         let encoded = codec::encode(Numbers { words, kind }, 0, encoding);
         self.fields.push(encoded.codec);

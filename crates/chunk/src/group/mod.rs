@@ -1,7 +1,7 @@
 //! How are samples of series with the same times stored? As one column of times, and one column of values per member
 //! (`docs/format/chunk.md`, version 2).
 //!
-//! Path of one sample: before, `store` determines which series share their times; after, `Driver::put` stores the bytes.
+//! Path of one sample. Before: `store` determines which series share their times. After: `Driver::put` stores the bytes.
 
 mod encode;
 mod numbers;
@@ -10,7 +10,7 @@ mod read;
 pub use self::encode::{GroupColumn, encode_group, encode_group_by};
 pub(crate) use self::read::{column, gather, take_header, times, values};
 
-/// Tag of the codec `step`, which represents times with a constant step without bytes.
+/// Tag of the codec `step`. It stores times with a constant step without bytes.
 const STEP: u8 = 2;
 
 #[cfg(test)]

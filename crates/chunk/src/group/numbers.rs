@@ -1,5 +1,5 @@
-//! How are the numbers of a header stored in few bytes? As integers: floats as multiples of a power of ten if exact, and the
-//! numbers of a column as differences from its minimum.
+//! How are the numbers of a header stored in few bytes? As integers. Floats are stored as multiples of a power of ten if
+//! that is exact. The numbers of a column are stored as differences from its minimum.
 
 use tacho_model::{Value, ValueType};
 
@@ -7,9 +7,9 @@ use crate::Error;
 use crate::bytes::{Reader, put_varint, put_varint128, put_zigzag128, unzigzag};
 use crate::stats::{Stats, Sum, from_word, to_word};
 
-/// The number of decimals that marks a column whose floats are stored unchanged.
+/// The number of decimals that marks a column with floats that are stored unchanged.
 pub(super) const RAW: u8 = 15;
-/// Floats above this have no fraction, and skip integers.
+/// Floats above this number are whole and are not converted to integers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 /// Powers of ten that are exact in f64.
 const POWERS: [f64; RAW as usize] =
@@ -19,7 +19,7 @@ fn power(decimals: u8) -> Option<f64> {
     POWERS.get(usize::from(decimals)).copied()
 }
 
-/// `m` such that `m / 10^decimals` is the float, bit for bit.
+/// The integer `m` for which `m / 10^decimals` is exactly this float.
 #[expect(clippy::cast_possible_truncation, reason = "an integer of at most 2^53")]
 fn scaled(float: f64, decimals: u8) -> Option<i128> {
     let power = power(decimals)?;
@@ -28,7 +28,7 @@ fn scaled(float: f64, decimals: u8) -> Option<i128> {
     same.then_some(i128::from(m as i64))
 }
 
-/// The smallest number of decimals that represents all values; [`RAW`] if there is none, 0 for integers.
+/// The smallest number of decimals that represents all values: 0 for integers, [`RAW`] if there is none.
 pub(super) fn decimals(values: &[Value]) -> u8 {
     let fits = |decimals: &u8| values.iter().all(|value| to_integer(*value, *decimals).is_some());
     (0..RAW).find(fits).unwrap_or(RAW)
@@ -81,7 +81,7 @@ fn take_integer(reader: &mut Reader<'_>, kind: ValueType) -> Result<i128, Error>
     Ok(if kind == ValueType::U64 { m.into() } else { unzigzag(m).into() })
 }
 
-/// Sum of `stats` minus `count * min`, if it is an exact integer.
+/// The sum of `stats` minus `count * min`, if the result is an exact integer.
 fn sum_above_min(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
     let sum = match stats.sum {
         Sum::Integer(sum) => sum,
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn statistics_come_back(words in prop::collection::vec(prop_oneof![any::<u64>(), 0u64..1000], 1..40)) {
+        fn statistics_are_read_as_written(words in prop::collection::vec(prop_oneof![any::<u64>(), 0u64..1000], 1..40)) {
             for kind in [ValueType::F64, ValueType::I64, ValueType::U64] {
                 check(ValueColumn::from_words(words.clone(), kind).as_values());
             }

@@ -1,4 +1,5 @@
-//! Which members does a chunk hold, and what are their times and values? Also reads version 1, as a group of one.
+//! Which members does a chunk hold, and what are their times and values? Chunks of version 1 are read as a group with one
+//! member.
 
 use std::ops::Range;
 
@@ -113,9 +114,9 @@ fn take_member(
     Ok(MemberInfo::new(member, value_type, stats, form, loss))
 }
 
-/// Selects the columns needed for the samples of some members in `range`. Changes their positions in the header to those in
-/// a body of only these columns, and the positions of other columns to be beyond any body. Returns the ranges of the
-/// selected columns in the whole body.
+/// Selects the columns that are needed for the samples of some members in `range`. Returns the ranges of the selected
+/// columns in the whole body. Changes the positions of these columns in the header to positions in a body that has only
+/// them. Changes the positions of the other columns to be outside of any body.
 pub(crate) fn gather(
     header: &mut Header,
     range: TimeRange,
@@ -169,7 +170,7 @@ pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
     Ok(Times::Explicit(words.into_iter().map(|offset| header.start.wrapping_add_unsigned(offset)).collect()))
 }
 
-/// Decodes the values of one member in `part`.
+/// Decodes the values of one member that are in `part`.
 pub(crate) fn values(
     header: &Header,
     info: &MemberInfo,
@@ -186,7 +187,7 @@ pub(crate) fn values(
     Ok(ValueColumn::from_words(words, info.value_type))
 }
 
-/// Decodes a part of the column with this number. Numbers start at 1, the times.
+/// Decodes a part of the column with this number. Number 1 is the column of times.
 pub(crate) fn column(
     number: usize,
     stored: &Stored,
@@ -210,5 +211,5 @@ fn place(number: usize, source: Error) -> Error {
     Error::Column { number, role: role.name(), source: Box::new(source) }
 }
 
-/// The largest `decimals` fits into the flags.
+/// The largest number of decimals fits into the flags.
 const _: () = assert!(RAW == u8::MAX >> DECIMALS_SHIFT);

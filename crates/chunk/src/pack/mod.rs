@@ -1,8 +1,8 @@
 //! How are the samples of an open chunk kept in little memory, while samples are still appended?
 //!
-//! [`PackedSamples`] is append-only: blocks of exactly [`BLOCK`] samples, followed by a raw tail of at most that many. When
-//! the tail is full and the next sample arrives, the tail is packed into a block. Samples keep the order of arrival and are
-//! unpacked bit for bit.
+//! [`PackedSamples`] is append-only. It has blocks of exactly [`BLOCK`] samples, and a raw tail of at most that many.
+//! When the tail is full and the next sample arrives, the tail is packed into a block. Samples keep their order of
+//! arrival, and unpacking restores them exactly.
 //!
 //! ```text
 //!  samples:   block | block | ..       tail: (time, word), (time, word) ..
@@ -10,10 +10,11 @@
 //!  a block:   i64 first | u8 unit | u8 width | zigzag low | BLOCK - 1 numbers of width bits                          times.rs
 //!             u8 form | u8 parameter | u8 width | zigzag first | zigzag low | BLOCK - 1 numbers of width bits        values.rs
 //! ```
-//! The numbers are differences between neighbours minus the lowest difference of the block (frame of reference: Goldstein,
-//! Ramakrishnan, Shaft, ICDE 1998). This form never leaves memory, so it has no version and no format document.
+//! The numbers are differences between neighbours, minus the lowest difference of the block (frame of reference:
+//! Goldstein, Ramakrishnan, Shaft, ICDE 1998). This form exists only in memory, so it has no version and no format
+//! document.
 //!
-//! Path of one record: before, the store's open chunk pushes it; after, it is read here, or sealed into a chunk.
+//! Path of one record. Before: the open chunk of the store pushes it. After: it is read here or sealed into a chunk.
 
 mod steps;
 mod times;
@@ -25,20 +26,20 @@ use crate::Error;
 use crate::bytes::Reader;
 pub use steps::BLOCK;
 
-/// Samples of one series: a time and 64 bits each, of any type.
+/// Samples of one series. Each has a time and 64 bits of any type.
 ///
-/// A series with one sample takes the [`size_of`] this struct and 16 bytes of heap.
+/// A series with one sample takes the [`size_of`] this struct plus 16 bytes on the heap.
 #[derive(Clone, Debug)]
 pub struct PackedSamples {
-    /// Not empty after the first sample, so that the last one is available.
+    /// Not empty after the first sample, so that the last sample is always available.
     tail: Vec<(Timestamp, u64)>,
-    /// Full blocks in sequence.
+    /// Full blocks, one after the other.
     #[expect(
         clippy::box_collection,
         reason = "most series have no block, and this field is part of every series"
     )]
     blocks: Option<Box<Vec<u8>>>,
-    /// Number of blocks; stored here to avoid following the pointer.
+    /// Number of blocks. Stored here so that it can be read without following the pointer.
     count: u32,
     ordered: bool,
 }
@@ -50,8 +51,8 @@ impl Default for PackedSamples {
 }
 
 impl PackedSamples {
-    /// Appends a sample. Returns the memory that it took, bytes.
-    // Called from another crate for each sample: without inlining this is a function call each time.
+    /// Appends a sample. Returns the memory that it takes, bytes.
+    // Inlined, because another crate calls it for each sample.
     #[inline]
     pub fn push(&mut self, at: Timestamp, word: u64) -> usize {
         if let Some((last, _)) = self.tail.last() {
@@ -63,13 +64,13 @@ impl PackedSamples {
         grown
     }
 
-    /// Grows the tail, or packs it at its maximum. Returns the memory that it took, bytes.
+    /// Enlarges the tail, or packs it if it has its maximum length. Returns the memory that it takes, bytes.
     #[cold]
     fn make_room(&mut self) -> usize {
         let len = self.tail.len();
         let before = self.bytes();
         if len < BLOCK {
-            // 1, 2, 4 and so on; `Vec` would start with four.
+            // Capacities of 1, 2, 4 and so on. `Vec` would start with four.
             self.tail.reserve_exact((len * 2).clamp(1, BLOCK) - len);
             return self.bytes() - before;
         }
@@ -79,7 +80,7 @@ impl PackedSamples {
         }
         let out = self.blocks.get_or_insert_default();
         if out.capacity() - out.len() < BLOCK {
-            // Grows by a quarter instead of doubling: most of the store's memtable is here.
+            // Grows by a quarter instead of doubling, because most of the memtable's memory is here.
             out.reserve_exact((out.len() / 4).max(BLOCK));
         }
         times::put(out, &at);
@@ -97,17 +98,17 @@ impl PackedSamples {
         self.tail.is_empty()
     }
 
-    /// Whether no time is before the previous one.
+    /// Whether no time is earlier than the previous one.
     pub const fn is_ordered(&self) -> bool {
         self.ordered
     }
 
-    /// Time of the first sample to arrive.
+    /// Time of the sample that arrived first.
     pub fn first_at(&self) -> Option<Timestamp> {
         self.blocks().next().map(|block| block.times.first).or_else(|| Some(self.tail.first()?.0))
     }
 
-    /// The last sample to arrive.
+    /// The sample that arrived last.
     pub fn last(&self) -> Option<(Timestamp, u64)> {
         self.tail.last().copied()
     }
@@ -125,8 +126,8 @@ impl PackedSamples {
         self.unpack_range(TimeRange::new(Timestamp::MIN, Timestamp::MAX), at, words);
     }
 
-    /// Appends the samples of a range, in order of arrival, to `at` and `words`. If samples are ordered, unpacks only blocks
-    /// that overlap the range.
+    /// Appends the samples of a range, in order of arrival, to `at` and `words`. If the samples are ordered by time,
+    /// unpacks only blocks that overlap the range.
     pub fn unpack_range(&self, range: TimeRange, at: &mut Vec<Timestamp>, words: &mut Vec<u64>) {
         let mut blocks = self.blocks().peekable();
         while let Some(block) = blocks.next() {
@@ -154,7 +155,7 @@ impl PackedSamples {
                 return None;
             }
             let block = Block::take(&mut reader);
-            // Blocks never leave memory, so a block that cannot be decoded is a bug.
+            // Blocks exist only in memory, so a block that cannot be decoded is a bug.
             debug_assert!(block.is_ok(), "a packed block cannot be decoded: {:?}", block.err());
             block.ok()
         })
@@ -173,7 +174,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Removes samples outside the range, from index `len` on.
+/// Removes samples outside of the range. Only samples from index `len` on are checked.
 fn keep(range: TimeRange, len: usize, at: &mut Vec<Timestamp>, words: &mut Vec<u64>) {
     let (Some(new_at), Some(new_words)) = (at.get_mut(len..), words.get_mut(len..)) else { return };
     if new_at.iter().all(|at| range.contains(*at)) {
@@ -205,7 +206,7 @@ mod tests {
         at.into_iter().zip(words).collect()
     }
 
-    /// Pushes samples and reads back all of them and some ranges; returns bytes per sample.
+    /// Pushes samples and reads all of them and some ranges. Returns bytes per sample.
     fn check(samples: &[(Timestamp, u64)]) -> f64 {
         let mut packed = PackedSamples::default();
         let mut bytes = packed.bytes();
@@ -246,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_samples_come_back(
+        fn all_samples_round_trip(
             numbers in prop::collection::vec(any::<u64>(), 0..600),
             word in word(),
             unit in prop::sample::select(vec![0, 1, 1_000, 1_000_000, 1_000_000_000, 1 << 40, 1 << 62]),

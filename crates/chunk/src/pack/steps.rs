@@ -1,15 +1,16 @@
-//! How are differences between neighbours packed? By their lowest one and a common width, for `times.rs` and `values.rs`.
+//! How are differences between neighbours packed? As distances from the lowest difference, with a common width. Used by
+//! `times.rs` and `values.rs`.
 
 use crate::Error;
 use crate::bits::{bytes_of, put_bits, take_bits, width_of};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
-/// Samples per block. Larger blocks pack slightly better, but enlarge the raw tail of an active series (2 KiB).
+/// Samples per block. Larger blocks pack slightly better, but also enlarge the raw tail of an active series (2 KiB).
 pub const BLOCK: usize = 128;
 
 /// Differences between the neighbours of a block, mod 2^64.
 pub(super) type Steps = [i64; BLOCK - 1];
-/// The packed numbers of a block: steps above the lowest one, or changed bits.
+/// The packed numbers of a block: distances of the steps from the lowest one, or changed bits.
 pub(super) type Numbers = [u64; BLOCK - 1];
 
 /// Differences between the neighbours of a full block.
@@ -24,7 +25,7 @@ pub(super) fn steps_of(numbers: impl IntoIterator<Item = i64>) -> Steps {
     steps
 }
 
-/// The lowest step, and the bit width of the steps above it.
+/// The lowest step, and the bit width of the largest distance from it.
 pub(super) fn spread(steps: &Steps) -> (i64, u32) {
     let (low, high) = steps.iter().fold((i64::MAX, i64::MIN), |(low, high), s| (low.min(*s), high.max(*s)));
     (low, width_of(high.wrapping_sub(low).cast_unsigned()))
@@ -35,7 +36,7 @@ pub(super) fn put_steps(out: &mut Vec<u8>, steps: &Steps, low: i64, width: u32) 
     put_bits(out, &steps.map(|step| step.wrapping_sub(low).cast_unsigned()), width);
 }
 
-/// The width as a byte: it is at most 64.
+/// The width as a byte. A width is at most 64.
 pub(super) const fn width_byte(width: u32) -> u8 {
     width.to_le_bytes()[0]
 }
@@ -61,7 +62,7 @@ impl<'a> PackedSteps<'a> {
         numbers
     }
 
-    /// Appends `finish` of `first`, and of each following sum of steps times `unit`.
+    /// Appends `finish(first)`, and then `finish` of each following sum of `first` and the steps times `unit`.
     pub(super) fn add_up<T>(&self, first: i64, unit: i64, out: &mut Vec<T>, finish: impl Fn(i64) -> T) {
         let low = self.low.wrapping_mul(unit);
         let mut number = first;

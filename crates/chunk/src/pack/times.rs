@@ -1,4 +1,4 @@
-//! How are blocks of times packed? In any order, smallest if they are regular.
+//! How are blocks of times packed? Times may be in any order. Regular times take the least memory.
 
 use tacho_model::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::bytes::Reader;
 /// Possible common units of the steps of a block, ns.
 const UNITS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];
 
-/// The steps as multiples of the unit, if all are multiples.
+/// The steps as multiples of the unit. `None` if a step is not a multiple.
 fn divided<const UNIT: i64>(steps: &Steps) -> Option<Steps> {
     steps.iter().all(|step| step % UNIT == 0).then(|| steps.map(|step| step / UNIT))
 }

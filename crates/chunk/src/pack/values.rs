@@ -1,4 +1,4 @@
-//! How are blocks of values packed? As words of 64 bits of any type; their contents determine the form.
+//! How are blocks of values packed? As words of 64 bits of any type. The contents of a block determine its form.
 
 use super::steps::{BLOCK, Numbers, PackedSteps, Steps, put_steps, spread, steps_of, width_byte};
 use crate::Error;
@@ -13,7 +13,7 @@ enum Form {
     Words,
     /// Steps between integers that are stored as `f64`.
     Whole,
-    /// Steps between integers; the `f64` are these integers divided by 10 to the parameter.
+    /// Steps between integers. The `f64` are these integers divided by 10 to the power of the parameter.
     Decimal,
     /// Bits in which neighbours differ, shifted right by the parameter.
     Xor,

@@ -1,4 +1,5 @@
-//! How are samples aggregated to one value per time step? For example a chart of a year from samples of seconds.
+//! How are samples aggregated to one value per time step? Used, for example, for a chart of a year of samples taken every
+//! second.
 
 use tacho_model::{Timestamp, Value};
 
@@ -7,14 +8,14 @@ use crate::loss::{Aggregate, Aggregation, Loss, Tolerance};
 use crate::stats::{Sum, sum};
 use crate::values::{ValueColumn, Values};
 
-/// For each step with samples: one sample at the time of the last of them, and the loss. Steps are those of PromQL ranges:
-/// open at the start, closed at the end; ends are multiples of `step` ns since the Unix epoch.
+/// For each step with samples, one sample at the time of the last of them, and the loss. Steps are those of PromQL
+/// ranges: open at the start, closed at the end. Their ends are multiples of `step` ns since the Unix epoch.
 ///
-/// Minimum, maximum, first and last have the type of the values, and so has the sum unless it overflows; then it is f64,
-/// like every average. A count is u64. NaN is not counted, and ignored if there are other values.
+/// Minimum, maximum, first and last have the type of the values. A sum has this type, too, unless it overflows; then it
+/// is f64, like every average. A count is u64. NaN is not counted, and is ignored if the step has other values.
 ///
 /// # Errors
-/// If the step is not above 0, times and values differ in number, or times are not strictly ascending.
+/// If the step is not above 0, if there are not as many values as times, or if times are not strictly ascending.
 pub fn aggregate(
     at: &[Timestamp],
     values: Values<'_>,
@@ -53,7 +54,7 @@ pub fn aggregate(
     Ok((times, column, Loss { aggregation: Some(aggregation), method: None, bound, achieved }))
 }
 
-/// Checks that these are valid samples of one series.
+/// Checks that times and values are valid samples of one series.
 pub(super) fn check(at: &[Timestamp], values: Values<'_>) -> Result<(), SemanticError> {
     if at.len() != values.len() {
         return Err(SemanticError::Length { times: at.len(), values: values.len() });
@@ -61,7 +62,7 @@ pub(super) fn check(at: &[Timestamp], values: Values<'_>) -> Result<(), Semantic
     if at.is_sorted_by(|a, b| a < b) { Ok(()) } else { Err(SemanticError::Order) }
 }
 
-/// The lowest multiple of `step` that is not before `at`; the maximum timestamp if there is none.
+/// The lowest multiple of `step` at or after `at`; the maximum timestamp if there is none.
 const fn end_of(at: Timestamp, step: i64) -> Timestamp {
     let past = at.rem_euclid(step);
     if past == 0 { at } else { at.saturating_add(step - past) }
@@ -127,7 +128,7 @@ mod tests {
 
     const AT: [i64; 6] = [-3, 1, 10, 11, 25, 30];
 
-    /// Aggregates to steps of 10 with every aggregate; the times are the same for all.
+    /// Aggregates to steps of 10 with every function. The times are the same for all.
     fn check(values: Values<'_>) -> Vec<ValueColumn> {
         let one = |how| {
             let aggregation = Aggregation { step: 10, how };

@@ -1,27 +1,28 @@
-//! Is this series a counter? Rates are computed from differences of counters, so an error that is small relative to the
-//! value may be as large as a rate.
+//! Is this series a counter? Rates are computed from differences of counters. An error that is small relative to a value
+//! may therefore be as large as a rate.
 //!
-//! A slow counter is constant in most chunks, and a few samples of one that often restarts look like any other series. So
-//! nothing proves that a series is a counter, but some series provably are gauges: they fall as they rise, by steps of the
-//! same size, again and again ([`Movement`]). A counter restart differs from this:
+//! A slow counter is constant in most chunks, and a short part of a counter that often restarts looks like any other
+//! series. It is therefore not possible to prove that a series is a counter. But some series are provably gauges: their
+//! values fall many times, by steps of the same size as their rises ([`Movement`]). The restart of a counter is different:
 //!
-//! - it goes to 0 or nearly: the value after it is at most half of a usual rise;
-//! - or to another value: the step down is larger than the steps up, as it undoes many of them;
-//! - and it is rare: a counter that restarts at every eighth change is useless.
+//! - the value after it is 0 or almost 0, at most half of a usual rise;
+//! - or, if it is another value, the step down is larger than the steps up, because it undoes many of them;
+//! - and it is rare, because a counter that restarts at every eighth change would be useless.
 //!
-//! A series that falls rarely and far (a heap between two collections) remains undecided, and is kept exact.
+//! A series that falls rarely and by much, such as a heap between two collections, remains undecided and is kept exact.
 
 use crate::values::Values;
 
-/// Name suffixes that mark counters, by the conventions of OpenMetrics.
+/// Suffixes of counter names, by the conventions of OpenMetrics.
 const ENDINGS: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
-/// Number of descents that make a series a gauge. Fewer may be chance, or a counter restored to a slightly earlier value.
+/// Number of descents that show that a series is a gauge. Fewer may be chance, or a counter restored to a slightly
+/// earlier value.
 pub const DESCENTS_MIN: u64 = 64;
-/// In a gauge, at least one of this many changes is a descent: half of the changes in a random walk, one third in noise.
+/// Limit on the changes per descent of a gauge. A random walk has two changes per descent, noise has three.
 const CHANGES_A_DESCENT: u64 = 8;
-/// Maximum size of a descent, in usual rises.
+/// Maximum size of a descent, in multiples of the usual rise.
 const DESCENT_RISES: f64 = 2.0;
-/// Maximum value after a restart from 0, in usual rises: half an interval.
+/// Maximum value after a restart from 0, in multiples of the usual rise: half an interval.
 const RESTART_RISES: f64 = 0.5;
 
 /// Whether a series with this name is a counter by convention.
@@ -29,22 +30,23 @@ pub fn is_counter_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// How a series has changed over its whole known life. Can be added up.
+/// The changes of a series over its whole known life. Two movements can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Movement {
     /// Number of values that differ from the previous one.
     pub changes: u64,
-    /// Number of falls that are not restarts: not larger than usual rises, and not to where a counter starts.
+    /// Number of falls that are not restarts: not larger than usual rises, and not down to a value at which a counter
+    /// starts.
     pub descents: u64,
 }
 
 impl Movement {
-    /// The movement of consecutive values; ignores values that are not finite.
+    /// The movement of consecutive values. Ignores values that are not finite.
     pub fn of(values: Values<'_>) -> Self {
         Self::among(values, |_| true)
     }
 
-    /// As [`Self::of`], but counts only changes at an index for which `counts` returns true.
+    /// Like [`Self::of`], but counts only changes at the indexes for which `counts` returns true.
     pub fn among(values: Values<'_>, counts: impl Fn(usize) -> bool) -> Self {
         match values {
             Values::F64(v) => movement(v.iter().copied(), counts),
@@ -61,7 +63,7 @@ impl Movement {
         }
     }
 
-    /// Whether the series is known not to be a counter; false if undecided.
+    /// Whether the series is known not to be a counter. False if undecided.
     pub const fn is_gauge(&self) -> bool {
         self.descents >= DESCENTS_MIN && self.descents.saturating_mul(CHANGES_A_DESCENT) >= self.changes
     }
@@ -73,7 +75,7 @@ fn movement(values: impl Iterator<Item = f64> + Clone, counts: impl Fn(usize) ->
     let (mut rises, mut risen) = (0.0, 0.0);
     for (_, before, value) in steps().filter(|(_, before, value)| value > before) {
         rises += 1.0;
-        // Halved, as differences of the largest numbers would overflow.
+        // Halved, because differences of the largest numbers would overflow.
         risen += value / 2.0 - before / 2.0;
     }
     let usual = risen / f64::max(rises, 1.0) * 2.0;

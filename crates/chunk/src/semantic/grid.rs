@@ -1,11 +1,11 @@
-//! Which decimal numbers are within the tolerance of each value? Methods choose among them, so that their output is small
-//! with the codecs `decimal` and `lines`, and exact.
+//! Which decimal numbers are within the tolerance of each value? Methods choose from these numbers, so that their output
+//! is small with the codecs `decimal` and `lines`, and is stored exactly.
 
 use super::allowed;
 use crate::codec::decimal;
 use crate::loss::Tolerance;
 
-/// Limit on integers: larger ones may not be restored from a float and its power of ten.
+/// Limit on integers. A larger integer might not be restored from a float and its power of ten.
 const INTEGER_MAX: f64 = (1u64 << 50) as f64;
 /// Largest exponent that the codecs support.
 const EXPONENT_MAX: u8 = 15;
@@ -18,7 +18,7 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// The interval of a value that is not finite: the value is kept, and does not bend a line.
+    /// The interval for a value that is not finite. Such a value is kept and does not affect the lines.
     const FREE: Self = Self { low: i64::MIN / 4, high: i64::MAX / 4 };
 
     /// The intersection.
@@ -32,7 +32,7 @@ impl Interval {
     }
 }
 
-/// For each value, the integers such that `integer / 10^exponent` is within the tolerance.
+/// For each value, the integers for which `integer / 10^exponent` is within the tolerance.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) exponent: u8,
@@ -43,7 +43,7 @@ fn power(exponent: u8) -> f64 {
     10f64.powi(exponent.into())
 }
 
-/// The exponents worth trying: steps slightly smaller than the smallest tolerance, and finer ones.
+/// The exponents that are tried: those with steps slightly smaller than the smallest tolerance, and `finer` higher ones.
 pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl Iterator<Item = u8> + use<> {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let allowed = finite().map(|value| allowed(value, tolerance)).filter(|bound| *bound > 0.0);
@@ -57,7 +57,7 @@ pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl
 }
 
 impl Grid {
-    /// `None` if a value has no number with this many decimals within the tolerance.
+    /// `None` if, for any value, no number with this many decimals is within the tolerance.
     pub(super) fn of(values: &[f64], tolerance: Tolerance, exponent: u8) -> Option<Self> {
         let interval = |value: &f64| {
             if value.is_finite() { interval(*value, tolerance, exponent) } else { Some(Interval::FREE) }
@@ -65,7 +65,7 @@ impl Grid {
         Some(Self { exponent, intervals: values.iter().map(interval).collect::<Option<_>>()? })
     }
 
-    /// The floats that the integers represent; values that are not finite are kept.
+    /// The floats that the integers represent. Values that are not finite are kept.
     pub(super) fn floats(&self, integers: &[i64], values: &[f64]) -> Vec<f64> {
         let float = |integer: i64| f64::from_bits(decimal::float(integer, self.exponent));
         let one = |(value, integer): (&f64, &i64)| if value.is_finite() { float(*integer) } else { *value };
@@ -86,7 +86,7 @@ fn interval(value: f64, tolerance: Tolerance, exponent: u8) -> Option<Interval> 
     let limit = INTEGER_MAX as i64;
     let low = (((value - bound) * power(exponent)).ceil() as i64).clamp(-limit, limit);
     let high = (((value + bound) * power(exponent)).floor() as i64).clamp(-limit, limit);
-    // The products were rounded, so an end may be off by one.
+    // The products were rounded, so each end may be off by one.
     let low = (low..=low + 1).find(near)?;
     let high = (high - 1..=high).rev().find(near)?;
     (low <= high).then_some(Interval { low, high })

@@ -1,18 +1,18 @@
 //! How are values changed so that they are on straight lines? While a signal rises, falls or is constant, each line needs
-//! two numbers.
+//! only two numbers.
 
 use super::grid::{Grid, exponents};
 use super::trace::{Traced, meeting, parallel};
 use crate::loss::Tolerance;
 
-/// Number of finer grids to try. A finer grid has more slopes for a long line, and each takes more bits.
+/// Number of finer grids that are tried. A finer grid has more slopes for a long line, but each slope takes more bits.
 const FINER: u8 = 3;
-/// Bits of a line on the coarsest grid, and additional bits on one that is ten times finer: measured on smooth and noisy
-/// waves.
+/// Bits of a line on the coarsest grid, and additional bits on a grid that is ten times finer. Measured on smooth and
+/// noisy waves.
 const LINE_BITS: f64 = 7.5;
 const FINER_BITS: f64 = std::f64::consts::LOG2_10;
 
-/// Columns within the tolerance, one of which may be small: meeting lines, and level lines.
+/// Columns within the tolerance that may be small: one with lines that meet, and one with level lines.
 pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> {
     let grids =
         exponents(values, tolerance, FINER).filter_map(|exponent| Grid::of(values, tolerance, exponent));

@@ -1,11 +1,12 @@
-//! How can samples be changed to take less space? Off by default, enabled for series by their labels, and never beyond the
-//! permitted error.
+//! How can samples be changed to take less space? The change is off by default. Rules enable it for series by their
+//! labels, with a limit on the error.
 //!
-//! Everything here is a pure function from samples to samples: numbers are replaced by others that the codecs of a chunk
-//! encode in fewer bytes, so the verified samples are those that a reader decodes. One method is one file. Each result is
-//! compared with the original and with the lossless form; if it is not smaller, the original is kept.
+//! All functions are pure functions from samples to samples. They replace numbers by others that the codecs of a chunk
+//! encode in fewer bytes. The verified samples are therefore those that a reader decodes. Each method is one file. Each
+//! result is compared with the original and with the lossless form. If it is not smaller, the original is kept.
 //!
-//! Path of one sample: before, `store` merges small chunks into a large one and applies its policy; after, `encode_group`.
+//! Path of one sample. Before: `store` merges small chunks into a large one and applies the policy of the series. After:
+//! `encode_group`.
 
 mod aggregate;
 mod counter;
@@ -37,9 +38,9 @@ pub struct Semantic {
     pub time: u64,
     /// Limit on the change of a value.
     pub value: Option<Tolerance>,
-    /// How values are simplified, if they may be changed.
+    /// Method for simplifying values, if they may be changed.
     pub method: Method,
-    /// Applied first: one value per time step.
+    /// The aggregation to one value per time step, which is applied first.
     pub aggregation: Option<Aggregation>,
 }
 
@@ -49,10 +50,10 @@ impl Default for Semantic {
     }
 }
 
-/// Why values are unchanged although they could have been changed.
+/// The reason why values are unchanged although a loss was permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// The series may be a counter, whose differences matter.
+    /// The series may be a counter, and differences of counters must stay exact.
     Counter,
     /// The simplified form is not smaller.
     NotSmaller,
@@ -61,14 +62,14 @@ pub enum Kept {
 /// Samples after lossy simplification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
-    /// Strictly ascending; the first is that of the original, or the last of its step.
+    /// Strictly ascending times. The first is that of the original, or the last of its aggregation step.
     pub at: Vec<Timestamp>,
     pub values: ValueColumn,
-    /// The loss of the values; `None`: lossless.
+    /// The loss of the values; `None` if they are lossless.
     pub loss: Option<Loss>,
-    /// Largest difference in ns between a time and the original one.
+    /// Largest difference between a time and the original one, ns.
     pub time_error_max: u64,
-    /// Why the values are lossless although a loss was permitted.
+    /// The reason why the values are lossless although a loss was permitted.
     pub kept: Option<Kept>,
 }
 
@@ -94,11 +95,11 @@ impl Semantic {
     }
 }
 
-/// Simplifies samples as permitted, if that saves space. `life` is the known movement of the series: values of a possible
+/// Simplifies samples as permitted if that saves space. `life` is the known movement of the series. Values of a possible
 /// counter are not changed.
 ///
 /// # Errors
-/// If the settings are invalid, times and values differ in number, or times are not strictly ascending.
+/// If the settings are invalid, if there are not as many values as times, or if times are not strictly ascending.
 pub fn apply(
     at: &[Timestamp],
     values: Values<'_>,
@@ -134,9 +135,9 @@ pub fn apply(
     })
 }
 
-/// Changes the values at the indexes `exact` within the tolerance; other values were changed before, and stay. Always
-/// tries rounding as well as the requested method, and keeps the smallest column; its loss describes the applied
-/// method. Integers can only be rounded.
+/// Changes the values at the indexes `exact` within the tolerance. The other values were changed before and stay as they
+/// are. Tries the requested method and rounding, and keeps the smaller column; its loss names the applied method.
+/// Integers can only be rounded.
 pub fn simplify(
     values: Values<'_>,
     exact: &[Range<usize>],
@@ -184,11 +185,11 @@ fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(
     columns
 }
 
-/// Minimum number of values in a part for which its encoded size is compared.
+/// Minimum number of values in a part. The encoded sizes of smaller parts are not compared.
 const PART_VALUES_MIN: usize = 16;
 
-/// The values with each part in the smallest form of the method. Parts that the method cannot change stay. `None` if no part
-/// was changed.
+/// The values, with each part in the smallest form that the method finds. Parts that the method cannot change stay
+/// unchanged. `None` if no part was changed.
 fn patched(
     values: Values<'_>,
     parts: &[Range<usize>],
@@ -204,7 +205,7 @@ fn patched(
         let fits =
             |column: &ValueColumn| error_max(exact.as_values(), column.as_values(), tolerance).is_some();
         let columns = of_method.map(|(_, column)| column).filter(fits);
-        // The size of a few values alone says nothing about their size in the column.
+        // The size of a few values alone does not show their size within the column.
         let bytes = |column: &ValueColumn| match column.len() {
             ..PART_VALUES_MIN => 0,
             _ => encoded_bytes(column.as_values()),
@@ -224,8 +225,8 @@ const fn allowed(value: f64, tolerance: Tolerance) -> f64 {
     }
 }
 
-/// Largest difference between `moved` and `values`, measured like `tolerance`. `None` if it exceeds the tolerance, or if a
-/// value that is not finite differs in any bit.
+/// Largest difference between `moved` and `values`, absolute or relative like `tolerance`. `None` if it exceeds the
+/// tolerance, or if a value that is not finite differs in any bit.
 #[expect(clippy::cast_precision_loss, reason = "a difference above 2^53 is rounded; it is then compared")]
 fn error_max(values: Values<'_>, moved: Values<'_>, tolerance: Tolerance) -> Option<f64> {
     let mut largest = 0.0f64;

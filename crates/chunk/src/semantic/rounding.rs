@@ -1,10 +1,10 @@
-//! How are values rounded to fewer digits? Removes noise. Integers stay integers.
+//! How are values rounded to fewer digits? Rounding removes noise. Integers stay integers.
 
 use super::{allowed, grid};
 use crate::loss::Tolerance;
 use crate::values::{ValueColumn, Values};
 
-/// Columns within the tolerance, apart from rounding errors of floats at its limit: the caller checks.
+/// Columns within the tolerance. Floats may exceed it by rounding errors, so the caller must check them.
 pub(super) fn candidates(values: Values<'_>, tolerance: Tolerance) -> impl Iterator<Item = ValueColumn> {
     let columns = match values {
         Values::F64(floats) => match tolerance {
@@ -23,14 +23,14 @@ pub(super) fn candidates(values: Values<'_>, tolerance: Tolerance) -> impl Itera
     columns.into_iter()
 }
 
-/// Rounds to multiples of a decimal number of one or two digits, at most twice the bound.
+/// Rounds to multiples of a decimal number of one or two digits. The number is at most twice the bound.
 fn decimal(values: &[f64], bound: f64) -> Vec<Vec<f64>> {
     let round = |exponent: u8| {
         let power = 10f64.powi(exponent.into());
         let times = (2.0 * bound * power).floor();
         let one = |value: &f64| {
             let rounded = (value * power / times).round() * times / power;
-            // Avoids -0.0, which is an exception in the codecs.
+            // Avoids -0.0, because the codecs store it as an exception.
             if value.is_finite() && rounded.is_finite() { rounded + 0.0 } else { *value }
         };
         (times >= 1.0).then(|| values.iter().map(one).collect())
@@ -38,7 +38,7 @@ fn decimal(values: &[f64], bound: f64) -> Vec<Vec<f64>> {
     grid::exponents(values, Tolerance::Absolute(2.0 * bound), 1).filter_map(round).collect()
 }
 
-/// Keeps as many bits of the mantissa as needed for a relative error of at most `share`.
+/// Keeps as many bits of the mantissa as a relative error of at most `share` requires.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 52")]
 fn binary(values: &[f64], share: f64) -> Vec<f64> {
     let kept = (-(2.0 * share).log2()).ceil().clamp(0.0, 52.0) as u32;
@@ -51,8 +51,8 @@ fn binary(values: &[f64], share: f64) -> Vec<f64> {
     values.iter().map(one).collect()
 }
 
-/// Rounds to a multiple of an odd number or, with a relative tolerance, of a power of two that is the same for values of
-/// similar size.
+/// Rounds to a multiple of an odd number. With a relative tolerance, rounds to a multiple of a power of two, which is the
+/// same for values of similar size.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

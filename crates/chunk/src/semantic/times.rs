@@ -1,15 +1,15 @@
 //! How can times be changed to take less space? Date-delta compaction with a closed loop.
 //!
-//! Chronix (Lautenschlager, Philippsen, Kumlehn, Adersberger, FAST 2017) omits a time if its distance from the previous one
-//! is almost the last stored distance; the reader repeats that distance, so errors may add up. Here each time is chosen
-//! within the bound around the original one, so no error is ever larger, however large the bound is compared to the period.
-//! Two forms are tried, and the smaller encoded one is kept: distances that change from time to time ([`meeting`]), and a
-//! constant period with corrections ([`parallel`]).
+//! Chronix (Lautenschlager, Philippsen, Kumlehn, Adersberger, FAST 2017) omits a time if its distance from the previous
+//! one is almost the last stored distance. The reader repeats the stored distance, so errors may add up. Here, each time
+//! is chosen within the bound around the original time. No error is therefore larger than the bound, even if the bound is
+//! larger than the period. Two forms are tried, and the one with the smaller encoded size is kept: distances that change
+//! from time to time ([`meeting`]), and a constant period with corrections ([`parallel`]).
 //!
-//! A sample whose time was changed may be sent again with its original time: it must be distinguishable from its neighbours
-//! and from a new sample. So no time moves half way to a neighbour: the changed time nearest to an original is its own. And
-//! none moves by more than a quarter of the usual distance: a new sample between two others, where one was missing, is
-//! further away from both.
+//! A sample with a changed time may be sent again with its original time. The copy must be distinguishable from the
+//! neighbours of the sample and from a new sample. No time therefore moves half way to a neighbour, so that the changed
+//! time nearest to an original belongs to the same sample. No time moves by more than a quarter of the usual distance. A
+//! new sample that fills a gap between two samples is therefore further away from both.
 
 use tacho_model::{Timestamp, ValueType};
 
@@ -18,9 +18,9 @@ use super::size::column_bytes;
 use super::trace::{Traced, meeting, parallel};
 use crate::times::regular_step;
 
-/// Times at most `bound` ns from those of `at`, and the largest actual difference. They strictly ascend like those of `at`.
-/// The first and last are unchanged, so that they do not collide with other chunks. Each is nearer to its original than to
-/// any other. Returns `at` unchanged if this saves nothing or the bound is 0.
+/// Times that are at most `bound` ns from those of `at`, and the largest actual difference. They ascend strictly, like
+/// `at`. The first and last are unchanged, so that they do not collide with other chunks. Each time is nearer to its
+/// original than to any other. Returns `at` unchanged if changes save nothing, or if the bound is 0.
 pub fn compact_times(at: &[Timestamp], bound: u64) -> (Vec<Timestamp>, u64) {
     let unchanged = || (at.to_vec(), 0);
     let Some((start, offsets)) = offsets(at).filter(|_| bound > 0) else { return unchanged() };
@@ -40,7 +40,7 @@ pub fn compact_times(at: &[Timestamp], bound: u64) -> (Vec<Timestamp>, u64) {
     }
 }
 
-/// Differences from the first time; `None` if one overflows or the times are not strictly ascending.
+/// Differences from the first time. `None` if a difference overflows, or if the times are not strictly ascending.
 fn offsets(at: &[Timestamp]) -> Option<(Timestamp, Vec<i64>)> {
     let start = *at.first()?;
     at.last()?.checked_sub(start)?;
@@ -48,13 +48,13 @@ fn offsets(at: &[Timestamp]) -> Option<(Timestamp, Vec<i64>)> {
     at.is_sorted_by(|a, b| a < b).then_some((start, offsets))
 }
 
-/// Encoded size of a column of such times.
+/// Encoded size of a column of these times.
 fn bytes(offsets: &[i64]) -> usize {
     let words = || offsets.iter().map(|offset| offset.cast_unsigned()).collect::<Vec<_>>();
     if regular_step(offsets).is_some() { 0 } else { column_bytes(&words(), ValueType::U64) }
 }
 
-/// The forms that may be small.
+/// Candidates for the smallest form.
 fn forms(offsets: &[i64], bound: u64) -> Vec<Traced> {
     let bound = i64::try_from(bound).unwrap_or(i64::MAX);
     let end = offsets.last().copied().unwrap_or_default();
@@ -97,7 +97,7 @@ mod tests {
     const COUNT: usize = 5_000;
     const SEEDS: u64 = 5;
 
-    /// Times in ms: jitter is added to each distance or, with `grid`, to each grid point.
+    /// Times in ms. The jitter is added to each distance or, with `grid`, to each grid point.
     fn series(seed: u64, period: i64, low: i64, high: i64, grid: bool) -> Vec<i64> {
         let mut place = 0;
         let mut next = |n: usize| {
@@ -108,8 +108,8 @@ mod tests {
         (0..COUNT).map(&mut next).collect()
     }
 
-    /// Percentage of times that start a new line in the better form, averaged over seeds. Asserts that each time is within
-    /// the bound.
+    /// Percentage of times that start a new line in the better form, averaged over seeds. Also asserts that each time is
+    /// within the bound.
     fn stored(bound: u64, sort: (i64, i64, i64, bool)) -> f64 {
         let (period, low, high, grid) = sort;
         let share = |seed: u64| {
@@ -125,8 +125,8 @@ mod tests {
         (0..SEEDS).map(share).sum::<f64>() / SEEDS as f64
     }
 
-    /// Percentages of the better of two closed loops without look-ahead (5,000 times, 20 seeds): distances that change from
-    /// time to time, or a constant period with corrections.
+    /// Percentages of the better of two closed loops without look-ahead (5,000 times, 20 seeds): distances that change
+    /// from time to time, or a constant period with corrections.
     #[test]
     fn at_most_as_many_times_are_stored_as_without_look_ahead() {
         let grid = (10_000, -5, 5, true);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_above_the_period_moves_no_time_half_way_to_another() {
+    fn a_bound_above_the_period_keeps_times_distinguishable() {
         let at = series(7, 100, -30, 30, false);
         for bound in [60, 100, 1_000, 1_000_000, u64::MAX] {
             let (moved, error) = compact_times(&at, bound);
@@ -160,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_time_is_further_away_than_the_bound(
+        fn no_time_moves_by_more_than_the_bound(
             first in any::<i64>(),
             steps in prop::collection::vec(prop_oneof![1u64..300, any::<u64>()], 0..200),
             bound in prop_oneof![Just(0), 1u64..1_000, any::<u64>()],

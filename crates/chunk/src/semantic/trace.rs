@@ -1,4 +1,4 @@
-//! Which integers, one per interval, are on few straight lines? Two forms, each found in one pass.
+//! Which integers, one per interval, are on few straight lines? There are two forms, each found in one pass.
 
 use super::grid::Interval;
 
@@ -10,11 +10,13 @@ pub(super) struct Traced {
     pub(super) lines: usize,
 }
 
-/// Lines that meet: each starts at the end of the previous one, and ends when no integer slope reaches the next interval
-/// (the swing filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear Approximation of
-/// Numerical Streams with Precision Guarantees", VLDB 2009). The first integer is `first`; no slope is below `slope_min`.
+/// Lines that meet. Each line starts at the end of the previous one. It ends when no integer slope reaches the next
+/// interval (the swing filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear
+/// Approximation of Numerical Streams with Precision Guarantees", VLDB 2009). The first integer is `first`. No slope is
+/// below `slope_min`.
 ///
-/// `None` if an interval cannot be reached: only possible if the previous one is entirely above the reachable range.
+/// `None` if an interval cannot be reached. This is possible only if the previous interval is entirely above the
+/// reachable range.
 pub(super) fn meeting(intervals: &[Interval], first: i64, slope_min: i64) -> Option<Traced> {
     let mut traced = Traced { integers: vec![first], lines: 0 };
     let (_, rest) = intervals.split_first()?;
@@ -39,7 +41,7 @@ struct Line {
     start: i64,
     /// Number of integers after the start.
     count: i64,
-    /// Slopes that reach all intervals so far.
+    /// Range of slopes that reach all intervals so far.
     low: i64,
     high: i64,
     /// Middle of the last interval.
@@ -55,7 +57,7 @@ impl Line {
         (low <= high).then_some(Self { count, low, high, end: interval.middle(), ..self })
     }
 
-    /// Appends the integers after the start, with the slope that ends nearest to the middle. Returns the last.
+    /// Appends the integers after the start, with the slope that ends nearest to the middle. Returns the last integer.
     fn draw(self, traced: &mut Traced) -> i64 {
         if self.count == 0 {
             return self.start;
@@ -70,14 +72,14 @@ impl Line {
     }
 }
 
-/// Parallel lines that do not meet: each covers as many intervals as share a height, and is in the middle of the remaining
-/// heights (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope
-/// 0). Neighbours differ by at least `rise_min`.
+/// Parallel lines that do not meet. Each line covers as many intervals as have a common height, and is in the middle of
+/// the common heights (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE
+/// 2003, for slope 0). Neighbours differ by at least `rise_min`.
 ///
-/// `None` as for [`meeting`], or if the slope overflows `i64`.
+/// `None` as in [`meeting`], or if the slope overflows `i64`.
 pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Option<Traced> {
     let mut traced = Traced { integers: Vec::with_capacity(intervals.len()), lines: 0 };
-    // Heights at index 0 of a line through all intervals since the last drawn line.
+    // Heights at index 0 of the lines that pass through all intervals since the last drawn line.
     let mut open: Option<Interval> = None;
     for (place, interval) in intervals.iter().enumerate() {
         let base = slope.checked_mul(i64::try_from(place).ok()?)?;
@@ -98,7 +100,7 @@ pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Opt
 }
 
 impl Traced {
-    /// Appends integers up to index `end` on a line with this height at index 0. Returns the last.
+    /// Appends integers up to index `end` on the line with this height at index 0. Returns the last integer.
     fn draw(&mut self, height: i64, slope: i64, end: usize) -> i64 {
         let at = |place: usize| height.wrapping_add(slope.wrapping_mul(place as i64));
         self.integers.extend((self.integers.len()..end).map(at));
@@ -129,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_interval_is_hit(
+        fn every_interval_contains_its_integer(
             integers in prop::collection::vec(-10_000i64..10_000, 1..200),
             bound in 0i64..3_000,
             slope in -50i64..50,
@@ -146,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn what_ascends_stays_ascending(
+        fn ascending_intervals_give_ascending_integers(
             steps in prop::collection::vec(1i64..200, 1..200),
             bound in 0i64..3_000,
             slope in 0i64..300,

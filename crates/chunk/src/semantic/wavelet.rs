@@ -1,16 +1,16 @@
 //! How are values simplified with a Haar wavelet? Small differences between neighbouring halves of a signal are set to 0
-//! (hard thresholding: Donoho and Johnstone, "Ideal Spatial Adaptation by Wavelet Shrinkage", Biometrika 1994). Bisection
-//! finds the largest threshold with which every value stays within its tolerance. The result consists of steps.
+//! (hard thresholding: Donoho and Johnstone, "Ideal Spatial Adaptation by Wavelet Shrinkage", Biometrika 1994). A
+//! bisection finds the largest threshold with which every value stays within its tolerance. The result consists of steps.
 
 use super::grid::{Grid, exponents};
 use crate::loss::Tolerance;
 
-/// Number of bisections of the threshold: precise to a millionth of the signal's range.
+/// Number of bisections of the threshold. The result is precise to a millionth of the signal's range.
 const HALVINGS: usize = 20;
 /// Additional decimals of the grid, compared to the tolerance.
 const FINER: u8 = 1;
 
-/// For each grid, the column within the tolerance with the largest threshold, if any.
+/// For each grid, the column with the largest threshold that is within the tolerance, if there is one.
 pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> {
     let best = |exponent: u8| {
         let grid = Grid::of(values, tolerance, exponent)?;
@@ -20,7 +20,7 @@ pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> 
     exponents(values, tolerance, FINER).filter_map(best).collect()
 }
 
-/// The values, each one that is not finite replaced by the previous one, extended to a power of two.
+/// The values, extended to a power of two. A value that is not finite is replaced by the previous value.
 fn filled(values: &[f64]) -> Vec<f64> {
     let mut last = values.iter().copied().find(|value| value.is_finite()).unwrap_or_default();
     let carry = |value: &f64| {
@@ -32,7 +32,8 @@ fn filled(values: &[f64]) -> Vec<f64> {
     filled
 }
 
-/// The overall mean, then half the difference of the means of the halves, of the quarters, ..., of neighbours.
+/// The overall mean. Then half the difference between the means of the two halves, of the quarters, and so on down to
+/// neighbours.
 fn differences(values: &[f64]) -> Vec<Vec<f64>> {
     let mut levels = vec![];
     let mut means = values.to_vec();
@@ -69,7 +70,7 @@ fn largest_threshold(grid: &Grid, levels: &[Vec<f64>]) -> Option<Vec<i64>> {
     best
 }
 
-/// The nearest integers of the grid, if all are in their intervals.
+/// The nearest integers of the grid, if all of them are in their intervals.
 #[expect(clippy::cast_possible_truncation, reason = "saturates, and is compared")]
 fn within(grid: &Grid, values: &[f64]) -> Option<Vec<i64>> {
     let power = 10f64.powi(grid.exponent.into());

@@ -1,4 +1,4 @@
-//! Lengths, then all bytes compressed together: log lines, statements, names.
+//! Lengths, followed by all bytes compressed together. Used for log lines, statements and names.
 
 use tacho_model::ValueType;
 
@@ -18,7 +18,7 @@ pub(super) struct Compressed {
     compression: Compression,
 }
 
-/// Size below which compression never pays off.
+/// Minimum size for compression, bytes. Below it, compression saves nothing.
 const BYTES_MIN: usize = 48;
 
 impl Codec for Compressed {

@@ -1,4 +1,4 @@
-//! Few distinct strings that repeat. Read only: `templates` writes them as templates without slots.
+//! Few distinct strings that repeat. Only read; `templates` now writes such strings as templates without slots.
 
 use tacho_model::ValueType;
 

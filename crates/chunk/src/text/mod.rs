@@ -1,10 +1,10 @@
 //! How is a column of byte strings encoded in the fewest bytes?
 //!
-//! With a ladder like that for numbers, but other codecs: one file and one line in [`LADDER`] each, or in [`READ_ONLY`]
-//! when it is no longer written.
+//! With a ladder like that for numbers, but with other codecs. Each codec is one file and one line in [`LADDER`], or in
+//! [`READ_ONLY`] if it is no longer written.
 //!
-//! This file and those of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and encodes
-//! the texts within its own output with the ladder.
+//! This file and those of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
+//! encodes texts within its output with the ladder.
 
 mod compressed;
 mod dictionary;
@@ -19,7 +19,7 @@ use crate::{Encoding, Error};
 /// Byte strings to encode.
 pub(crate) type Strings<'a> = &'a [&'a [u8]];
 
-/// Decoded byte strings: one buffer and the end of each string.
+/// Decoded byte strings: one buffer, and the end of each string in it.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ impl Texts {
         (0..self.ends.len()).map_while(|at| self.get(at))
     }
 
-    /// Splits `bytes` into strings of these lengths, which must cover it exactly.
+    /// Splits `bytes` into strings of these lengths. The lengths must cover `bytes` exactly.
     fn cut(bytes: Vec<u8>, lengths: &[u64]) -> Result<Self, Error> {
         let mut ends = Vec::with_capacity(lengths.len());
         let mut end = 0usize;
@@ -79,7 +79,8 @@ trait Codec: Sync {
 static LADDER: [&dyn Codec; 5] =
     [&plain::Plain, &compressed::ZSTD, &compressed::LZ4, &compressed::GZIP, &templates::Templates];
 
-/// Codecs that are read, but no longer written: they saved too little (docs/adr/0012-codecs-that-earn-their-place.md).
+/// Codecs that can be read but are no longer written, because they saved too little
+/// (docs/adr/0012-codecs-that-earn-their-place.md).
 static READ_ONLY: [&dyn Codec; 1] = [&dictionary::Dictionary];
 
 fn all() -> impl Iterator<Item = &'static dyn Codec> {
@@ -139,7 +140,7 @@ fn take_nested(reader: &mut Reader<'_>, count: usize, depth: u8) -> Result<Texts
     decode(tag, reader.take(size, "nested strings")?, count, depth + 1)
 }
 
-/// Lengths as a nested column, for codecs that store all strings contiguously.
+/// Writes lengths as a nested column, for codecs that store all strings contiguously.
 fn put_lengths(out: &mut Vec<u8>, strings: Strings<'_>, depth: u8, encoding: &Encoding) {
     let lengths: Vec<u64> = strings.iter().map(|string| string.len() as u64).collect();
     encode_nested(out, Numbers::u64(&lengths), depth, encoding);
@@ -182,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_come_back_from_every_compression(strings in strings()) {
+        fn strings_round_trip_with_every_compression(strings in strings()) {
             let borrowed: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
             for compression in Compression::ALL {
                 let encoding = Encoding { compression, effort: Effort::Fast, ..Encoding::default() };
@@ -193,7 +194,7 @@ mod tests {
         }
 
         #[test]
-        fn no_codec_panics_on_what_it_is_given(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 0usize..600) {
+        fn no_codec_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), count in 0usize..600) {
             for codec in all() {
                 if let Ok(texts) = codec.decode(&bytes, count, 0) {
                     prop_assert_eq!(texts.iter().count(), count, "{}", codec.name());
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_requested_compression_is_used() {
-        // Too few for templates.
+        // There are too few lines for templates.
         let line: Vec<String> = (0..30).map(|n| format!("GET /cart/{n} took {} ms", n * 7 % 90)).collect();
         let lines: Vec<&[u8]> = line.iter().map(String::as_bytes).collect();
         let chosen =

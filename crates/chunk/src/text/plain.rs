@@ -1,4 +1,4 @@
-//! Lengths, then all bytes in sequence.
+//! Lengths, followed by all bytes.
 
 use tacho_model::ValueType;
 
@@ -29,7 +29,7 @@ impl Codec for Plain {
         "plain"
     }
 
-    /// The ladder starts with it, so it is never a candidate.
+    /// Never a candidate, because the ladder starts with this form.
     fn encode(&self, _: Strings<'_>, _: u8, _: &Encoding) -> Option<Vec<u8>> {
         None
     }

@@ -1,4 +1,4 @@
-//! Columns of values like those of real series, generated from a seed, and the maximum bytes per value.
+//! Columns of values like those of real series, generated from a seed. Each has a maximum of bytes per value.
 
 use tacho_chunk::ValueColumn;
 
@@ -7,11 +7,11 @@ use super::rng::Rng;
 pub struct Column {
     pub name: &'static str,
     pub values: ValueColumn,
-    /// Maximum bytes per value at seal, including times and header of a chunk with one column.
+    /// Maximum bytes per value in a sealed chunk with one column, including times and header.
     pub bytes_max: f64,
 }
 
-/// A random walk with steps from normal(0, 1), limited to 0 to 100: the percentages of load generators.
+/// A random walk with steps from normal(0, 1), limited to 0 to 100. Load generators use it for percentages.
 pub fn walk(rng: &mut Rng, count: usize) -> Vec<f64> {
     let mut level = rng.unit() * 100.0;
     let mut step = || {

@@ -1,11 +1,11 @@
-//! A chunk as text, which is compared with golden files.
+//! Describes a chunk as text, for comparison with golden files.
 
 use std::fmt::Write;
 
 use tacho_chunk::{Chunk, Loss, MemberInfo, RowRef, Tolerance, ValueColumn};
 use tacho_model::{Body, Entry, EventKind, Kind, Operation, Sample, Value};
 
-/// Header and records, one line per fact.
+/// Header and records, with one line per fact.
 pub fn chunk(chunk: &Chunk<'_>) -> String {
     let header = chunk.header();
     let mut out = format!("{} {}, {} to {}\n", header.count, header.kind.name(), header.start, header.end);
@@ -65,7 +65,7 @@ fn group(out: &mut String, chunk: &Chunk<'_>) {
     }
 }
 
-/// Floats with their bits, to distinguish all NaN.
+/// Floats with their bits, so that different NaN are distinguishable.
 fn value(value: Value) -> String {
     match value {
         Value::F64(v) => format!("{v:?} ({:016x})", v.to_bits()),

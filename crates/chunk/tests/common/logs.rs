@@ -1,15 +1,15 @@
-//! Logs like those of real programs, generated from a seed: fixed words around ids, numbers, names and stack traces.
+//! Logs like those of real programs, generated from a seed. Fixed words surround ids, numbers, names and stack traces.
 
 use tacho_model::{Body, Entry};
 
 use super::rng::Rng;
 
-/// A log of a program, one text per entry. `host` changes only names and numbers.
+/// A log of a program, with one text per entry. `host` changes only names and numbers.
 pub struct Log {
     pub name: &'static str,
     line: fn(&mut State) -> String,
-    /// Maximum size relative to the text: of a sealed chunk with 180 lines, and of a full merged one, including times and
-    /// header.
+    /// Maximum size relative to the text, including times and header: for a sealed chunk with 180 lines, and for a full
+    /// merged chunk.
     pub shares_max: [f64; 2],
 }
 
@@ -41,7 +41,7 @@ impl Log {
 struct State {
     rng: Rng,
     now_ms: u64,
-    /// Counts orders, requests and similar.
+    /// A counter of orders, requests and similar.
     id: u64,
     heap: u64,
 }
@@ -51,7 +51,7 @@ impl State {
         from[self.rng.below(from.len() as u64) as usize]
     }
 
-    /// Skewed towards small numbers.
+    /// A random number below `limit`. Small numbers are more frequent.
     fn seldom(&mut self, limit: u64) -> u64 {
         let share = self.rng.unit();
         (share * share * share * limit as f64) as u64

@@ -1,4 +1,4 @@
-//! Shared by tests: records of every kind, arbitrary or like those of a real program, generated from a seed.
+//! Shared by tests: records of every kind, generated from a seed. They are arbitrary, or like those of a real program.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod columns;
@@ -43,7 +43,7 @@ pub fn word() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Columns for which codecs are specialised.
+/// Columns that suit the specialised codecs.
 pub fn column() -> impl Strategy<Value = Vec<u64>> {
     let len = 1usize..400;
     prop_oneof![
@@ -79,7 +79,7 @@ fn attribute() -> impl Strategy<Value = Attribute> {
     (any::<u32>(), key, value).prop_map(|(call, key, value)| Attribute { call, key: key.into(), value })
 }
 
-/// Arbitrary segments that pass their check, with operations below `operations`.
+/// Arbitrary segments that pass their check. Their operations are below `operations`.
 pub fn segment(operations: u32) -> impl Strategy<Value = Segment> {
     let ids = (1..=u128::MAX, any::<u64>(), any::<u32>(), any::<Option<u64>>(), any::<u32>());
     let time = prop_oneof![0u64..100, 0u64..1 << 40];

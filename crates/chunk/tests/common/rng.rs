@@ -1,4 +1,4 @@
-//! A small random number generator: the same seed gives the same numbers on every machine.
+//! A small random number generator. The same seed gives the same numbers on every machine.
 
 use tacho_model::mix64;
 

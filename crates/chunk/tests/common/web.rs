@@ -1,5 +1,5 @@
-//! A web application as reported by an agent: about ten calls per request, several threads, some failures, a request id
-//! each.
+//! A web application as an agent reports it: about ten calls per request, several threads, some failures, and a request
+//! id per request.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tacho_model::{
 
 use super::rng::Rng;
 
-/// A call and its callees: operation, median of its self time in ns, children.
+/// A call and its callees: operation, median self time in ns, children.
 struct Node(u32, f64, &'static [Node]);
 
 const NAMES: [(OperationKind, &str); 14] = [
@@ -76,7 +76,7 @@ pub fn operations() -> Vec<Operation> {
     NAMES.iter().map(|(kind, name)| Operation { kind: *kind, name: (*name).into() }).collect()
 }
 
-/// `count` requests at about 500 per second on 16 threads, as reported by the agent of one process.
+/// `count` requests at about 500 per second on 16 threads, as the agent of one process reports them.
 pub fn requests(count: usize, seed: u64) -> Vec<Segment> {
     let mut rng = Rng(seed);
     let session = (rng.next(), rng.next());
@@ -116,7 +116,7 @@ pub fn requests(count: usize, seed: u64) -> Vec<Segment> {
     (0..count).map(&mut segment).collect()
 }
 
-/// Adds a task on another thread to each request: a segment of the same trace, caused by one of its calls.
+/// Adds a task on another thread to each request: a segment of the same trace, which one of the request's calls caused.
 pub fn with_tasks(requests: &[Segment], seed: u64) -> Vec<Segment> {
     let mut rng = Rng(seed);
     let first = requests.first().map_or(0, |request| request.base);
@@ -138,7 +138,7 @@ pub fn with_tasks(requests: &[Segment], seed: u64) -> Vec<Segment> {
     requests.iter().zip(&tasks).flat_map(|(request, task)| [request.clone(), task.clone()]).collect()
 }
 
-/// Adds many calls of a small method to each request, at varying places, so that no two requests have the same shape.
+/// Adds many calls of a small method to each request, at varying places, so that all requests have different shapes.
 pub fn with_loops(requests: &[Segment], seed: u64) -> Vec<Segment> {
     let mut rng = Rng(seed);
     let mut grow = |request: &Segment| {
@@ -162,11 +162,11 @@ pub fn uuid_text(id: u128) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// Generates a call: its self time is spread over the gaps between its callees.
+/// Generates a call. Its self time is distributed over the gaps between its callees.
 fn run(node: &Node, fails: bool, rng: &mut Rng, events: &mut Vec<Event>) {
     let gaps = node.2.len() as f64 + 1.0;
     let gap = node.1 / gaps;
-    // The gap before the enter belongs to the caller, which has set it.
+    // The caller has already set the gap before the enter.
     events.push(Event { delta: 0, kind: EventKind::Enter(node.0) });
     for child in node.2 {
         let at = events.len();

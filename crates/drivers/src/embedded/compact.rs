@@ -1,8 +1,8 @@
-//! Rewrites segments whose rows are mostly dead. Every write does a small part of this work, so it needs no extra
-//! thread and causes no long pauses. To reclaim space immediately, call [`Inner::settle`].
+//! Rewrites segments that consist mostly of dead rows. Every write does a small part of this work. Compaction therefore
+//! needs no extra thread and causes no long pauses. To reclaim space immediately, call [`Inner::settle`].
 //!
-//! This file and `mod.rs` use each other: `mod.rs` defines `Inner` with the state of the compaction; this file adds
-//! methods to it.
+//! This file and `mod.rs` use each other. `mod.rs` defines `Inner`, which has the state of the compaction. This file adds
+//! methods to `Inner`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,25 +18,25 @@ use super::scan::{Damage, Scanned};
 use super::segments::Purpose;
 use super::{Files, Inner};
 
-/// Bytes of rows that one write copies.
+/// Bytes of rows that one write copies for the compaction.
 const STEP_BYTES: usize = 4 << 20;
-/// Least size at which a growing segment is ended for the sole purpose of rewriting it, bytes of rows.
+/// Minimum size at which a growing segment is ended only to be rewritten, bytes of rows.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
-/// During writes, a segment is worth rewriting if more than one in this many bytes is dead.
+/// During writes, a segment is rewritten if more than one in this many bytes is dead.
 const DEAD_OF_BYTES: u64 = 2;
-/// The same when space is requested.
+/// When space is requested, a segment is rewritten if more than one in this many bytes is dead.
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
-/// A segment that is being emptied.
+/// The segment that is currently being rewritten.
 pub struct Compaction {
     segment: u32,
-    /// Rows to be checked, last first.
+    /// Rows that must still be checked, in reverse order.
     rest: Vec<Rest>,
-    /// Deletes must be copied while an older segment may still contain the deleted rows.
+    /// Whether deletes must be copied, because an older segment may still contain the deleted rows.
     keep_deletes: bool,
 }
 
-/// A row in the segment's index.
+/// A row in the index of the segment.
 struct Rest {
     action: Action,
     table: Table,
@@ -46,7 +46,7 @@ struct Rest {
     value_bytes: u32,
 }
 
-/// A segment that is worth rewriting.
+/// A segment that will be rewritten.
 struct Candidate {
     segment: u32,
     file: Arc<File>,
@@ -57,17 +57,18 @@ fn is_worth_rewriting(usage: Usage, dead_of: u64) -> bool {
     (usage.total - usage.live) * dead_of > usage.total
 }
 
-/// Why a segment is not emptied.
+/// The reason why a segment cannot be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// The index needs damaged rows of it until they are replaced or deleted.
+    /// The index refers to damaged rows in the segment until they are replaced or deleted.
     Needed,
-    /// Not all of its rows are known.
+    /// Some rows of the segment are unknown.
     Unknown,
 }
 
-/// The oldest segment worth rewriting, or the one with the fewest needed bytes; never the growing one or one that is kept.
-/// `stuck`: the oldest file that stays in any case; deletes in later files are needed because of it.
+/// Selects the oldest segment with enough dead bytes, or the one with the fewest needed bytes. Excludes the
+/// growing segment and segments that are kept. `stuck` is the oldest file that cannot be removed; deletes in later files
+/// are needed because of that file.
 fn choose(
     index: &Index,
     growing: Option<u32>,
@@ -94,7 +95,7 @@ fn choose(
 }
 
 impl Inner {
-    /// One step, during a write.
+    /// Does one step of the compaction, during a write.
     pub(super) fn compact(&self, files: &mut Files) {
         self.end_growing(files, GROWING_BYTES_MIN, DEAD_OF_BYTES);
         self.one_step(files, DEAD_OF_BYTES, u32::MAX);
@@ -107,12 +108,12 @@ impl Inner {
             self.end_growing(&mut files, 0, DEAD_OF_BYTES_ASKED);
             files.segments.newest()
         };
-        // Copied rows go to younger segments, which are skipped: each segment is rewritten at most once.
+        // Copied rows go to younger segments, which are skipped. Each segment is therefore rewritten at most once.
         while self.one_step(&mut *self.files()?, DEAD_OF_BYTES_ASKED, newest) {}
         Ok(())
     }
 
-    /// Ends the growing segment when it is worth rewriting: only ended segments are rewritten.
+    /// Ends the growing segment if it should be rewritten, because only ended segments are rewritten.
     fn end_growing(&self, files: &mut Files, bytes_min: u64, dead_of: u64) {
         let Some(growing) = files.segments.growing().filter(|_| files.compaction.is_none()) else { return };
         let usage = {
@@ -125,7 +126,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a step was possible. A failure only costs the space: the segment stays.
+    /// Returns whether a step was possible. A failure costs only space, because the segment is kept.
     fn one_step(&self, files: &mut Files, dead_of: u64, newest: u32) -> bool {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
@@ -142,7 +143,7 @@ impl Inner {
             }
             Err(error) => {
                 tracing::warn!(%error, segment, "compaction of a segment postponed");
-                // A full disk may get space again, so that segment is retried. An unreadable segment stays unreadable:
+                // A full disk may get space again, so the segment is retried. An unreadable segment stays unreadable, so
                 // the compaction skips it.
                 files.is_full = error.kind() == ErrorKind::StorageFull;
                 if !error.retryable() {
@@ -164,8 +165,8 @@ impl Inner {
         Some(Candidate { segment, file, keep_deletes })
     }
 
-    /// Finds the rows of a segment: from its index, or, if the index is damaged or was never written, by reading the
-    /// segment. Notes damage found since the start: the lost rows may be deletes that hide rows of older segments.
+    /// Finds the rows of a segment from its index. If the index is damaged or was never written, reads the whole segment.
+    /// Notes damage that is new since the start, because the lost rows may be deletes that hide rows of older segments.
     fn begin(&self, files: &mut Files, candidate: &Candidate) -> Result<Compaction> {
         let Candidate { segment, file, keep_deletes } = candidate;
         let path = file_path(&self.path, *segment);
@@ -191,7 +192,7 @@ impl Inner {
         Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes })
     }
 
-    /// Copies the next rows; removes the segment after the last.
+    /// Copies the next rows. Removes the segment after the last row.
     fn step(&self, files: &mut Files, mut compaction: Compaction) -> Result<Option<Compaction>> {
         let segment = compaction.segment;
         let file =
@@ -208,8 +209,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// Uses the reserve only for a segment whose needed rows all fit into it: otherwise the reserve would be used up
-    /// without freeing anything.
+    /// Permits the use of the reserve only if all needed rows of the segment fit into it. Otherwise the reserve would be
+    /// used up without freeing space.
     fn purpose(&self, files: &Files, segment: u32) -> Purpose {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let usage = directory.index.usage().find(|(number, _)| *number == segment);
@@ -217,8 +218,8 @@ impl Inner {
         if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
-    /// Removes a segment whose sound rows were copied. A segment with damaged rows has the only copy of their remains: it
-    /// stays, and the rows stay in the index, so that reads report them.
+    /// Removes a segment after its intact rows were copied. If it has damaged rows, it has their only remains. It is then
+    /// kept, and the rows stay in the index, so that reads report them.
     fn finish(&self, files: &mut Files, segment: u32) -> Result<()> {
         let live = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
@@ -233,7 +234,7 @@ impl Inner {
             );
             return Ok(());
         }
-        // It is not read again, even after a crash.
+        // The segment is not read again, even after a crash.
         files.segments.retire(segment)?;
         files.kept.remove(&segment);
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
@@ -251,7 +252,7 @@ impl Inner {
         *self.health.lock().unwrap_or_else(PoisonError::into_inner) = files.segments.health();
     }
 
-    /// The next needed rows, as far as they can be read.
+    /// The next needed rows, if they can be read.
     fn needed(&self, file: &Arc<File>, compaction: &mut Compaction) -> Result<Vec<Needed>> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let (mut rows, mut bytes) = (Vec::new(), 0);
@@ -267,7 +268,7 @@ impl Inner {
                     bytes += value.len();
                     rows.push(Needed::Put(value));
                 }
-                // If the row was put again later, the delete before it is not needed.
+                // If the row was put again later, the earlier delete is not needed.
                 Action::Delete if compaction.keep_deletes && place.is_none() => {
                     bytes += row.bytes();
                     rows.push(Needed::Delete(row));
@@ -287,7 +288,7 @@ enum Needed {
 }
 
 impl Needed {
-    /// `None` when it is damaged.
+    /// The row; `None` if it is damaged.
     fn as_row(&self) -> Option<RowRef<'_>> {
         match self {
             Self::Put(bytes) => as_row(bytes),

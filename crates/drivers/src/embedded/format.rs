@@ -1,4 +1,4 @@
-//! Bytes of a segment file (`docs/format/segment.md`): header, batches of rows, index, trailer.
+//! Encodes and decodes a segment file (`docs/format/segment.md`): header, batches of rows, index, trailer.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +13,15 @@ pub const ROW_HEAD_BYTES: usize = 14;
 pub const TRAILER_MAGIC: [u8; 8] = *b"tachoend";
 pub const TRAILER_BYTES: usize = 28;
 
-/// Longest partition or clustering, bytes: its length is a u16.
+/// Largest partition or clustering, bytes. Its length is a u16.
 pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
-/// Longest value, bytes.
+/// Largest value, bytes.
 pub const VALUE_BYTES_MAX: usize = 64 << 20;
-/// All rows of one `put`, bytes: offsets in a segment are u32.
+/// Largest size of all rows of one `put`, bytes. Offsets in a segment are u32.
 pub const BATCH_BYTES_MAX: usize = 512 << 20;
 
 const DELETE: u8 = 1;
-/// In the index only: the partition is that of the row before.
+/// Used in the index only: the partition is that of the previous row.
 const SAME_PARTITION: u8 = 2;
 
 /// The content of one row.
@@ -42,7 +42,7 @@ pub struct RowRef<'a> {
 }
 
 impl RowRef<'_> {
-    /// Bytes in the file.
+    /// Size of the row in the file, bytes.
     pub const fn bytes(&self) -> usize {
         ROW_HEAD_BYTES + self.partition.len() + self.clustering.len() + self.value.len()
     }
@@ -63,7 +63,7 @@ impl RowRef<'_> {
     }
 }
 
-/// Ends of a row's parts, from its head.
+/// End offsets of the parts of a row, computed from its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RowHead {
     crc: u32,
@@ -101,18 +101,18 @@ impl RowHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
     Row(RowRef<'a>),
-    /// The checksum is wrong; by its lengths the row would have this many bytes.
+    /// The checksum is wrong. According to its lengths, the row has this many bytes.
     Damaged(usize),
-    /// Not even a row's head.
+    /// The bytes do not contain the head of a row.
     Nothing,
 }
 
-/// Bytes of the row at the start of `bytes`, sound or not, by its head.
+/// Size of the row at the start of `bytes` according to its head. The row may be damaged.
 pub fn row_bytes(bytes: &[u8]) -> Option<usize> {
     RowHead::decode(bytes).map(|head| head.bytes())
 }
 
-/// Key and value of the row at the start of `bytes`, by the lengths in its head; its checksum is not compared.
+/// Key and value of the row at the start of `bytes`, according to the lengths in its head. The checksum is not compared.
 pub fn take_unproven(bytes: &[u8]) -> Option<RowRef<'_>> {
     let head = RowHead::decode(bytes)?;
     let (partition, rest) = bytes.get(ROW_HEAD_BYTES..head.bytes())?.split_at(head.partition);
@@ -120,7 +120,7 @@ pub fn take_unproven(bytes: &[u8]) -> Option<RowRef<'_>> {
     Some(RowRef { action: head.action, table: head.table, partition, clustering, value })
 }
 
-/// The row at the start of `bytes`.
+/// Decodes the row at the start of `bytes`.
 pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     let Some(head) = RowHead::decode(bytes) else { return Taken::Nothing };
     let Some(row) = bytes.get(..head.bytes()) else { return Taken::Nothing };
@@ -132,7 +132,8 @@ pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     Taken::Row(RowRef { action: head.action, table: head.table, partition, clustering, value })
 }
 
-/// The first bytes of a value, if `bytes` start with the head of this row, whose value has this many bytes.
+/// The first bytes of the row's value. `None` unless `bytes` start with the head of this row and its value has this
+/// length.
 pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Option<&'a [u8]> {
     let head = RowHead::decode(bytes)?;
     let same = (head.action, head.table, head.value) == (row.action, row.table, value)
@@ -142,7 +143,7 @@ pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Opti
     (same && partition == row.partition && clustering == row.clustering).then_some(front)
 }
 
-/// Appends one batch; `each` gets every row's offset in it.
+/// Appends one batch. `each` receives the offset of every row in the batch.
 pub fn put_batch<'a>(
     out: &mut Vec<u8>,
     rows: impl Iterator<Item = RowRef<'a>>,
@@ -165,7 +166,7 @@ pub fn put_batch<'a>(
     head[12..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Bytes of the rows of the batch at the start of `bytes`, if its head is sound.
+/// Size of all rows of the batch at the start of `bytes`; `None` if the head of the batch is damaged.
 pub fn take_batch_head(bytes: &[u8]) -> Option<usize> {
     let head = bytes.first_chunk::<BATCH_HEAD_BYTES>()?;
     let crc = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
@@ -173,8 +174,8 @@ pub fn take_batch_head(bytes: &[u8]) -> Option<usize> {
     sound.then(|| u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize)
 }
 
-/// A batch without rows, written without a sync when everything before it is on disk: damage before it is damage of
-/// acknowledged rows.
+/// A batch without rows. It is written without a sync when all bytes before it are on disk. Damage before a mark
+/// therefore affects acknowledged rows.
 pub fn mark() -> Vec<u8> {
     let mut out = Vec::with_capacity(BATCH_HEAD_BYTES);
     put_batch(&mut out, std::iter::empty(), |_, _| ());
@@ -192,14 +193,15 @@ pub fn encode_header(number: u32) -> Vec<u8> {
     out
 }
 
-/// Whether the file starts with the header of this segment. `false`: it is damaged; name and manifest contain the same facts.
+/// Whether the file starts with the header of this segment. If the header is damaged, returns `false`; the file name and
+/// the manifest contain the same facts.
 pub fn is_header(bytes: &[u8], number: u32, path: &Path) -> Result<bool> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(false) };
     if header[..] == *encode_header(number) {
         return Ok(true);
     }
     let version = u16::from_le_bytes([header[8], header[9]]);
-    // The checksum distinguishes a damaged version from a newer one.
+    // The checksum distinguishes a newer version from a damaged version number.
     let mut today = *header;
     today[8..10].copy_from_slice(&VERSION.to_le_bytes());
     let is_damaged = crc32c::crc32c(&today[..20]).to_le_bytes() == header[20..];
@@ -210,19 +212,19 @@ pub fn is_header(bytes: &[u8], number: u32, path: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// One row of a segment's index: its key and its place.
+/// One row in the index of a segment: its key and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     pub action: Action,
     pub table: Table,
     pub partition: &'a [u8],
     pub clustering: &'a [u8],
-    /// Offset of the row's head in the file.
+    /// Offset of the row's head in the file, bytes.
     pub offset: u32,
     pub value_bytes: u32,
 }
 
-/// The index of a growing segment: rows in the order of the file.
+/// The index of a growing segment, with rows in file order.
 #[derive(Clone, Debug, Default)]
 pub struct IndexBuilder {
     bytes: Vec<u8>,
@@ -252,7 +254,7 @@ impl IndexBuilder {
         self.rows == 0
     }
 
-    /// Index and trailer of a segment whose rows end at `offset`.
+    /// Encodes index and trailer of a segment. `offset` is the end of the rows.
     pub fn finish(&self, offset: u32) -> Vec<u8> {
         let mut out = self.bytes.clone();
         let mut trailer = Vec::with_capacity(TRAILER_BYTES);
@@ -267,7 +269,7 @@ impl IndexBuilder {
     }
 }
 
-/// Decoded trailer.
+/// A decoded trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
     /// End of the rows and start of the index.
@@ -278,7 +280,7 @@ pub struct Trailer {
 }
 
 impl Trailer {
-    /// Decodes the last bytes of a file of `length` bytes; `None` when it was never sealed.
+    /// Decodes the last bytes of a file of `length` bytes. `None` if the file was never sealed.
     pub fn decode(last: &[u8; TRAILER_BYTES], length: u64) -> Option<Self> {
         let [o0, o1, o2, o3, i0, i1, i2, i3, i4, i5, i6, i7, r0, r1, r2, r3, c0, c1, c2, c3, magic @ ..] =
             *last;
@@ -292,13 +294,13 @@ impl Trailer {
         (magic == TRAILER_MAGIC && whole.checked_add(TRAILER_BYTES as u64)? == length).then_some(trailer)
     }
 
-    /// Whether these are the index bytes that the trailer was written for.
+    /// Whether `index` has the length and checksum that the trailer states.
     pub fn fits(&self, index: &[u8], last: &[u8; TRAILER_BYTES]) -> bool {
         crc32c::crc32c_append(crc32c::crc32c(index), &last[..16]) == self.crc
     }
 }
 
-/// Visits the entries of an index. `None` when the bytes are not an index.
+/// Visits the entries of an index. `None` if the bytes are not a valid index.
 pub fn each_entry<'a>(index: &'a [u8], mut each: impl FnMut(Entry<'a>)) -> Option<()> {
     let mut rest = index;
     let (mut table, mut partition): (Table, &[u8]) = (Table::Chunks, &[]);
@@ -339,7 +341,7 @@ pub fn file_path(directory: &Path, number: u32) -> PathBuf {
     directory.join(file_name(number))
 }
 
-/// Least length of a file with a row, bytes.
+/// Minimum length of a file that contains a row, bytes.
 pub const WITH_ROW_BYTES_MIN: u64 = (HEADER_BYTES + BATCH_HEAD_BYTES + ROW_HEAD_BYTES) as u64;
 
 /// The segment number in a file name.

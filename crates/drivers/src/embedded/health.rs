@@ -9,7 +9,7 @@ use super::format::file_name;
 use super::quarantine;
 use super::scan::Damage;
 
-/// `torn_bytes`: cut off when the directory was opened. Lists the quarantine.
+/// Collects the known damage and lists the quarantine. `torn_bytes` were cut off when the directory was opened.
 pub fn health(
     directory: &Path,
     damage: &BTreeMap<u32, Damage>,

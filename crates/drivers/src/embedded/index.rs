@@ -1,4 +1,4 @@
-//! The index: keys and places of all rows, in memory, ordered within each partition.
+//! The index: keys and positions of all rows, in memory, ordered within each partition.
 
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Range};
@@ -9,16 +9,16 @@ use tacho_store::driver::{Order, Scan};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES};
 
-/// Place of a row.
+/// Position of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub segment: u32,
-    /// Offset of the row's head in the file.
+    /// Offset of the row's head in the file, bytes.
     pub offset: u32,
     pub value_bytes: u32,
 }
 
-/// A row of a page: its clustering and its place.
+/// The clustering key and the position of a row.
 pub type Found = (Box<[u8]>, Place);
 
 type Partition = BTreeMap<Box<[u8]>, Place>;
@@ -26,7 +26,7 @@ type Partition = BTreeMap<Box<[u8]>, Place>;
 /// Needed and total bytes of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes of rows that were not replaced or deleted.
+    /// Bytes of rows that were neither replaced nor deleted.
     pub live: u64,
     /// Bytes of deletes.
     pub deletes: u64,
@@ -49,7 +49,7 @@ impl Index {
         table as usize - 1
     }
 
-    /// Adds an entry of a segment; entries must come in the order in which they were written.
+    /// Adds an entry of a segment. Entries must be added in the order in which they were written.
     pub fn apply(&mut self, segment: u32, entry: &Entry<'_>) {
         let bytes = row_bytes(entry);
         let usage = self.usage.entry(segment).or_default();
@@ -90,7 +90,7 @@ impl Index {
         self.tables[Self::table(table)].get(partition)?.get(clustering).copied()
     }
 
-    /// The first rows of a scan: at most `count`.
+    /// The first rows of a scan, at most `count`.
     pub fn page(&self, scan: &Scan, count: usize) -> Vec<Found> {
         let Some(range) = self.range(scan) else { return Vec::new() };
         match scan.order {
@@ -99,8 +99,8 @@ impl Index {
         }
     }
 
-    /// Bytes of the rows of a scan, each counted as at most `row_max`, ignoring its limit; counting ends at `most`. No row is
-    /// empty.
+    /// Bytes of the rows of a scan, regardless of the limit of the scan. Each row counts as at most `row_max` bytes.
+    /// Counting stops at `most`. No row has zero bytes.
     pub fn bytes(&self, scan: &Scan, row_max: usize, most: usize) -> usize {
         let mut bytes = 0;
         for (key, place) in self.range(scan).into_iter().flatten() {
@@ -119,7 +119,7 @@ impl Index {
         (!scan.is_empty()).then(|| rows.range::<[u8], _>(bounds))
     }
 
-    /// Clusterings of a range, for a delete.
+    /// Clustering keys in a range, for a delete.
     pub fn keys(
         &self,
         table: Table,
@@ -147,7 +147,7 @@ impl Index {
         self.usage.iter().map(|(segment, usage)| (*segment, *usage))
     }
 
-    /// Forgets a removed segment.
+    /// Removes a segment from the index after its file was removed.
     pub fn forget(&mut self, segment: u32) {
         self.usage.remove(&segment);
     }

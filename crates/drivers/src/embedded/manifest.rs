@@ -1,6 +1,6 @@
 //! The manifest: all files of the directory and their lengths (`docs/format/segment.md`).
 //!
-//! Both copies are written when a segment is made, sealed or removed, so an incomplete copy of the directory is
+//! Both copies are written when a segment is created, sealed or removed. An incomplete copy of the directory is therefore
 //! detected.
 
 use std::collections::BTreeMap;
@@ -13,25 +13,25 @@ use tacho_store::{Error, ErrorKind, Result};
 
 pub const FILE: &str = "MANIFEST";
 pub const BACKUP: &str = "MANIFEST.backup";
-/// Made by operators: the directory may open without the missing files.
+/// Name of a file by which an operator permits opening the directory without the missing files.
 pub const LOST: &str = "MANIFEST.lost";
 const VERSION: u32 = 1;
 const TITLE: &str = "tachograph manifest ";
 const CHECKSUM: &str = "crc32c ";
-/// Far above the length that segment numbers permit.
+/// Limit on the length of a manifest, bytes; far above the length that segment numbers permit.
 const BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Takes rows.
+    /// The segment accepts rows.
     Growing,
-    /// Ended with index and trailer.
+    /// The segment has ended, with index and trailer.
     Sealed,
-    /// Ended without an index, because it is damaged.
+    /// The segment has ended without an index, because it is damaged.
     Ended,
-    /// Not needed any more; a crash may have prevented its removal.
+    /// The segment is not needed. A crash may have prevented its removal.
     Removed,
-    /// Has no readable segment: moved to `quarantine/`.
+    /// The file is not a readable segment. It was moved to `quarantine/`.
     SetAside,
 }
 
@@ -44,7 +44,7 @@ impl State {
         (Self::SetAside, "quarantined"),
     ];
 
-    /// Whether its rows are part of the store.
+    /// Whether the rows of the file are part of the store.
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Growing | Self::Sealed | Self::Ended)
     }
@@ -62,17 +62,17 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     pub state: State,
-    /// The length of the file; for a growing one its least length.
+    /// The length of the file. For a growing segment, its minimum length.
     pub bytes: u64,
-    /// CRC-32C of an ended file; `None` if an older version wrote it.
+    /// CRC-32C of an ended file. `None` if an older version wrote the file.
     pub crc: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Rises with each change.
+    /// Rises with each change of the manifest.
     pub sequence: u64,
-    /// Number of the next segment; numbers are not reused.
+    /// Number of the next segment. Numbers are not reused.
     pub next: u32,
     pub files: BTreeMap<u32, Known>,
 }
@@ -82,7 +82,7 @@ pub struct Found {
     pub manifest: Option<Manifest>,
     /// Names of damaged copies, and the reasons.
     pub damaged: Vec<(&'static str, String)>,
-    /// Both copies exist and are equal.
+    /// Whether both copies exist and are equal.
     pub complete: bool,
 }
 
@@ -100,7 +100,7 @@ impl Manifest {
     }
 
     /// # Errors
-    /// `Version` for a newer version, `Corrupt` for other bytes that were not written by [`Self::write`].
+    /// `Version` for a newer version; `Corrupt` for any other bytes that [`Self::write`] did not write.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = |why: &str| Error::corrupt(why);
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("not a text"))?;
@@ -142,10 +142,10 @@ impl Manifest {
         Some(())
     }
 
-    /// Reads both copies; the later one counts.
+    /// Reads both copies and returns the later one.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote one, `Io`.
+    /// `Version` when a newer version wrote a copy; `Io`.
     pub fn read(directory: &Path) -> Result<Found> {
         let mut found = Found { manifest: None, damaged: Vec::new(), complete: false };
         let mut copies = Vec::new();
@@ -173,7 +173,8 @@ impl Manifest {
         Ok(found)
     }
 
-    /// Replaces both copies, the backup first: it is never older than the other one. Durable on return.
+    /// Replaces both copies. The backup is written first, so that it is never older than the other copy. Durable on
+    /// return.
     pub fn write(&mut self, disk: &dyn Disk, directory: &Path) -> Result<()> {
         self.sequence += 1;
         let bytes = self.encode();

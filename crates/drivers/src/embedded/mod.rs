@@ -1,10 +1,10 @@
 //! The default back end: append-only segment files and an index in memory (`docs/format/segment.md`, ADR 0001).
 //!
-//! Chunks never change, so there is nothing to merge: a `put` appends one batch and syncs, a scan reads rows at their places
-//! in the index. Replaced and deleted rows take space until their segment is mostly dead and is rewritten (`compact.rs`), a
-//! little with every write.
+//! Chunks never change, so segments need no merging. A `put` appends one batch and syncs. A scan reads rows at their
+//! positions in the index. Replaced and deleted rows take space until most of their segment is dead. The segment is then
+//! rewritten, a little with every write (`compact.rs`).
 //!
-//! Path of one record: before, `tacho_store`'s flush put its chunk; after, its scan reads it.
+//! Path of one record. Before: the flush of `tacho_store` puts its chunk. After: a scan of `tacho_store` reads the chunk.
 
 pub mod check;
 mod compact;
@@ -47,30 +47,32 @@ use segments::{Handles, Purpose, Segments, entries};
 use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use survey::Survey;
 
-/// Size of a segment, bytes: few enough that all files stay open, small enough that rewriting one is short.
+/// Size of a segment, bytes. Large enough that all files can stay open, small enough that rewriting one takes little
+/// time.
 const SEGMENT_BYTES: u64 = 256 << 20;
-/// Rows and bytes per page of a scan.
+/// Limits on rows and bytes per page of a scan.
 const PAGE_ROWS: usize = 256;
 const PAGE_BYTES: usize = 4 << 20;
-/// Limit on bytes read on the calling thread, when they are in the page cache: some 200 us of copying.
+/// Limit on bytes in the page cache that are read on the calling thread. Copying them takes about 200 us.
 const INLINE_BYTES_MAX: usize = 2 << 20;
 
-/// State of readers. Locked after `Files`, never before.
+/// State used by readers. A thread that needs both locks `Files` first.
 #[derive(Default)]
 struct Directory {
     index: Index,
     handles: Handles,
-    /// Segment and offset of rows that were found to be damaged by reading their whole segment.
+    /// Segment and offset of rows that are damaged according to a read of their whole segment.
     doubted: BTreeSet<(u32, u32)>,
 }
 
-/// State of the one writer.
+/// State of the single writer.
 struct Files {
     segments: Segments,
     compaction: Option<Compaction>,
-    /// Segments that no compaction can empty: damaged, or unreadable.
+    /// Segments that compaction cannot remove, because they are damaged or unreadable.
     kept: BTreeMap<u32, Kept>,
-    /// The disk was full in the last compaction: the next one starts with the segment that needs the least space.
+    /// Whether the disk was full in the last compaction. The next one then starts with the segment that needs the least
+    /// space.
     is_full: bool,
 }
 
@@ -78,11 +80,11 @@ struct Inner {
     path: PathBuf,
     capabilities: Capabilities,
     directory: RwLock<Directory>,
-    /// `None` if opened read-only.
+    /// `None` if the directory was opened read-only.
     files: Option<Mutex<Files>>,
-    /// As of the last change, so that a caller need not wait for a write.
+    /// Health after the last change. Stored separately, so that a caller does not wait for a write.
     health: Mutex<Health>,
-    /// The segments, if the directory was opened read-only.
+    /// The segments of a directory that was opened read-only.
     surveyed: BTreeMap<u32, Known>,
     verifying: Mutex<verify::Progress>,
     _lock: Option<DirectoryLock>,
@@ -91,24 +93,24 @@ struct Inner {
 pub struct Embedded(Arc<Inner>);
 
 impl Embedded {
-    /// Opens a directory, or makes one.
+    /// Opens a directory, or creates one.
     ///
     /// # Errors
-    /// `Locked` when another process has it, `Version` when a newer version wrote it, `Io`.
+    /// `Locked` when another process uses the directory; `Version` when a newer version wrote it; `Io`.
     pub async fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }
 
-    /// Opens a directory read-only: no file is made, changed or removed.
+    /// Opens a directory read-only. No file is created, changed or removed.
     ///
     /// # Errors
-    /// As [`Embedded::open`].
+    /// Like [`Embedded::open`].
     pub async fn open_read_only(path: &Path) -> Result<Self> {
         let path = path.to_owned();
         Ok(Self(Arc::new(blocking(move || Inner::read_only(&path)).await?)))
     }
 
-    /// As [`Embedded::open`], with a disk that may fail and segments of another size.
+    /// Like [`Embedded::open`], with another disk, which may fail, and another size of segments.
     pub async fn open_with(path: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Result<Self> {
         let path = path.to_owned();
         let inner = blocking(move || Inner::open(&path, disk, segment_bytes)).await?;
@@ -185,7 +187,7 @@ impl Inner {
     fn put(&self, rows: &[Row]) -> Result<()> {
         let rows: Vec<RowRef<'_>> = rows.iter().map(row_ref).collect();
         let mut files = self.files()?;
-        // Metadata and deletions are short, and no space can be freed without them.
+        // Always permitted: metadata and deletes are small, and space cannot be freed without them.
         let is_meta = rows.iter().all(|row| row.table == Table::Meta);
         let purpose = if is_meta { Purpose::Freeing } else { Purpose::Put };
         self.write(&mut files.segments, &rows, purpose)?;
@@ -222,7 +224,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes rows durable, then visible.
+    /// Makes rows durable and then visible.
     fn write(&self, segments: &mut Segments, rows: &[RowRef<'_>], purpose: Purpose) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -236,13 +238,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether it is known without reading files that a scan is empty.
+    /// Whether the index shows that a scan is empty.
     fn is_nothing(&self, scan: &Scan) -> bool {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         directory.index.page(scan, 1).is_empty()
     }
 
-    /// Bytes of the rows of some scans, each row counted as at most `row_max`; stops early when there are many.
+    /// Bytes of the rows of the scans. Each row counts as at most `row_max` bytes. Stops early when the sum is above the
+    /// limit.
     fn bytes(&self, scans: &[Scan], row_max: usize) -> usize {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
@@ -255,7 +258,7 @@ impl Inner {
         bytes
     }
 
-    /// All rows of each scan, cut to the wanted parts.
+    /// All rows of each scan, reduced to the selected parts.
     fn read(
         &self,
         scans: &[Scan],
@@ -341,8 +344,8 @@ impl Inner {
 }
 
 impl Inner {
-    /// Small reads from the page cache run on this thread, all others on a blocking thread. `row_max`: bytes read per row,
-    /// about, at most.
+    /// Reads on this thread if the rows are few and in the page cache; otherwise on a blocking thread. `row_max` is the
+    /// approximate limit on the bytes read per row.
     async fn read_anywhere(
         self: Arc<Self>,
         scans: Vec<Scan>,
@@ -352,7 +355,7 @@ impl Inner {
         match self.bytes(&scans, row_max) {
             0 => return Ok(scans.iter().map(|_| Vec::new()).collect()),
             bytes if bytes <= INLINE_BYTES_MAX => {
-                // The second read finds the cause of an error.
+                // If this read fails, the second read finds the cause.
                 if let Ok(rows) = self.read(&scans, parts.as_ref(), Patience::Memory) {
                     return Ok(rows);
                 }
@@ -364,7 +367,7 @@ impl Inner {
 }
 
 impl Page {
-    /// Makes the scan start after this page.
+    /// Makes the scan continue after this page.
     fn continue_after(&self, scan: &mut Scan) {
         if let Some(last) = &self.last {
             let after = Bound::Excluded(last.clone());
@@ -380,12 +383,12 @@ impl Page {
 /// Rows of a scan that were read together.
 struct Page {
     rows: Vec<Scanned<Cut>>,
-    /// Where the next page starts.
+    /// The last key of the page, after which the next page starts.
     last: Option<Vec<u8>>,
     more: bool,
 }
 
-/// For a row that was not cut.
+/// Converts a row that was not reduced.
 fn whole(row: Scanned<Cut>) -> Scanned {
     row.map(|cut| cut.row)
 }

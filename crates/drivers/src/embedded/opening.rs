@@ -50,7 +50,7 @@ impl Segments {
         }
         if segments.manifest != before || !is_complete {
             segments.unwritten = true;
-            // Tried again before the next row is written.
+            // If this fails, it is repeated before the next row is written.
             let synced = segments.disk.sync_directory(directory);
             let written = synced.map_err(|e| Error::io("sync directory", directory, e));
             match written.and_then(|()| segments.write_manifest(Purpose::Freeing)) {
@@ -63,7 +63,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// The permission of an operator covers the files missing now, not files missing later.
+    /// Removes the permission of an operator, because it applies only to the files that are missing now.
     fn remove_permission(&self) {
         let path = self.directory.join(LOST);
         if let Err(error) = self.disk.remove(&path) {
@@ -72,11 +72,12 @@ impl Segments {
         }
     }
 
-    /// Files in the quarantine stay known; those that an operator took out of it need no deletes any more.
+    /// Adds the files in the quarantine to the manifest. Removes quarantined files that an operator has taken out; deletes
+    /// are then not kept for them.
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
-        // An operator may have repaired one and put it back, or its number may have been given to another file since.
+        // An operator may have repaired a file and put it back. A new file may also have its number.
         for number in there.iter().filter(|number| !file_path(&self.directory, **number).exists()) {
             let aside = |k: &mut Known| k.state = State::SetAside;
             self.manifest.files.entry(*number).and_modify(aside).or_insert(known);
@@ -84,20 +85,20 @@ impl Segments {
         self.manifest.files.retain(|number, known| known.state != State::SetAside || there.contains(number));
     }
 
-    /// Removes the files that the previous process did not need any more.
+    /// Removes the files that the previous process no longer needed.
     fn finish_removals(&mut self, unread: &[u32]) {
         self.manifest.files.retain(|number, known| known.state != State::Removed || unread.contains(number));
         unread.iter().for_each(|number| self.unlink(*number));
     }
 
-    /// `is_newest`: no other file was begun after it.
+    /// Adds a loaded file. `is_newest` means that no file was begun after it.
     fn adopt(&mut self, number: u32, is_newest: bool, loaded: Loaded, handles: &mut Handles) -> Result<()> {
         let path = file_path(&self.directory, number);
         let known = self.manifest.files.get(&number).copied();
         if let Some(damage) = loaded.damage() {
             self.damage.insert(number, damage.clone());
         }
-        // The previous process may have ended before a sync. Facts in the manifest must not be lost by a power failure.
+        // The previous process may have ended before a sync. A power failure must not lose rows that the manifest lists.
         if is_newest && matches!(loaded, Loaded::Sealed(_) | Loaded::Scanned(_)) {
             let synced = self.disk.open(&path).and_then(|mut file| file.sync());
             synced.map_err(|e| Error::io("sync segment", &path, e))?;
@@ -122,7 +123,8 @@ impl Segments {
         Ok(())
     }
 
-    /// The process may have died between the end of the file and the manifest.
+    /// Updates the manifest for a sealed file. The process may have died after sealing the file and before writing the
+    /// manifest.
     fn adopt_sealed(
         &mut self,
         number: u32,
@@ -139,19 +141,20 @@ impl Segments {
         let bytes = file.metadata().map_err(failed)?.len();
         let crc = match known {
             Some(_) => Some(checksum(file, bytes).map_err(failed)?),
-            // Written by a version without a manifest: reading all of it could mean hundreds of gigabytes.
+            // A version without a manifest wrote the file. Computing the checksums of all such files could mean reading
+            // hundreds of gigabytes.
             None => None,
         };
         self.manifest.files.insert(number, Known { state: State::Sealed, bytes, crc });
         Ok(())
     }
 
-    /// Continues writing to the newest file, behind its good part. A damaged one takes no more rows.
+    /// Continues writing to the newest file after its valid part. A damaged file accepts no more rows.
     fn resume(&mut self, number: u32, scanned: Scanned) -> Result<()> {
         let path = file_path(&self.directory, number);
         let Scanned { index, length, torn, doubtful, marked, crc, damage, .. } = scanned;
         if let Some(known) = self.manifest.files.get_mut(&number).filter(|known| known.bytes > length) {
-            // A later reader must not miss anything after the cut: a damaged mark is not a row.
+            // The manifest must not state more bytes than are left after the cut. A damaged mark is not a lost row.
             known.bytes = length;
             self.write_manifest(Purpose::Freeing)?;
         }
@@ -172,8 +175,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Cuts off bytes without evidence that they were acknowledged. If they may have been, a copy is quarantined. If
-    /// that fails, they stay, and the segment ends before them.
+    /// Cuts off bytes without evidence that they were acknowledged. If they may have been acknowledged, a copy is
+    /// quarantined first. If copying fails, the bytes are kept, and the segment ends before them.
     fn cut_torn(&mut self, number: u32, length: u64, torn: u64, doubtful: bool) -> Result<bool> {
         let path = file_path(&self.directory, number);
         let mut copy = None;
@@ -193,7 +196,7 @@ impl Segments {
         Ok(true)
     }
 
-    /// Moves an unreadable file to the quarantine; if that fails, it stays in place, unread.
+    /// Moves an unreadable file to the quarantine. If that fails, the file stays in place and is not read.
     pub(super) fn set_aside(&mut self, number: u32) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         self.manifest.files.insert(number, known);
@@ -205,8 +208,8 @@ impl Segments {
         }
     }
 
-    /// Removes a file that is removed in the manifest. If that fails, the next open tries again; until then deletes outlive
-    /// it.
+    /// Deletes a file that is marked as removed in the manifest. If that fails, the next open retries it. Until then,
+    /// deletes that hide its rows are kept.
     pub(super) fn unlink(&mut self, number: u32) {
         let path = file_path(&self.directory, number);
         let removed = match self.disk.remove(&path) {

@@ -1,5 +1,5 @@
-//! Reads with or without waiting for the disk. Most requested rows are in the page cache: reading them on the calling thread
-//! takes a few microseconds, another thread takes tens.
+//! Reads with or without waiting for the disk. Most requested rows are in the page cache. Reading them on the calling
+//! thread takes a few microseconds; using another thread takes tens of microseconds.
 
 use std::fs::File;
 use std::io;
@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// Reads from the disk, however long it takes.
+    /// Reads from the disk and waits for it.
     Disk,
-    /// Fails with `WouldBlock` if not all of it is in memory, or if the system cannot tell.
+    /// Fails with `WouldBlock` if some bytes are not in memory, or if the system cannot tell.
     Memory,
 }
 
@@ -22,7 +22,7 @@ impl Patience {
     }
 }
 
-/// `preadv2` with `RWF_NOWAIT`; may return only the part that is in memory.
+/// Calls `preadv2` with `RWF_NOWAIT`. May return only the part that is in memory.
 #[cfg(target_os = "linux")]
 fn read_cached(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     use rustix::io::{ReadWriteFlags, preadv2};

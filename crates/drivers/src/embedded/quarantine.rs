@@ -1,4 +1,5 @@
-//! The quarantine: unreadable files and parts of files that may still have records. Never removed here.
+//! The quarantine: unreadable files, and unreadable parts of files, that may still have records. The server never removes
+//! them.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -9,31 +10,31 @@ use tacho_store::{Error, Result};
 use super::format::{file_name, file_number, file_path};
 
 const DIRECTORY: &str = "quarantine";
-/// Part of the name of a copy of the end of a segment.
+/// Part of the file name of a copied end of a segment.
 const TORN: &str = ".segment.torn-";
-/// Bytes copied at a time.
+/// Bytes copied per step.
 const PART_BYTES: usize = 1 << 20;
 
 pub fn path(directory: &Path) -> PathBuf {
     directory.join(DIRECTORY)
 }
 
-/// Names of its files, sorted.
+/// Sorted names of the quarantined files.
 pub fn list(directory: &Path) -> Result<Vec<String>> {
     disk::names_in("list quarantine", &path(directory))
 }
 
-/// The segment that was moved here under this name.
+/// The number of the segment that was moved to the quarantine under this name.
 pub fn number(name: &str) -> Option<u32> {
     file_number(name.get(..file_name(0).len())?).filter(|_| !is_torn_end(name))
 }
 
-/// Whether it is a copy of the cut end of a segment.
+/// Whether the file is a copy of an end that was cut off a segment.
 pub fn is_torn_end(name: &str) -> bool {
     name.contains(TORN)
 }
 
-/// Moves a segment here; returns its new path.
+/// Moves a segment to the quarantine. Returns its new path.
 pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathBuf> {
     let from = file_path(directory, number);
     let moved = || {
@@ -46,7 +47,7 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
     moved().map_err(|e| Error::io("quarantine segment", &from, e))
 }
 
-/// Copies the bytes of a segment from `offset` on; returns the path of the copy.
+/// Copies the bytes of a segment from `offset` on to the quarantine. Returns the path of the copy.
 pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
     let from = file_path(directory, number);
     let copy = || {

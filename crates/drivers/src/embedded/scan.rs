@@ -1,6 +1,7 @@
-//! Finds the rows of a segment with damaged bytes.
+//! Finds the rows of a segment that has damaged bytes.
 //!
-//! Batch heads and rows have their own checksums. After a damaged place the scan continues at the next sound one of either.
+//! Batch heads and rows have separate checksums. After a damaged place, the scan continues at the next intact batch head
+//! or row.
 
 use std::path::Path;
 
@@ -9,25 +10,25 @@ use super::format::{
     take_batch_head, take_row,
 };
 
-/// Limit on the bytes of failed checksum attempts behind damaged places; about a second. Then only batch heads are searched
-/// for: values may be full of bytes that look like heads of rows.
+/// Limit on the bytes of failed checksum attempts after damaged places, about one second. Above the limit, only batch
+/// heads are searched. The limit is needed because values may be full of bytes that look like heads of rows.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
-/// A shorter batch has no row.
+/// A shorter batch cannot contain a row.
 const BATCH_WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
 
-/// A file that was read row by row.
+/// Result of reading a file row by row.
 pub struct Scanned {
     pub index: IndexBuilder,
-    /// End of the good part.
+    /// End of the valid part.
     pub length: u64,
-    /// Bytes behind it without evidence that they were acknowledged.
+    /// Bytes after the valid part without evidence that they were acknowledged.
     pub torn: u64,
-    /// Whether these bytes may have been acknowledged: then a copy is kept.
+    /// Whether the torn bytes may have been acknowledged. A copy of them is then kept.
     pub doubtful: bool,
-    /// A mark is the last item before them.
+    /// Whether a mark is the last item before the torn bytes.
     pub marked: bool,
-    /// CRC-32C of the good part.
+    /// CRC-32C of the valid part.
     pub crc: u32,
     pub damage: Damage,
     /// Start and end of each damaged place among the rows.
@@ -41,12 +42,12 @@ pub struct Damage {
     pub index: bool,
     /// Whether the bytes of the file do not match the checksum in the manifest.
     pub changed: bool,
-    /// Bytes behind the end in the manifest.
+    /// Number of bytes after the end that the manifest states.
     pub excess: u64,
-    /// Damaged places among the rows, and their bytes. Damaged rows of a sound index are found when they are read.
+    /// Damaged places among the rows, and their bytes. If the index is intact, damaged rows are found when they are read.
     pub places: u64,
     pub bytes: u64,
-    /// Offset of the first place.
+    /// Offset of the first damaged place.
     pub first: u64,
 }
 
@@ -63,7 +64,7 @@ impl Damage {
         self.bytes += (to - from) as u64;
     }
 
-    /// Logs one line: one per place would be too many.
+    /// Logs one line per file, because one per damaged place would be too many.
     pub fn log(&self, path: &Path) {
         let Self { header, index, changed: _, excess, places, bytes, first } = self;
         let path = path.display();
@@ -74,9 +75,9 @@ impl Damage {
     }
 }
 
-/// Visits the rows of a file with this many acknowledged bytes. Behind them a damaged batch is torn if no sound batch
-/// follows, and all of it is skipped. A `put` ends with a sync, so a following batch proves that the first was on disk;
-/// so does the mark, a batch without rows.
+/// Visits the rows of a file with this many acknowledged bytes. After these bytes, a damaged batch counts as torn if no
+/// intact batch follows it; it is then skipped as a whole. A `put` ends with a sync, so a following batch proves that the
+/// damaged one was on disk. A mark, which is a batch without rows, proves the same.
 pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
     scan_within(TRIED_BYTES_MAX, bytes, acknowledged, damage, each)
 }
@@ -94,8 +95,8 @@ fn scan_within(
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
-            // Nothing was ever written behind a sound head whose rows do not all fit: apparent batches are parts of
-            // values.
+            // The head is intact but the batch is not complete, so no bytes were written after it. Apparent batches after
+            // it are parts of values.
             let is_cut_short = take_batch_head(&bytes[at..]).is_some();
             if !is_proven && (is_cut_short || next_batch(bytes, at + 1).is_none()) {
                 break;
@@ -125,8 +126,8 @@ fn scan_within(
     }
 }
 
-/// Whether the torn end at `at` may be an acknowledged batch that was damaged. The mark behind the last batch is not synced;
-/// after a power failure nothing proves that the batch was. A batch with fewer bytes than its head says was never synced.
+/// Whether the torn end at `at` may be an acknowledged batch that was damaged. After a power failure this is not certain,
+/// because the mark after the last batch is not synced. A batch with fewer bytes than its head states was never synced.
 fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
     match take_batch_head(tail) {
         Some(length) => BATCH_HEAD_BYTES + length <= tail.len(),
@@ -140,7 +141,7 @@ fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
 
 struct Walk<'a> {
     bytes: &'a [u8],
-    /// Bytes of rows with a wrong checksum, and their limit.
+    /// Bytes of rows with a wrong checksum, and the limit on these.
     tried: u64,
     tried_max: u64,
     damage: Damage,
@@ -149,18 +150,18 @@ struct Walk<'a> {
 }
 
 pub type Offset = usize;
-/// Sound rows of a batch and their offsets, and the places of damaged ones.
+/// Intact rows of a batch with their offsets, and the damaged places.
 type Split<'a> = (Vec<(Offset, RowRef<'a>)>, Vec<(Offset, Offset)>);
 
 impl<'a> Walk<'a> {
-    /// Start and end of the rows of the batch at `at`, if its head is sound and the file is long enough.
+    /// Start and end of the rows of the batch at `at`. `None` if its head is damaged or the file is too short.
     fn batch(&self, at: Offset) -> Option<(Offset, Offset)> {
         let rows = at + BATCH_HEAD_BYTES;
         let end = rows + take_batch_head(&self.bytes[at..])?;
         (end <= self.bytes.len()).then_some((rows, end))
     }
 
-    /// Whether a row starts at `at`, which may be any place, and ends before `end`.
+    /// The row at `at`, which may be any offset, if it ends before `end`.
     fn search(&mut self, at: Offset, end: Offset) -> Taken<'a> {
         if self.tried > self.tried_max {
             return Taken::Nothing;
@@ -183,8 +184,8 @@ impl<'a> Walk<'a> {
         self.places.push((from, to));
     }
 
-    /// Counts the last damaged place as a damaged index, not as damaged rows, if it has the length of the index of these
-    /// rows.
+    /// If the last damaged place has the length of the index of these rows, counts it as a damaged index and not as
+    /// damaged rows.
     fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.places.last() == Some(&(end.saturating_sub(index_bytes), end)) {
@@ -195,11 +196,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Hands out the rows behind the damaged batch head at `at`; returns the place of the next sound head, or the end.
+    /// Passes on the rows after the damaged batch head at `at`. Returns the position of the next intact head, or the end.
     fn salvage(&mut self, at: Offset, each: &mut impl FnMut(Entry<'_>)) -> Offset {
         let end = self.bytes.len();
         let (mut damaged, mut next) = (at, at + 1);
-        // The place of the next row, if one is left.
+        // The position where the next row must start if only the batch head is damaged.
         let mut expected = at + BATCH_HEAD_BYTES;
         while next < end {
             if self.batch(next).is_some() {
@@ -214,7 +215,7 @@ impl<'a> Walk<'a> {
                     next += row.bytes();
                     (damaged, expected) = (next, next);
                 }
-                // Its lengths are right: its content may look like rows, but is not.
+                // The lengths of this row are correct. Its content may look like rows, so it is skipped as a whole.
                 Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
                     next += bytes;
                     expected = next;
@@ -228,7 +229,7 @@ impl<'a> Walk<'a> {
         next
     }
 
-    /// Whether a row or a batch starts at `at`, or the file ends there.
+    /// Whether a row or a batch starts at `at`, or the file ends at `at`.
     fn is_next(&self, at: Offset) -> bool {
         at == self.bytes.len()
             || self.batch(at).is_some()
@@ -248,7 +249,7 @@ impl<'a> Walk<'a> {
                 Taken::Damaged(bytes) => bytes,
                 Taken::Nothing => 1,
             };
-            // If its lengths are wrong, the next sound row is searched for.
+            // If the lengths of the damaged row are wrong, searches for the next intact row.
             let by_length = at + bytes;
             let is_row = |at: Offset| at < end && matches!(take_row(&self.bytes[at..end]), Taken::Row(_));
             let fits = bytes > 1 && (by_length == end || is_row(by_length));
@@ -274,7 +275,7 @@ pub fn entry_of<'a>(row: &RowRef<'a>, offset: usize) -> Entry<'a> {
     }
 }
 
-/// The place of the next sound batch head.
+/// The position of the next intact batch head.
 fn next_batch(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -292,7 +293,7 @@ mod tests {
     use crate::embedded::format::{Action, encode_header, mark, put_batch};
     use tacho_store::Table;
 
-    /// Bytes every second of which starts something that looks like the head of a long row.
+    /// Bytes in which every second byte starts something that looks like the head of a long row.
     fn worst(bytes: usize) -> Vec<u8> {
         [0, 1]
             .repeat(bytes / 2)
@@ -323,7 +324,7 @@ mod tests {
         let value = worst(200_000);
         let mut bytes = file(&[b"before", &value, b"last"]);
         let at = HEADER_BYTES + BATCH_HEAD_BYTES * 3 + 14 + 1 + 1 + 6;
-        // Head and row of the second batch: the next sound item is behind its value.
+        // Damages the head and the row of the second batch. The next intact item is after its value.
         bytes[at] ^= 1;
         bytes[at + BATCH_HEAD_BYTES] ^= 1;
         for tried_max in [0, 1_000_000, u64::MAX] {

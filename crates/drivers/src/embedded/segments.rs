@@ -1,4 +1,5 @@
-//! The segment files of a store: a growing one and sealed ones. All writing is here, one caller at a time.
+//! The segment files of a store: one growing file and sealed files. Only this module writes them, for one caller at a
+//! time.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,8 +21,8 @@ use super::manifest::{Known, Manifest, State};
 use super::scan::Damage;
 use super::scan::entry_of;
 
-/// A file of this part of a segment, 4 MiB of 256, that is removed when rows cannot be deleted because the disk is full:
-/// enough for the deletes of tens of thousands of rows.
+/// A file that reserves this part of a segment, 4 MiB of 256. It is removed when rows cannot be deleted because the disk
+/// is full. It has enough space for tens of thousands of deletes.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 
@@ -30,41 +31,41 @@ pub struct Active {
     pub number: u32,
     pub path: PathBuf,
     pub file: Box<dyn DiskFile>,
-    /// Acknowledged bytes, and the mark behind them.
+    /// Acknowledged bytes, including the mark after them.
     pub length: u64,
-    /// Synced bytes, which survive a power failure; without an unsynced mark.
+    /// Synced bytes, which survive a power failure. Excludes a mark that is not synced.
     pub synced: u64,
-    /// CRC-32C of all of them.
+    /// CRC-32C of all `length` bytes.
     pub crc: u32,
     pub index: IndexBuilder,
-    /// A write failed: bytes behind `length` must be cut before the next one.
+    /// Whether a write failed. The bytes after `length` must then be cut before the next write.
     pub cut: bool,
 }
 
-/// Read handles by number. A reader keeps the file open after its removal.
+/// Read handles by segment number. A reader keeps the file open after its removal.
 pub type Handles = BTreeMap<u32, Arc<File>>;
 
 pub struct Segments {
     pub(super) directory: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) manifest: Manifest,
-    /// The manifest on disk must be written before the next row: it does not list all files yet.
+    /// Whether the manifest must be written before the next row, because the manifest on disk does not list all files.
     pub(super) unwritten: bool,
-    /// Copies of it that were damaged when the directory was opened.
+    /// Copies of the manifest that were damaged when the directory was opened.
     pub(super) manifest_damaged: Vec<&'static str>,
     pub(super) active: Option<Active>,
-    /// Known damage by segment.
+    /// Known damage, by segment.
     pub(super) damage: BTreeMap<u32, Damage>,
-    /// Bytes cut off when the directory was opened.
+    /// Bytes that were cut off when the directory was opened.
     pub(super) torn_bytes: u64,
-    /// A segment is sealed when it has this many bytes.
+    /// Size at which a segment is sealed, bytes.
     bytes_max: u64,
 }
 
-/// Place of written rows.
+/// Position of the written rows.
 pub struct Written {
     pub segment: u32,
-    /// Offset of each row, in their order.
+    /// Offset of each row, in the order of the rows.
     pub offsets: Vec<u32>,
 }
 
@@ -73,7 +74,7 @@ pub struct Written {
 pub enum Purpose {
     /// A caller puts rows.
     Put,
-    /// The write leads to free space: it may use the reserve.
+    /// The write helps to free space, so it may use the reserve.
     Freeing,
 }
 
@@ -92,7 +93,7 @@ impl Segments {
         }
     }
 
-    /// Appends rows as one batch and syncs. After an error none of it is there.
+    /// Appends rows as one batch and syncs. After an error, no row of the batch is in the file.
     pub fn append(
         &mut self,
         rows: &[RowRef<'_>],
@@ -103,7 +104,7 @@ impl Segments {
         self.for_purpose(purpose, |segments| segments.try_append(rows, purpose, handles))
     }
 
-    /// Retries a write that frees space when the disk is full and there is a reserve to release.
+    /// Runs a write. If the disk is full and the write helps to free space, releases the reserve and retries.
     fn for_purpose<T>(
         &mut self,
         purpose: Purpose,
@@ -158,7 +159,7 @@ impl Segments {
         active.mark();
         let (segment, full) = (active.number, active.length >= self.bytes_max);
         if full && let Err(error) = self.seal(purpose) {
-            // The rows are safe; the next write tries again.
+            // The rows are safe. The next write tries to seal the segment again.
             tracing::warn!(%error, segment, "segment not sealed");
         }
         Ok(Written { segment, offsets })
@@ -174,7 +175,7 @@ impl Segments {
         }
     }
 
-    /// Makes the next file. It takes rows when it is durable and in the manifest.
+    /// Creates the next file. The file accepts rows when it is durable and listed in the manifest.
     fn create(&mut self, purpose: Purpose, handles: &mut Handles) -> Result<Active> {
         let number = self.manifest.next;
         let path = file_path(&self.directory, number);
@@ -196,7 +197,7 @@ impl Segments {
         self.manifest.files.insert(number, known);
         self.manifest.next = number + 1;
         self.write_manifest(purpose).inspect_err(|_| {
-            // One copy may list the file already: it stays until both are written again.
+            // One copy of the manifest may already list the file. The file is kept until both copies are written again.
             self.manifest.files.remove(&number);
             self.manifest.next = number;
             self.unwritten = true;
@@ -215,7 +216,7 @@ impl Segments {
         })
     }
 
-    /// A file at the path of a new one is left by a failed attempt. It is quarantined if it may have rows.
+    /// Handles a file that a failed attempt left at the path of a new file. The file is quarantined if it may have rows.
     fn quarantine_leftover(&mut self, number: u32, path: &Path) -> Result<()> {
         match std::fs::metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -233,7 +234,7 @@ impl Segments {
         }
     }
 
-    /// Writes index and trailer behind the rows; a segment without rows stays open.
+    /// Writes index and trailer after the rows. A segment without rows stays open.
     pub fn seal(&mut self, purpose: Purpose) -> Result<()> {
         self.for_purpose(purpose, |segments| segments.try_seal(purpose))
     }
@@ -257,15 +258,15 @@ impl Segments {
         let number = active.number;
         self.manifest.files.insert(number, known);
         self.active = None;
-        // Without it the next start recognises the sealed segment by its trailer.
+        // If this fails, the next start recognises the sealed segment by its trailer.
         if let Err(error) = self.write_manifest(purpose) {
             tracing::warn!(%error, segment = number, "manifest not written");
         }
         Ok(())
     }
 
-    /// Includes the present least length of the growing segment: so a copy of the directory with files of different moments
-    /// is noticed when rows of a removed segment are missing in it.
+    /// Writes the manifest, including the current minimum length of the growing segment. A copy of the directory with
+    /// files of different times then cannot silently lack the copied rows of a removed segment.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
@@ -287,23 +288,23 @@ impl Segments {
         self.active.as_ref().map(|active| active.number)
     }
 
-    /// Whether an older file may have rows that deletes in this one hide. Files that were set aside or could not be removed
-    /// count.
+    /// Whether an older file may have rows that deletes in this one hide. Quarantined files and files that could not be
+    /// removed are included.
     pub fn has_older(&self, number: u32) -> bool {
         self.manifest.files.keys().any(|other| *other < number)
     }
 
-    /// The oldest file that stays in any case.
+    /// The oldest file that cannot be removed.
     pub fn oldest_stuck(&self) -> Option<u32> {
         self.manifest.files.iter().find(|(_, known)| !known.state.is_live()).map(|(number, _)| *number)
     }
 
-    /// Whether all rows of a segment are known, so that it may be removed when none is needed.
+    /// Whether all rows of a segment are known. Only such a segment may be removed when none of its rows is needed.
     pub fn is_accounted_for(&self, number: u32) -> bool {
         self.damage.get(&number).is_none_or(|damage| damage.places == 0 && damage.excess == 0)
     }
 
-    /// Writes to the manifest that a segment is not needed any more. After an error nothing is changed.
+    /// Marks a segment in the manifest as no longer needed. After an error, the manifest is unchanged.
     pub fn retire(&mut self, number: u32) -> Result<()> {
         let before = self.manifest.files.get(&number).copied();
         let removed = Known { state: State::Removed, bytes: 0, crc: None };
@@ -331,12 +332,12 @@ impl Segments {
         &self.manifest.files
     }
 
-    /// Notes that its bytes do not match the checksum in the manifest.
+    /// Notes that the bytes of a segment do not match the checksum in the manifest.
     pub fn note_wrong(&mut self, number: u32) {
         self.damage.entry(number).or_default().changed = true;
     }
 
-    /// Notes damage of a segment. Returns whether it is more than before.
+    /// Notes damage of a segment. Returns whether there is more damage than before.
     pub fn note_damage(&mut self, number: u32, found: Damage) -> bool {
         let known = self.damage.entry(number).or_default();
         let is_more = found.bytes > known.bytes;
@@ -351,7 +352,7 @@ impl Segments {
         health(&self.directory, &self.damage, &self.manifest_damaged, self.torn_bytes)
     }
 
-    /// Whether there was a reserve to release.
+    /// Releases the reserve. Returns whether there was one.
     fn release_reserve(&self) -> bool {
         let released = self.disk.remove(&self.directory.join(RESERVE)).is_ok();
         if released {
@@ -364,7 +365,7 @@ impl Segments {
         self.bytes_max / RESERVE_OF_SEGMENT
     }
 
-    /// Makes the reserve again when there is ample space.
+    /// Creates the reserve again when there is ample space.
     pub(super) fn refill_reserve(&self) {
         let path = self.directory.join(RESERVE);
         let bytes = self.reserve_bytes();
@@ -380,7 +381,7 @@ impl Segments {
     }
 }
 
-/// A mark on disk tells the next start that everything before it was acknowledged.
+/// Writes a mark. It shows the next start that all bytes before it were acknowledged.
 impl Drop for Segments {
     fn drop(&mut self) {
         if let Some(active) = &mut self.active {
@@ -401,7 +402,7 @@ impl Active {
         self.length += bytes.len() as u64;
     }
 
-    /// Writes a mark, without a sync: everything before it was acknowledged.
+    /// Writes a mark without a sync. It shows that all bytes before it were acknowledged.
     pub fn mark(&mut self) {
         let mark = mark();
         match self.file.append(&mark) {
@@ -428,7 +429,7 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Index entries of written rows.
+/// Index entries of the written rows.
 pub fn entries<'a>(rows: &'a [RowRef<'a>], written: &'a Written) -> impl Iterator<Item = Entry<'a>> {
     rows.iter().zip(&written.offsets).map(|(row, offset)| entry_of(row, *offset as usize))
 }

@@ -1,4 +1,4 @@
-//! Surveys a directory: its files, and whether it is complete. Reads only; `opening.rs` acts on the result.
+//! Surveys a directory: lists its files and checks whether it is complete. Only reads; `opening.rs` acts on the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -26,19 +26,19 @@ const NAMED_MAX: usize = 10;
 
 /// The survey of a directory.
 pub struct Survey {
-    /// The one that was read, or an empty one.
+    /// The manifest that was read, or an empty one.
     pub manifest: Manifest,
-    /// A manifest exists, and both copies are sound and equal.
+    /// Whether a manifest exists and both copies are intact and equal.
     pub is_complete: bool,
-    /// An operator has permitted opening it without the missing files.
+    /// Whether an operator has permitted opening the directory without the missing files.
     pub is_accepted: bool,
-    /// Names of damaged copies.
+    /// Names of damaged copies of the manifest.
     pub manifest_damaged: Vec<&'static str>,
-    /// Segments that were read, in order of their numbers.
+    /// Segments that were read, ordered by number.
     pub files: Vec<(u32, Loaded)>,
-    /// Segments that were not read because they are not needed any more.
+    /// Segments that were not read because they are no longer needed.
     pub unread: Vec<u32>,
-    /// Names in the quarantine.
+    /// Names of the quarantined files.
     pub quarantine: Vec<String>,
 }
 
@@ -70,7 +70,8 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
-        // A file that could not be moved away, or that an operator repaired and put back: read like an unknown one.
+        // A file that could not be moved to the quarantine, or that an operator repaired and put back. It is read like an
+        // unknown file.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));
@@ -83,7 +84,7 @@ impl Survey {
             unread: Vec::new(),
             quarantine,
         };
-        // A process that died while it made the next file had not ended this one.
+        // If the process died while it created the next file, it had not ended this one.
         let newest =
             present.iter().rfind(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number);
         for number in present.into_keys() {
@@ -92,7 +93,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Known damage.
+    /// Damage that the survey has found.
     pub fn health(&self, directory: &Path) -> Health {
         let damage =
             self.files.iter().filter_map(|(number, loaded)| Some((*number, loaded.damage()?.clone())));
@@ -127,7 +128,7 @@ impl Survey {
         let expected = Expected { number, known, length, ended };
         let mut loaded = load(&path, &file, expected, |entry| index.apply(number, &entry))?;
         if ended && let Loaded::Scanned(scanned) = &mut loaded {
-            // Only the growing segment needs it; there may be many of the others.
+            // Only the growing segment needs its index in memory, and there may be many other segments.
             scanned.index = IndexBuilder::default();
         }
         if let Some(damage) = loaded.damage() {
@@ -142,7 +143,7 @@ impl Survey {
 }
 
 impl Loaded {
-    /// Its damage, if any.
+    /// The damage of the file, if any.
     pub fn damage(&self) -> Option<&Damage> {
         let (Self::Sealed(damage) | Self::Scanned(Scanned { damage, .. })) = self else {
             return None;
@@ -151,7 +152,7 @@ impl Loaded {
     }
 }
 
-/// Segments by number, and their lengths.
+/// The existing segments and their lengths, by number.
 pub fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
     let failed = |e| Error::io("list segments", directory, e);
     let mut present = BTreeMap::new();
@@ -160,7 +161,7 @@ pub fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
         let Some(number) = entry.file_name().to_str().and_then(file_number) else { continue };
         match entry.metadata() {
             Ok(about) => drop(present.insert(number, about.len())),
-            // A server removed it in the meantime.
+            // A server removed the file in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
@@ -168,17 +169,17 @@ pub fn list(directory: &Path) -> Result<BTreeMap<u32, u64>> {
     Ok(present)
 }
 
-/// Difference between a file and the manifest.
+/// A difference between a file and the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     Missing,
-    /// Bytes of the file, and those that the manifest states.
+    /// Length of the file, and the length that the manifest states.
     Short(u64, u64),
-    /// It has rows, and the manifest does not name it.
+    /// The file has rows, but the manifest does not list it.
     Unnamed,
 }
 
-/// Files that do not match the manifest: `present` has the lengths of the existing ones.
+/// Files that do not match the manifest. `present` has the lengths of the existing files.
 pub fn mismatches(
     manifest: &Manifest,
     present: &BTreeMap<u32, u64>,
@@ -203,8 +204,9 @@ pub fn mismatches(
     wrong
 }
 
-/// A directory that is copied while it is written has files of different moments. A crash never leaves that: files are made
-/// before the manifest lists them, and removed after it says so.
+/// Refuses a directory that was copied while a server wrote it, because its files are from different times. A crash
+/// cannot cause such a difference: files are created before the manifest lists them, and removed after the manifest marks
+/// them as removed.
 fn check_whole(
     directory: &Path,
     manifest: &Manifest,
@@ -233,7 +235,7 @@ fn check_whole(
     Err(Error::corrupt(message).with("path", directory.display()))
 }
 
-/// Accepts the files as they are, as an operator permitted.
+/// Removes the missing or short files from the manifest, as an operator permitted.
 fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u64>) {
     let is_there =
         |number: &u32, known: &Known| present.get(number).is_some_and(|bytes| *bytes >= known.bytes);
@@ -245,7 +247,8 @@ fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u3
     manifest.files.retain(|number, known| !known.state.is_live() || is_there(number, known));
 }
 
-/// Whether it is of a version without a manifest. Segments that start with a mark always have one.
+/// Checks that the directory was written by a version without a manifest. Segments that start with a mark always have a
+/// manifest.
 pub fn check_older(directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
     for (number, _) in present.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
         let path = file_path(directory, *number);

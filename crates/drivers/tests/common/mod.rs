@@ -1,4 +1,4 @@
-//! A directory of the embedded driver with small segments and a disk with faults.
+//! A directory of the embedded driver with small segments, on a disk with injected faults.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -14,7 +14,7 @@ use tacho_store::Result;
 use tacho_store::disk::FaultyDisk;
 use tacho_store::driver::{Damaged, Driver, Row, Scan, Scanned, Table};
 
-/// Small segments, so that a test has many.
+/// Size of segments, bytes. Small, so that a test has many segments.
 pub const SMALL_SEGMENT_BYTES: u64 = 10_000;
 
 pub struct Bench {
@@ -27,7 +27,8 @@ impl Bench {
         Self { directory: tempfile::tempdir().unwrap(), disk: FaultyDisk::default() }
     }
 
-    /// In memory, if there is such a file system, and without syncs: for tests that end processes often, but no machine.
+    /// A bench in memory, if the system has such a file system, and without syncs. For tests that often kill processes
+    /// but do not simulate power failures.
     pub fn quick() -> Self {
         let bench = match tempfile::tempdir_in("/dev/shm") {
             Ok(directory) => Self { directory, disk: FaultyDisk::default() },
@@ -61,7 +62,7 @@ impl Bench {
             .collect()
     }
 
-    /// Restores the directory.
+    /// Restores the files of a snapshot.
     pub fn restore(&self, files: &BTreeMap<PathBuf, Vec<u8>>) {
         std::fs::remove_dir_all(self.directory.path()).unwrap();
         std::fs::create_dir(self.directory.path()).unwrap();

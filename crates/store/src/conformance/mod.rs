@@ -1,7 +1,7 @@
 //! The conformance suite: one set of cases for all drivers.
 //!
-//! A driver's test file is five lines: it turns [`CASES`] into tests and opens its driver on an empty scratch directory.
-//! Cases about capabilities that a driver does not claim pass without a check.
+//! The test file of a driver has five lines. It turns [`CASES`] into tests and opens its driver on an empty scratch
+//! directory. A case about a capability that the driver does not claim passes without a check.
 
 mod simulation;
 
@@ -20,13 +20,13 @@ use crate::driver::{Delete, Driver, Order, Parts, Row, Scan, Scanned, Table};
 use crate::{Error, Result};
 use tacho_model::Random;
 
-use simulation::a_store_on_it_survives_faults_and_crashes;
+use simulation::a_store_survives_faults_and_crashes;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// Opens the driver under test on a directory. The reopen case calls it twice on the same one.
+/// Opens the driver under test on a directory. The case that reopens the driver calls it twice with the same directory.
 pub type Opener = Arc<dyn Fn(PathBuf) -> Boxed<Result<Arc<dyn Driver>>> + Send + Sync>;
 
-/// One case: a promise of the trait.
+/// One case. It checks one guarantee of the trait.
 pub struct Case {
     pub name: &'static str,
     check: fn(Bench) -> Boxed<Result<(), String>>,
@@ -51,21 +51,21 @@ cases![
     rows_are_deleted,
     ranges_are_deleted,
     big_values,
-    tables_and_partitions_are_apart,
+    tables_and_partitions_are_separate,
     many_partitions,
     many_ranges_at_once,
     values_are_whole_or_cut_to_their_parts,
-    a_batch_is_all_there,
+    all_rows_of_a_large_put_exist,
     scan_while_writing,
     parallel_writers,
-    what_was_put_survives_reopening,
-    a_damaged_row_is_told,
+    rows_survive_reopening,
+    a_damaged_row_is_reported,
     random_operations_match_a_map,
-    a_store_on_it_survives_faults_and_crashes,
+    a_store_survives_faults_and_crashes,
 ];
 
 impl Case {
-    /// Runs the case on a fresh driver in a scratch directory, which is removed afterwards.
+    /// Runs the case with a new driver in a scratch directory. Removes the directory afterwards.
     pub fn run(&self, opener: &Opener) -> Result<(), String> {
         let scratch = Scratch::new().map_err(|e| format!("cannot make a scratch directory: {e}"))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -96,7 +96,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Directory and driver of a case.
+/// The opener of the driver and the directory of a case.
 pub struct Bench {
     opener: Opener,
     directory: PathBuf,
@@ -125,7 +125,7 @@ fn row(partition: &[u8], clustering: &[u8], value: &[u8]) -> Row {
     }
 }
 
-/// Clusterings of a scan, in its order.
+/// Clustering keys of a scan, in the order of the scan.
 async fn keys(driver: &dyn Driver, scan: Scan) -> Result<Vec<Vec<u8>>, String> {
     Ok(rows(driver, scan).await?.into_iter().map(|r| r.clustering).collect())
 }
@@ -136,7 +136,7 @@ async fn rows(driver: &dyn Driver, scan: Scan) -> Result<Vec<Row>, String> {
     sound(rows)
 }
 
-/// The rows, if none is damaged.
+/// The rows, or an error if any row is damaged.
 fn sound<T>(rows: Vec<Scanned<T>>) -> Result<Vec<T>, String> {
     rows.into_iter().collect::<Result<_, _>>().map_err(|damaged| say(damaged.into()))
 }
@@ -270,7 +270,7 @@ async fn values_are_whole_or_cut_to_their_parts(bench: Bench) -> Result<(), Stri
     for partition in [b"p", b"q"] {
         driver.put(of(partition)).await.map_err(say)?;
     }
-    // For the second partition parts beyond the end, backwards or twice: such a value stays whole.
+    // The parts for the second partition are out of range, descending or repeated. Such a value is returned whole.
     let parts = [
         vec![0..30, 30..31, 5_000..9_000, 39_000..40_000],
         vec![0..30, 200_000..400_000],
@@ -333,9 +333,9 @@ async fn big_values(bench: Bench) -> Result<(), String> {
     if found == [big] { Ok(()) } else { Err(format!("a value of {bytes} bytes came back changed")) }
 }
 
-async fn tables_and_partitions_are_apart(bench: Bench) -> Result<(), String> {
+async fn tables_and_partitions_are_separate(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
-    // Without lengths or separators all of these would be the same bytes.
+    // Without lengths or separators, all of these keys would have the same bytes.
     let names: [(&[u8], &[u8]); 4] = [(b"ab", b"c"), (b"a", b"bc"), (b"abc", b""), (b"", b"abc")];
     let mut put = Vec::new();
     for table in Table::ALL {
@@ -366,7 +366,7 @@ async fn many_partitions(bench: Bench) -> Result<(), String> {
     equal("no such partition", &keys(&*driver, Scan::all(Table::Chunks, number(5_000))).await?, &Vec::new())
 }
 
-async fn a_batch_is_all_there(bench: Bench) -> Result<(), String> {
+async fn all_rows_of_a_large_put_exist(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let batch: Vec<Row> = (0..2_000u32).map(|i| row(b"p", &i.to_be_bytes(), &[7; 100])).collect();
     driver.put(batch.clone()).await.map_err(say)?;
@@ -412,7 +412,7 @@ async fn parallel_writers(bench: Bench) -> Result<(), String> {
     equal("rows", &keys(&*driver, all()).await?.len(), &160)
 }
 
-async fn what_was_put_survives_reopening(bench: Bench) -> Result<(), String> {
+async fn rows_survive_reopening(bench: Bench) -> Result<(), String> {
     let driver = with_letters(&bench, b"abcd").await?;
     if !driver.capabilities().durable {
         return Ok(());
@@ -426,9 +426,9 @@ async fn what_was_put_survives_reopening(bench: Bench) -> Result<(), String> {
     equal("keys", &keys(&*driver, all()).await?, &letters("abd"))
 }
 
-/// For a driver with files, flips a bit in one of them: its row is reported as damaged, or it is whole (from memory). It is
-/// not missing, no other row is missing, and it can be replaced and deleted.
-async fn a_damaged_row_is_told(bench: Bench) -> Result<(), String> {
+/// For a driver with files, flips a bit of a stored row. The row must be reported as damaged, or be returned whole (from
+/// memory). All other rows must be returned, and the damaged row can be replaced and deleted.
+async fn a_damaged_row_is_reported(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let mut random = Random::new(9);
     let mut noise =
@@ -464,7 +464,7 @@ async fn a_damaged_row_is_told(bench: Bench) -> Result<(), String> {
     equal("rows", &rows(&*driver, all()).await?, &vec![all_rows[0].clone(), all_rows[3].clone()])
 }
 
-/// Flips a bit in the middle of these bytes at every place in a file of the directory.
+/// Flips the middle bit of every copy of these bytes in the files of the directory.
 fn flip_where(directory: &Path, bytes: &[u8]) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("{}: {e}", directory.display());
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
@@ -475,7 +475,7 @@ fn flip_where(directory: &Path, bytes: &[u8]) -> Result<(), String> {
             continue;
         }
         let content = std::fs::read(&path).map_err(failed)?;
-        // For a long value the front is enough: some back ends cut values into blocks.
+        // Compares only the first bytes of a long value, because some back ends split values into blocks.
         let front = bytes.get(..64).unwrap_or(bytes);
         for at in (0..content.len()).filter(|at| content[*at..].starts_with(front)) {
             use std::io::{Seek, SeekFrom, Write};

@@ -1,6 +1,6 @@
 //! Forms groups of series that are sealed for the first time.
 //!
-//! Decided once for each series, by its labels and times alone; the series rows written then keep it.
+//! A series is assigned once, by its labels and times only. The series row that is then written keeps the assignment.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -8,14 +8,15 @@ use std::collections::HashMap;
 use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 use tacho_model::{Labels, NAME};
 
-/// From this many members on, a group with regular times, which take no space, ends where the labels without the name change:
-/// reads seldom want both. Irregular times are shared by as many members as possible.
+/// Minimum number of members after which a group ends where the labels other than the name change. Applies to groups with
+/// regular times: these times take no space, and a read rarely needs the series of both hosts. Irregular times are shared
+/// by as many members as possible.
 const GROUP_MEMBERS_MIN: usize = 8;
-/// From this many samples on, equal times suffice to group series of different labels.
+/// Minimum number of samples from which equal times are sufficient to group series of different labels.
 const GROUP_SAMPLES_MIN: usize = 16;
 
-/// Summary of the times of a series. A collision (equal fingerprints of different times) only costs space: chunks are
-/// made after comparing the times.
+/// Summary of the times of a series. Two series with different times may have equal summaries. Such a collision only
+/// costs space, because chunks are made after comparing the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Print {
     count: usize,
@@ -24,13 +25,15 @@ pub struct Print {
 }
 
 impl Print {
-    /// From times in any order, sorted here: series written by several senders differ in the order of arrival.
+    /// Summarises times in any order. Sorts them, because series written by several senders differ in the order of
+    /// arrival.
     pub fn of(at: &mut Vec<i64>) -> Self {
         if !at.is_sorted_by(|a, b| a < b) {
             at.sort_unstable();
             at.dedup();
         }
-        // Multiply and rotate, as in FxHash of rustc: 64 bits a step; a collision gives no advantage to a hostile sender.
+        // Multiply and rotate 64 bits per step, as FxHash in rustc does. A collision gives no advantage to a hostile
+        // sender.
         let mix = |hash: u64, at: &i64| {
             (hash.rotate_left(5) ^ at.cast_unsigned()).wrapping_mul(0x517c_c1b7_2722_0a95)
         };
@@ -48,11 +51,11 @@ pub struct Newcomer<'a> {
     pub times: Print,
 }
 
-/// Members of new groups, each in order.
+/// Forms new groups. Each result is the list of the group's members, in order.
 pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     newcomers.sort_by(|a, b| by_rest(a.labels, b.labels).then_with(|| a.labels.name().cmp(b.labels.name())));
     let mut groups: Vec<Vec<u32>> = Vec::new();
-    // The growing group of these times, and its last member's labels.
+    // For each summary of times, the group that is still growing and the labels of its last member.
     let mut growing: HashMap<Print, (usize, &Labels)> = HashMap::new();
     for newcomer in newcomers {
         let place = match growing.get(&newcomer.times) {
@@ -68,7 +71,7 @@ pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Whether a group of this many members ends before this series of the same times.
+/// Whether a group with this many members ends before this series, which has the same times.
 fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
     let apart = || by_rest(last, next.labels) != Ordering::Equal;
     let Print { count, regular, .. } = next.times;
@@ -76,7 +79,7 @@ fn ends(members: usize, last: &Labels, next: &Newcomer<'_>) -> bool {
         || (((members >= GROUP_MEMBERS_MIN && regular) || count < GROUP_SAMPLES_MIN) && apart())
 }
 
-/// Compares labels without the name.
+/// Compares labels without the metric name.
 fn by_rest(a: &Labels, b: &Labels) -> Ordering {
     fn rest(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
         labels.iter().filter(|(name, _)| *name != NAME)
@@ -88,7 +91,7 @@ fn by_rest(a: &Labels, b: &Labels) -> Ordering {
 mod tests {
     use super::*;
 
-    /// Series are given as `name host times`, groups as lists of positions.
+    /// Series are written as `name host times`, groups as lists of positions.
     fn check(series: &[(&str, &str, &[i64])], expect: &[&[u32]]) {
         let labels: Vec<Labels> = series
             .iter()

@@ -3,8 +3,8 @@
 //! ```text
 //!   newcomers -> form.rs -> series rows -> index -> shares of groups -> seal/samples.rs
 //! ```
-//! The series rows decide: a flush repeated after a crash finds the groups that were written, and forms the others again. No
-//! chunk is written before all of these rows.
+//! The series rows determine the groups. A flush that is repeated after a crash finds the groups that were written and
+//! forms the other groups again. Chunks are written after all of these rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use crate::driver::Row;
 use crate::generation::Generation;
 use crate::index::Index;
 
-/// The members of a group that have samples in a generation.
+/// The members of a group with samples in a generation.
 #[derive(Debug)]
 pub struct Share {
     pub group: SeriesId,
-    /// Number in the group and in the index; in order of member.
+    /// Member number in the group and series number in the index, ordered by member.
     pub members: Vec<(u16, u32)>,
 }
 
-/// A group that has no series row yet.
+/// A group without a series row.
 pub struct NewGroup {
     pub id: SeriesId,
     pub members: Vec<u32>,
     pub row: Row,
 }
 
-/// Series of samples without a home.
+/// Series of samples without a home group.
 pub fn newcomers(index: &Index, generation: &Generation) -> Vec<(u32, Arc<Labels>)> {
     let numbers = generation.samples.iter().map(|(number, _)| number);
     let homeless = numbers.filter(|number| index.home(*number).is_none());
     homeless.map(|number| (number, index.labels_of(number).clone())).collect()
 }
 
-/// Runs long with many series.
+/// Forms groups of the series. Takes long for many series.
 pub fn groups(generation: &Generation, series: &[(u32, Arc<Labels>)]) -> Vec<NewGroup> {
     let mut at = Vec::new();
     let mut print = |number: u32| {

@@ -1,12 +1,12 @@
 //! Groups: series that are written together (`docs/format/keys.md`).
 //!
 //! ```text
-//!   home.rs   the group of each series of a generation
-//!   form.rs   groups of new series with the same times, once, at their first seal
-//!   plan.rs   chunks, open samples, a range -> columns to decode, chunks answered by statistics
-//!   piece.rs  pieces that overlap      -> pieces that do not
-//!   resent.rs later samples            -> resent copies of samples with moved times
-//!   row.rs    the group's row in the Series table, and the prefix of rows that replace others
+//!   home.rs    assigns each series of a generation to a group
+//!   form.rs    forms groups of new series with the same times, at their first seal
+//!   plan.rs    selects the columns that a read decodes, and the chunks that statistics answer
+//!   piece.rs   merges overlapping parts into pieces that do not overlap
+//!   resent.rs  recognises resent copies of samples with moved times
+//!   row.rs     the group's row in the Series table, and the prefix of rows that replace others
 //! ```
 
 pub mod form;

@@ -1,4 +1,4 @@
-//! Merges parts of one series, from several chunks and from memory, into pieces that ascend and do not overlap.
+//! Merges the parts of one series, from several chunks and from memory, into pieces that ascend and do not overlap.
 
 use tacho_chunk::{Times, ValueColumn};
 use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
@@ -7,13 +7,13 @@ use super::resent::{Moved, Place, Timed, recognise};
 use crate::answer::Piece;
 use crate::memtable::{Column, latest};
 
-/// Samples of one chunk, or of one open column; at least one.
+/// Samples of one chunk or one open column; at least one sample.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub place: Place,
     pub times: Times,
     pub values: ValueColumn,
-    /// The moved times of the whole chunk; `None` if its times are exact.
+    /// The row's moved times; `None` if the times are exact.
     pub moved: Option<Moved>,
 }
 
@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-/// Merges parts; of samples with equal times, the one in the part written last is kept.
+/// Merges parts. Of samples with equal times, the sample in the part that was written last is kept.
 pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
     settle(&mut parts);
     parts.sort_by_key(Part::first);
@@ -67,7 +67,7 @@ pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
     runs.filter_map(columns).map(piece).collect()
 }
 
-/// Gives resent samples the times of their moved originals.
+/// Replaces the times of resent samples by the times of their moved originals.
 fn settle(parts: &mut [Part]) {
     if parts.len() < 2 || parts.iter().all(|part| part.moved.is_none()) {
         return;
@@ -81,7 +81,7 @@ fn settle(parts: &mut [Part]) {
     }
 }
 
-/// The parts of pieces within a range; summaries are within it.
+/// Cuts pieces to a range. Summaries are already within the range.
 pub fn within(pieces: Vec<Piece>, range: TimeRange) -> Vec<Piece> {
     let cut = |piece: Piece| match piece {
         Piece::Samples { times, values } => {
@@ -94,7 +94,7 @@ pub fn within(pieces: Vec<Piece>, range: TimeRange) -> Vec<Piece> {
     pieces.into_iter().filter_map(cut).collect()
 }
 
-/// Samples of one type, in order; `None` when there are none.
+/// Samples of one type, ordered by time; `None` if there are none.
 fn columns(samples: &[Sample]) -> Option<(Times, ValueColumn)> {
     let value_type = samples.first()?.value.value_type();
     let at: Vec<Timestamp> = samples.iter().map(|sample| sample.at).collect();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_times_the_later_generation_wins_and_types_are_apart() {
+    fn the_later_generation_wins_and_types_are_separate() {
         let (f, i) = (Value::F64, Value::I64);
         let parts = || {
             vec![

@@ -1,13 +1,13 @@
-//! Plans a read of groups: which chunks must be decoded, and which are answered by their headers.
+//! Plans a read of groups: which chunks must be decoded, and which are answered by the statistics in their headers.
 //!
 //! ```text
-//!   headers + open samples -> candidates of each series -> those that overlap in time together
-//!     one alone, cut by no window     its statistics
-//!     otherwise                       decoded, then merged (`piece.rs`)
+//!   headers + open samples -> candidates of each series -> sets of candidates that overlap in time
+//!     a single chunk inside one window     answered by its statistics
+//!     all other sets                       decoded, then merged (`piece.rs`)
 //! ```
 //!
-//! This folder and `upkeep/` use each other: a plan leaves out what a `Mask` of `upkeep/tombstones.rs` covers, and merges
-//! use the rows and the resent samples of this folder (`row.rs`, `resent.rs`).
+//! This folder and `upkeep/` use each other. A plan leaves out samples that a `Mask` of `upkeep/tombstones.rs` covers.
+//! Merges use the rows and the resent samples of this folder (`row.rs`, `resent.rs`).
 
 use std::sync::Arc;
 
@@ -25,30 +25,30 @@ use crate::upkeep::Mask;
 #[derive(Debug)]
 pub struct Stored {
     pub place: Place,
-    /// Overhang of the chunk's times.
+    /// How far the originals of moved times may be outside of the chunk.
     pub overhang: Overhang,
-    /// The chunk, without its prefix in the row, or the parts of it that the question needs.
+    /// The chunk without the prefix of its row, or the parts of the chunk that the question needs.
     pub chunk: Bytes,
-    /// Bytes of the whole chunk.
+    /// Size of the whole chunk, bytes.
     pub whole: usize,
-    /// Member numbers in the chunk's group and their series; in order of member.
+    /// Member numbers in the chunk's group and the positions of their series, ordered by member.
     pub members: Arc<[(u16, usize)]>,
 }
 
-/// One of the series that are read together.
+/// One of the series of a read.
 #[derive(Debug, Default)]
 pub struct Asked {
     pub masks: Vec<Mask>,
-    /// Its samples in memory, cut to the range.
+    /// The samples of the series in memory, cut to the range.
     pub open: Vec<Part>,
 }
 
-/// The question for all of them.
+/// The question, the same for all series of a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub range: TimeRange,
-    /// The range to read: the requested range, extended by the largest distance by which times may have been moved over
-    /// its ends.
+    /// The range to read. It is the requested range, extended at both ends by the largest distance that a time may have
+    /// been moved.
     pub reach: TimeRange,
     pub windows: Option<Windows>,
 }
@@ -58,7 +58,7 @@ pub struct Question {
 struct Candidate {
     /// Time range of the whole chunk.
     range: TimeRange,
-    /// Range in which later samples may be resent copies of those of the chunk.
+    /// Range in which later samples may be resent copies of this chunk's samples.
     reach: TimeRange,
     source: Source,
 }
@@ -69,11 +69,11 @@ enum Source {
     Chunk { row: usize, column: Column },
 }
 
-/// One member's column of a chunk.
+/// The column of one member of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     member: u16,
-    /// Samples in the range, about.
+    /// Approximate number of samples in the range.
     count: usize,
     /// `None` if statistics cannot replace the samples.
     summary: Option<Summary>,
@@ -81,18 +81,18 @@ struct Column {
     aggregation: Option<Aggregation>,
 }
 
-/// The sources of one series' answer, in order of time.
+/// A part of the answer for one series. The steps of a series are ordered by time.
 #[derive(Debug)]
 enum Step {
     Summary(Summary),
-    /// Parts that overlap each other, or one.
+    /// One part, or several parts that overlap in time.
     Parts(Vec<Slot>),
 }
 
 #[derive(Debug)]
 enum Slot {
     Open(Part),
-    /// Number of a decoded part.
+    /// Index of a decoded part.
     Decoded(usize),
 }
 
@@ -105,12 +105,12 @@ impl Stored {
     }
 }
 
-/// Whether a member is among these, which are in order.
+/// Whether a member is in this list, which is sorted by member.
 pub fn is_wanted(members: &[(u16, usize)], member: u16) -> bool {
     members.binary_search_by_key(&member, |(member, _)| *member).is_ok()
 }
 
-/// One chunk to be decoded: these members' columns, each into its slot.
+/// One chunk to be decoded, with the wanted members and the slot for each decoded column.
 #[derive(Debug)]
 pub struct Job {
     /// Index of the stored chunk.
@@ -127,9 +127,9 @@ pub struct Job {
 pub struct Plan {
     pub jobs: Vec<Job>,
     pub report: ReadReport,
-    /// Samples of the answer, about.
+    /// Approximate number of samples in the answer.
     pub samples: usize,
-    /// The series of each decoded part.
+    /// The series of each decoded part, by slot.
     slots: Vec<usize>,
     series: Vec<Vec<Step>>,
     masks: Vec<Vec<Mask>>,
@@ -156,7 +156,8 @@ pub struct Failed {
 }
 
 impl Plan {
-    /// Reads headers. Calls `unreadable` with the number of an unreadable chunk and its error; an error of it ends the plan.
+    /// Reads headers. Calls `unreadable` with the index and the error of each unreadable chunk. An error returned by
+    /// `unreadable` ends the plan.
     pub fn new<E>(
         asked: Vec<Asked>,
         stored: &[Stored],
@@ -212,7 +213,7 @@ impl Plan {
         headers: Vec<Option<Header>>,
         question: &Question,
     ) {
-        // By row: columns to be decoded, and whether statistics answered for some.
+        // For each row, the columns to decode, and whether statistics answered for some columns.
         let mut wanted: Vec<(Vec<(u16, usize)>, bool)> = vec![Default::default(); stored.len()];
         for (series, mut candidates) in candidates.into_iter().enumerate() {
             candidates.sort_by_key(|candidate| candidate.reach.start);
@@ -284,7 +285,7 @@ impl Plan {
         Step::Parts(together.into_iter().map(slot).collect())
     }
 
-    /// The series of a decoded part.
+    /// The series that a decoded part belongs to.
     pub fn series_of(&self, slot: usize) -> usize {
         self.slots.get(slot).copied().unwrap_or_default()
     }
@@ -336,14 +337,14 @@ fn touches(mask: &Mask, (generation, _): Place, range: TimeRange) -> bool {
 }
 
 impl Question {
-    /// Whether the statistics of a chunk of these times can replace its samples.
+    /// Whether the statistics of a chunk with this time range can replace its samples.
     fn is_answered_by(&self, range: TimeRange) -> bool {
         let inside = self.range.contains(range.start) && self.range.contains(range.end);
         inside && self.windows.is_some_and(|windows| !windows.cut(range.start, range.end))
     }
 }
 
-/// Requested columns of a chunk that may have samples in the range, with their series.
+/// The requested columns of a chunk that may have samples in the range, with the positions of their series.
 fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> Vec<(usize, Column)> {
     let header = chunk.header();
     let range = TimeRange::new(header.start, header.end);
@@ -366,7 +367,7 @@ fn columns(chunk: &Chunk<'_>, members: &[(u16, usize)], question: &Question) -> 
     found
 }
 
-/// Number of the `count` samples in `whole` that are in `part`, about; rounded up.
+/// Estimated number of the `count` samples in `whole` that are in `part`, rounded up.
 fn share(whole: TimeRange, part: TimeRange, count: usize) -> usize {
     let (start, end) = (whole.start.max(part.start), whole.end.min(part.end));
     let (common, all) =
@@ -375,12 +376,12 @@ fn share(whole: TimeRange, part: TimeRange, count: usize) -> usize {
 }
 
 impl Job {
-    /// Columns to be decoded.
+    /// Number of columns to decode.
     pub fn columns(&self) -> usize {
         self.columns.len()
     }
 
-    /// Decodes the times once, and the wanted columns.
+    /// Decodes the times once, then the wanted columns.
     pub fn run(&self, range: TimeRange, done: &mut Done) {
         if let Err(error) = self.decode(range, done) {
             let failed = |(_, slot): &(u16, usize)| self.failed(*slot, error.clone());
@@ -404,7 +405,7 @@ impl Job {
         let Header { start, end, time_error_max, .. } = self.header;
         let moved = Moved::new(TimeRange::new(start, end), time_error_max, self.overhang);
         for (member, slot) in &self.columns {
-            // One bad column must not hide the others.
+            // A damaged column must not hide the others.
             match chunk.values_in(*member, places.clone()) {
                 Ok(Some(values)) => {
                     done.values += values.len() as u64;

@@ -1,30 +1,33 @@
-//! Recognises resent copies of samples whose times were moved.
+//! Recognises resent copies of samples with moved times.
 //!
-//! A sender that gets no answer sends a batch again. The later write replaces the earlier one of the same times; but a rule
-//! may have moved these. A moved time is nearer to its own original than to any other of its row
-//! (`tacho_chunk::semantic::compact_times`) and no further than the row's error. So a later sample is a copy of the nearest
-//! moved one, if that is no further than the error: it replaces that sample, at its time.
+//! A sender that gets no answer sends its batch again. Normally the later write replaces the earlier one, because the
+//! times are equal. But a rule may have moved the earlier times. A moved time is nearer to its own original than to any
+//! other original of its row (`tacho_chunk::semantic::compact_times`), and its distance is at most the row's error. A
+//! later sample therefore counts as a copy of the nearest moved sample if their distance is at most the error. The copy
+//! replaces that sample and gets its time.
 //!
-//! The first and the last time of a row are not moved, so samples outside of it are new. But a merge may end inside the
-//! row, and the samples at its ends may be deleted: then the first or last time left has been moved, and its original
-//! may be outside. The row states how far ([`Overhang`]): less than half of the distance to the sample that followed
-//! there, so that the original of that sample is never mistaken for it.
+//! The first and the last time of a row are not moved, so samples outside of the row are new. There are two exceptions: a
+//! merge may end inside the row, and the samples at its ends may be deleted. The first or last remaining time may then have
+//! been moved, and its original may be outside of the row. The row states the largest such distance ([`Overhang`]). The
+//! distance is less than half of the distance to the next sample on that side. A resent copy of that sample is therefore
+//! not confused with the remaining sample.
 //!
-//! A sample that was not recognised once stays new: a merge writes it into a row of its own (without an error of times) whose
-//! generation is not above that of the moved row, and only samples of later generations are compared.
+//! A sample that was found to be new stays new. A merge writes it into a separate row with exact times. The generation of
+//! that row is not above that of the moved row, and only samples of later generations are compared.
 //!
-//! A new sample no further from a moved one than its error cannot be distinguished: it counts as a copy. The error is at most
-//! the rule's limit and a quarter of the usual distance of samples.
+//! A new sample within the error of a moved one cannot be distinguished from a copy. It counts as a copy. The error is at
+//! most the limit of the rule, and at most a quarter of the usual distance of samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tacho_chunk::Times;
 use tacho_model::{TimeRange, Timestamp};
 
-/// Generation and number of the chunk of a part: of equal times the last wins.
+/// Generation and number of the chunk of a part. Of samples with equal times, the one with the highest place is kept.
 pub type Place = (u64, u32);
 
-/// How far outside of a row the originals of its first and its last time may lie, ns; 0 where that one was not moved.
+/// How far the originals of the first and the last time of a row may be outside of the row, ns. 0 if the time was not
+/// moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhang {
     pub before: u64,
@@ -32,42 +35,44 @@ pub struct Overhang {
 }
 
 impl Overhang {
-    /// Overhang of a time that was moved by up to `error` and is now the first or the last, when its neighbour was `next`.
+    /// Overhang of a time that was moved by up to `error` and has become the first or last one. `next` was its neighbour
+    /// on that side.
     pub const fn beside(at: Timestamp, next: Timestamp, error: u64) -> u64 {
         let half = at.abs_diff(next).saturating_sub(1) / 2;
         if error < half { error } else { half }
     }
 
-    /// Range of the originals of times in `range`.
+    /// Range that contains the originals of all times in `range`.
     pub const fn around(self, range: TimeRange) -> TimeRange {
         let Self { before, after } = self;
         TimeRange::new(range.start.saturating_sub_unsigned(before), range.end.saturating_add_unsigned(after))
     }
 }
 
-/// A row whose times were moved.
+/// A row with moved times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// From its first time to its last.
+    /// From the first to the last time of the row.
     pub range: TimeRange,
-    /// The largest change of its times, ns; above 0.
+    /// The largest change of a time in the row, ns; above 0.
     pub error: u64,
     pub overhang: Overhang,
 }
 
 impl Moved {
-    /// `None` for a row of exact times.
+    /// Returns `None` for a row with exact times.
     pub fn new(range: TimeRange, error: u64, overhang: Overhang) -> Option<Self> {
         (error > 0).then_some(Self { range, error, overhang })
     }
 
-    /// Range of the originals of its times.
+    /// Range that contains the originals of the row's times.
     const fn reach(&self) -> TimeRange {
         self.overhang.around(self.range)
     }
 
-    /// Whether this time is between its times without being one of them, or so near to an end that it could be taken for the
-    /// original of that end.
+    /// Whether a sample at this time must be kept apart from the row. True if the time is between the row's times without
+    /// being one of them. Also true if the time is so near to an end that it could be mistaken for the original of that
+    /// end.
     pub fn parts(&self, times: &Times, at: Timestamp) -> bool {
         let Overhang { before, after } = self.overhang;
         let twice = Overhang { before: before.saturating_mul(2), after: after.saturating_mul(2) };
@@ -75,7 +80,7 @@ impl Moved {
     }
 }
 
-/// Times of one series in one row, or in memory.
+/// Times of one series, in one row or in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed<'a> {
     pub place: Place,
@@ -83,10 +88,10 @@ pub struct Timed<'a> {
     pub moved: Option<Moved>,
 }
 
-/// The time of a moved sample, and the distance of a later one from it.
+/// The time of a moved sample, and the distance of a later sample from it.
 type Slot = (Timestamp, u64);
 
-/// For each row, its times after resent samples got the times of their originals. `None`: unchanged.
+/// For each row, its times after resent samples received the times of their originals; `None` if no time changes.
 pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
     let mut known: Vec<Option<Times>> = vec![None; rows.len()];
     let (moved, mut exact): (Vec<usize>, Vec<usize>) =
@@ -95,7 +100,7 @@ pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
         return known;
     }
     exact.sort_by_key(|at| rows[*at].place);
-    // Exact times between the moved ones.
+    // Exact times that are between moved times.
     let mut apart: BTreeSet<Timestamp> = BTreeSet::new();
     for at in exact {
         let late = &rows[at];
@@ -105,7 +110,8 @@ pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
     known
 }
 
-/// By index of a sample in `late` that is between moved ones: the nearest one that it may be a copy of.
+/// For each sample of `late` within the reach of a moved row, by index: the nearest moved sample that it may be a copy
+/// of.
 fn slots<'a>(
     late: &Timed<'_>,
     moved: impl Iterator<Item = &'a Timed<'a>>,
@@ -127,7 +133,7 @@ fn slots<'a>(
     slots
 }
 
-/// `None` where nothing changes. Times of new samples are added to `apart`.
+/// The changed times of a row; `None` if no time changes. Times of new samples are added to `apart`.
 fn settled(
     late: &Times,
     slots: &BTreeMap<usize, Option<Slot>>,
@@ -138,7 +144,7 @@ fn settled(
     for (place, slot) in slots.keys().copied().zip(nearest_each(&wanted)) {
         let Some(at) = late.get(place) else { continue };
         let time = |place: usize| all.as_ref().map_or_else(|| late.get(place), |all| all.get(place).copied());
-        // It keeps its place among those that arrived with it.
+        // The sample must keep its position among the samples of its row.
         let follows =
             |slot: &Timestamp| place.checked_sub(1).and_then(time).is_none_or(|before| before < *slot);
         let precedes = |slot: &Timestamp| time(place + 1).is_none_or(|after| *slot < after);
@@ -153,7 +159,7 @@ fn settled(
     Times::new(&all?)
 }
 
-/// For each sample its slot, if it is the nearest of all samples for this slot; the first of two.
+/// For each sample its slot, if no other sample is nearer to the slot. Of two equally near samples, the first gets it.
 fn nearest_each(wanted: &[Option<Slot>]) -> Vec<Option<Timestamp>> {
     let mut found = vec![None; wanted.len()];
     let mut best: Option<(Slot, usize)> = None;
@@ -172,7 +178,7 @@ fn nearest_each(wanted: &[Option<Slot>]) -> Vec<Option<Timestamp>> {
     found
 }
 
-/// The nearest time, the earlier of two, and its distance.
+/// The nearest time and its distance. Of two equally near times, the earlier one.
 fn nearest(times: &Times, at: Timestamp) -> Option<Slot> {
     let after = times.slice(TimeRange::new(Timestamp::MIN, at)).end;
     let slot = |place: usize| times.get(place).map(|slot| (slot, slot.abs_diff(at)));
@@ -191,7 +197,7 @@ mod tests {
         Times::new(at).unwrap()
     }
 
-    /// Later rows, after a row at 0, 100, .. 500 whose times may be off by 20, and exact ones at 110.
+    /// Adds later rows to a row at 0, 100, .. 500 with an error of 20 and to exact times at 110.
     fn check(later: &[&[i64]], expect: &[&[i64]]) {
         let (slots, beside) = (times(&[0, 100, 200, 300, 400, 500]), times(&[110]));
         let later: Vec<Times> = later.iter().map(|at| times(at)).collect();
@@ -243,9 +249,9 @@ mod tests {
         assert_eq!([99, 101, 200, 330, 331].map(parts), [false, true, false, true, false]);
     }
 
-    /// With two rows of moved times a sample is a copy in the row where it is nearer.
+    /// With two rows of moved times, a sample is a copy in the row with the nearer time.
     #[test]
-    fn of_several_rows_the_nearest_counts() {
+    fn a_sample_is_a_copy_in_the_row_with_the_nearest_time() {
         let [even, odd, late] = [times(&[0, 100, 200]), times(&[110, 150]), times(&[103, 108, 151])];
         let row = |generation, times| Timed { place: (generation, 0), times, moved: None };
         let moved = |start, end| Moved::new(TimeRange::new(start, end), 10, Overhang { before: 5, after: 5 });
@@ -263,7 +269,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any part of the moved samples finds its own slots, and new ones stay.
+        /// Copies of any subset of the moved samples find their own slots, and new samples stay new.
         #[test]
         fn copies_of_moved_samples_are_recognised(
             steps in prop::collection::vec(1i64..400, 3..200),

@@ -12,17 +12,17 @@ use crate::driver::{Row, Scan, Table};
 use crate::keys::{ChunkKey, newer};
 use crate::{Error, Result};
 
-/// The version of series rows that is written; 1 is read.
+/// The version of series rows that is written. Version 1 can be read.
 const VERSION: u8 = 2;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
-/// Labels shorter than this stay plain, bytes: compression would save nothing.
+/// Labels shorter than this stay uncompressed, bytes, because compression would save nothing.
 const COMPRESS_BYTES_MIN: usize = 128;
 const ZSTD_LEVEL: i32 = 3;
-/// Limit on the decompressed labels of one group, bytes: 64 series of 64 labels at their longest are 17 MiB.
+/// Limit on the decompressed labels of one group, bytes. 64 series with 64 labels of maximum length have 17 MiB.
 const LABELS_BYTES_MAX: usize = 32 << 20;
 
-/// The id of a group; with one member the member's id.
+/// The id of a group. For a single member, this is the member's id.
 pub fn group_id(members: &[SeriesId]) -> SeriesId {
     if let [one] = members {
         return *one;
@@ -31,7 +31,7 @@ pub fn group_id(members: &[SeriesId]) -> SeriesId {
     SeriesId(xxhash_rust::xxh3::xxh3_128(&bytes))
 }
 
-/// The row of a group; for entries and executions it has one member.
+/// The series row of a group. For entries and executions, the group has one member.
 pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
     let id = group.to_bytes();
     let mut clustering = vec![kind as u8];
@@ -60,7 +60,7 @@ pub fn series_row(kind: Kind, group: SeriesId, members: &[&Labels]) -> Row {
     Row { table: Table::Series, partition: vec![id[0]], clustering, value: value.into() }
 }
 
-/// `None` where compression does not help.
+/// The compressed labels; `None` if compression does not make them smaller.
 fn compressed(labels: &[u8]) -> Option<Vec<u8>> {
     let frame = (labels.len() >= COMPRESS_BYTES_MIN).then(|| zstd::bulk::compress(labels, ZSTD_LEVEL))?;
     frame.ok().filter(|frame| frame.len() < labels.len())
@@ -75,7 +75,7 @@ pub fn series_scan(shard: u8) -> Scan {
 pub struct SeriesRow {
     pub kind: Kind,
     pub group: SeriesId,
-    /// In order of member; at least one.
+    /// Labels of the members, ordered by member number; at least one.
     pub members: Vec<Labels>,
 }
 
@@ -108,7 +108,7 @@ fn member(canonical: &[u8], families: &mut Families) -> Result<Labels> {
     families.read(canonical).map_err(|e| Error::corrupt("series row").caused_by(e))
 }
 
-/// Labels of the members.
+/// Reads the labels of all members.
 fn members(bytes: &[u8], families: &mut Families) -> Result<Vec<Labels>, Malformed> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.varint("number of members")?;
@@ -136,32 +136,33 @@ fn members(bytes: &[u8], families: &mut Families) -> Result<Vec<Labels>, Malform
     if cursor.is_empty() { Ok(all) } else { Err(cursor.malformed("end of the row")) }
 }
 
-/// The prefix of the value of a row that a merge wrote: the range of rows in its partition that it replaces.
+/// The prefix of a row that a merge wrote. It describes the range of rows in the same partition that this row replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// One more than the largest of its sources; without a prefix 0.
+    /// Merge number: one more than the largest merge number of the replaced rows. A row without a prefix has merge number
+    /// 0.
     pub merge: u64,
-    /// Rows that start here.
+    /// The replaced rows start in this range.
     pub starts: TimeRange,
-    /// Rows of generations up to this one.
+    /// The highest generation of the replaced rows.
     pub through: u64,
 }
 
 const MAGIC: &[u8; 4] = b"TREP";
-/// The version that is written; 1, without a checksum, is read.
+/// The version that is written without an overhang. Version 1, which has no checksum, can be read.
 const REPLACEMENT_VERSION: u8 = 2;
 /// The version that is written with an overhang.
 const OVERHANG_VERSION: u8 = 3;
-/// Start of the value of a row that no merge wrote.
+/// First bytes of a row that no merge wrote.
 const CHUNK_MAGIC: &[u8; 4] = b"TCHK";
 
 impl Replacement {
-    /// Whether it replaces a row of its partition whose own merge number is `merge`.
+    /// Whether this replaces a row of the partition that has the merge number `merge`.
     pub fn replaces(&self, key: &ChunkKey, merge: u64) -> bool {
         self.starts.contains(key.start) && key.generation <= self.through && merge < self.merge
     }
 
-    /// The value of a row: this prefix, then the chunk.
+    /// The value of a row: this prefix, followed by the chunk.
     pub fn encode(&self, overhang: Overhang, chunk: &[u8]) -> Bytes {
         let hangs = overhang != Overhang::default();
         let mut out = Vec::with_capacity(68 + chunk.len());
@@ -182,30 +183,30 @@ impl Replacement {
     }
 }
 
-/// The value of a chunk's row.
+/// The decoded value of a chunk's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The rows that it replaces.
+    /// The rows that this row replaces.
     pub replacement: Option<Replacement>,
-    /// Overhang of its times.
+    /// Overhang of the row's times.
     pub overhang: Overhang,
     pub chunk: Bytes,
 }
 
-/// Splits the value of a chunk's row.
+/// Splits the value of a chunk's row into prefix and chunk.
 ///
 /// # Errors
-/// `Version` for a prefix of a newer version, `Corrupt` for a broken one.
+/// `Version` for a prefix of a newer version, `Corrupt` for a damaged prefix.
 pub fn split_value(value: &Bytes) -> Result<Split> {
     let Prefix { replacement, overhang, bytes, .. } = take_prefix(value)?.sound()?;
     Ok(Split { replacement, overhang, chunk: value.slice(bytes..) })
 }
 
-/// The usable rest of a damaged value, or of one with a damaged prefix.
+/// The usable rest of a damaged value, or of a value with a damaged prefix.
 pub struct Remains {
-    /// Its own merge number, if that is certain. Otherwise no row may replace it.
+    /// The row's own merge number, if it is certain. If it is not, no row may replace this one.
     pub merge: Option<u64>,
-    /// The bytes that may be a chunk; it has its own checksums.
+    /// The bytes that may be a chunk. A chunk has its own checksums.
     pub chunk: Bytes,
 }
 
@@ -224,7 +225,7 @@ pub fn remains(value: &Bytes) -> Remains {
     }
 }
 
-/// Bytes before the chunk, from the first bytes of a row's value; `None` when they are broken or too few.
+/// Length of the prefix, from the first bytes of a row's value. `None` if these bytes are damaged or too few.
 pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
     take_prefix(front).and_then(Prefix::sound).ok().map(|prefix| prefix.bytes)
 }
@@ -233,7 +234,7 @@ pub fn replacement_bytes(front: &[u8]) -> Option<usize> {
 struct Prefix {
     replacement: Option<Replacement>,
     overhang: Overhang,
-    /// Its length.
+    /// Length of the prefix, bytes.
     bytes: usize,
     sum: Sum,
 }
@@ -246,7 +247,7 @@ enum Sum {
         stored: u32,
         computed: u32,
     },
-    /// Version 1 has none.
+    /// A prefix of version 1 has no checksum.
     Absent,
 }
 
@@ -258,7 +259,7 @@ impl Prefix {
     }
 }
 
-/// The prefix without acting on its checksum.
+/// Reads the prefix without verifying its checksum.
 fn take_prefix(value: &[u8]) -> Result<Prefix> {
     let Some(rest) = value.strip_prefix(MAGIC) else {
         if !value.starts_with(CHUNK_MAGIC) && !value.is_empty() {
@@ -298,7 +299,7 @@ fn take_prefix(value: &[u8]) -> Result<Prefix> {
                 stored => Sum::Wrong { stored, computed },
             }
         }
-        // One flipped bit turns version 3 into version 1, which has no checksum: then no chunk follows.
+        // One flipped bit turns version 3 into version 1, which has no checksum. In that case no chunk follows.
         _ if cursor.rest().is_empty() || cursor.rest().starts_with(CHUNK_MAGIC) => Sum::Absent,
         _ => return Err(Error::corrupt("replacement is followed by no chunk")),
     };

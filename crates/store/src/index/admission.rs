@@ -1,4 +1,4 @@
-//! Limits on new series, checked before their records are kept.
+//! Limits on new series, checked before their records are stored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,18 +7,18 @@ use tacho_model::{Labels, SeriesId};
 use super::{Index, LABEL_BYTES, SeriesNumber, VALUE_BYTES};
 use crate::journal::format::DEFINITIONS_BYTES_MAX;
 
-/// The limits. Concurrent batches may exceed them by a little.
+/// The limits. Concurrent batches may exceed them slightly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     pub series_max: usize,
     pub label_names_max: usize,
-    /// Distinct values of one label.
+    /// Limit on distinct values of one label.
     pub label_values_max: usize,
-    /// Memory of the index with all labels ([`Index::bytes`]).
+    /// Limit on the memory of the index with all labels ([`Index::bytes`]).
     pub bytes_max: usize,
 }
 
-/// Why a series is refused.
+/// The reason why a series is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("limit of {max} series is reached")]
@@ -33,24 +33,25 @@ pub enum Refusal {
     Values { name: String, values: usize, max: usize, begins: String },
 }
 
-/// Admits the series of one batch: known ones, and new ones below the limits. Admitted series count.
+/// Checks the series of one batch. Admits existing series, and new series below the limits. Admitted new series count
+/// towards the limits.
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,
-    /// The known series of the previous lookup.
+    /// The existing series of the previous lookup.
     before: Option<SeriesNumber>,
-    /// New series.
+    /// New series that were admitted.
     series: HashSet<SeriesId>,
-    /// Names and values that are new with this batch.
+    /// Label names and values that are new in this batch.
     values: HashMap<&'a str, HashSet<&'a str>>,
-    /// The latest new series, and the memory of all of them.
+    /// The last admitted new series, and the memory of all admitted series.
     last: Option<&'a Labels>,
     bytes: usize,
-    /// Bytes of the labels of all series of the batch, written out: the journal writes them once per file.
+    /// Bytes of the canonical labels of all series of the batch. The journal writes them once per file.
     pub(super) written: usize,
 }
 
-/// Characters of a refused value in a message.
+/// Limit on the characters of a refused value in a message.
 const SHOWN_CHARS_MAX: usize = 32;
 
 impl<'a> Admission<'a> {
@@ -103,7 +104,7 @@ impl<'a> Admission<'a> {
         !known && self.values.get(name).is_none_or(|values| !values.contains(value))
     }
 
-    /// Memory of a new value, and of its name if that is new.
+    /// Memory of a new value, plus that of its label name if the name is new.
     fn value_bytes(&self, name: &str, value: &str) -> usize {
         let is_known = self.index.labels.contains_key(name) || self.values.contains_key(name);
         VALUE_BYTES + value.len() + if is_known { 0 } else { LABEL_BYTES + name.len() }

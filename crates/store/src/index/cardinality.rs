@@ -1,4 +1,4 @@
-//! Cost of labels.
+//! Statistics of labels: their values, series and memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,20 +7,20 @@ use tacho_model::NAME;
 
 use super::{Index, Label, Postings, VALUE_BYTES};
 
-/// Origin and memory of the series.
+/// The number and memory of series, by label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cardinality {
     /// Series by kind, in the order of `Kind::ALL`.
     pub series: [usize; 3],
-    /// A series with samples and entries counts once.
+    /// Number of series. A series with samples and entries counts once.
     pub series_total: usize,
     /// Limit on series.
     pub series_max: usize,
-    /// Memory of all of the index, labels included, bytes.
+    /// Memory of the whole index including labels, bytes.
     pub bytes: usize,
-    /// The names with the most series, largest first.
+    /// The metric names with the most series, largest first.
     pub names: Vec<(String, usize)>,
-    /// Labels by memory, largest first.
+    /// Statistics by label, sorted by memory, largest first.
     pub labels: Vec<LabelCost>,
 }
 
@@ -28,18 +28,19 @@ pub struct Cardinality {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelCost {
     pub name: String,
-    /// Distinct values.
+    /// Number of distinct values.
     pub values: usize,
-    /// Series with the label.
+    /// Number of series with the label.
     pub series: usize,
-    /// Memory of its names and values in the series, as if no two shared them, and of its postings, bytes.
+    /// Memory of the label, bytes: its name and values in every series, counted without sharing, and its postings.
     pub bytes: usize,
     /// The values with the most series, largest first.
     pub top: Vec<(String, usize)>,
 }
 
 impl Index {
-    /// `top` limits the lists of names and of values. Visits every value: some 20 ms per million.
+    /// Computes the statistics. `top` limits the lists of names and of values. Visits every value: some 20 ms per
+    /// million.
     pub fn cardinality(&self, top: usize, series_max: usize) -> Cardinality {
         let mut labels: Vec<LabelCost> =
             self.labels.iter().map(|(name, label)| label.cost(name, top)).collect();
@@ -66,14 +67,14 @@ impl Label {
         };
         for (value, postings) in &self.values {
             cost.series += postings.len();
-            // In each series' labels: name, value and their terminators.
+            // In the labels of each series: name, value and their terminators.
             cost.bytes += postings.len() * (name.len() + value.len() + 2);
             cost.bytes += VALUE_BYTES + value.len() + postings.heap_bytes();
         }
         cost
     }
 
-    /// The values with the most series; ties in order of the values.
+    /// The values with the most series. Values with equally many series are ordered by value.
     fn top(&self, count: usize) -> Vec<(String, usize)> {
         let mut best = BinaryHeap::with_capacity(count.saturating_add(1).min(self.values.len() + 1));
         for (value, postings) in &self.values {

@@ -1,4 +1,4 @@
-//! Groups: series whose chunks are in one partition, and their member numbers (`docs/format/keys.md`).
+//! Groups of series with their chunks in one partition, and the member numbers of series (`docs/format/keys.md`).
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use tacho_model::SeriesId;
 
 use super::numbers::{Numbers, SeriesNumber};
 
-/// Place of a group in the index; rises from 0, of this process only.
+/// Number of a group in the index. Rises from 0; valid only in this process.
 pub type GroupNumber = u32;
 
-/// Series that share their times. The position of a series is its member number.
+/// A group of series that share their times. The position of a series is its member number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'a> {
-    /// Key of its partition.
+    /// Key of the group's partition.
     pub id: SeriesId,
     pub members: &'a [SeriesNumber],
 }
@@ -23,26 +23,26 @@ pub type Place = (GroupNumber, u16);
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: Vec<Entry>,
-    /// Members of all groups, one group after the other.
+    /// Members of all groups, concatenated.
     members: Vec<SeriesNumber>,
     numbers: Numbers,
-    /// The first group of each series, by number; [`NO_HOME`] for none.
+    /// The first group of each series, by series number; [`NO_HOME`] if there is none.
     homes: Vec<(GroupNumber, u16)>,
-    /// Further groups of a series: rare.
+    /// Further groups of a series. Few series have any.
     others: HashMap<SeriesNumber, Vec<Place>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     id: [u8; 16],
-    /// End of its members.
+    /// End of the group's members in `members`.
     end: u32,
 }
 
 const NO_HOME: GroupNumber = GroupNumber::MAX;
 
 impl Groups {
-    /// Returns a known group unchanged.
+    /// Adds a group. If the group is known, returns its number without a change.
     pub fn add(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         if let Some(known) = self.number(id) {
             return known;
@@ -70,8 +70,8 @@ impl Groups {
         }
     }
 
-    /// Removes the members' places; the number is not used again. A member whose home it was gets one of its other groups as
-    /// home.
+    /// Removes the places of a group's members. The group number is not reused. If the group was the home of a member,
+    /// one of the member's other groups becomes its home.
     pub fn remove(&mut self, number: GroupNumber) {
         let Group { id, members } = self.get(number);
         let members = members.to_vec();
@@ -113,7 +113,7 @@ impl Groups {
         self.homes.get(series as usize).copied().filter(|(group, _)| *group != NO_HOME)
     }
 
-    /// Home first.
+    /// All places of a series, the home first.
     pub fn of(&self, series: SeriesNumber) -> impl Iterator<Item = Place> {
         let others = self.others.get(&series).into_iter().flatten().copied();
         self.home(series).into_iter().chain(others)

@@ -1,4 +1,4 @@
-//! The index: which series exist, their groups, and which of them matchers select.
+//! The index of series: their labels and groups, and the selection of series by matchers.
 //!
 //! ```text
 //!   numbers.rs    id -> number                      groups.rs       series -> its groups -> their members
@@ -6,8 +6,8 @@
 //!   bitmap.rs     sets of numbers in a selection    cardinality.rs  cost of labels
 //!   admission.rs  limits on new series
 //! ```
-//! In memory. Loaded from the Series table when a store is opened (`recover.rs`), extended when a batch has a new series
-//! (`commit.rs`).
+//! The index is in memory. It is loaded from the Series table when a store is opened (`recover.rs`), and extended when a
+//! batch contains a new series (`commit.rs`).
 
 mod admission;
 mod bitmap;
@@ -54,44 +54,44 @@ impl Kinds {
 struct Series {
     labels: Arc<Labels>,
     kinds: Kinds,
-    /// Kinds whose row is in the Series table.
+    /// Kinds with a row in the Series table.
     persisted: Kinds,
-    /// Share of the series in the index's memory, without names and values.
+    /// The series' share of the index memory, without label names and values.
     bytes: u32,
 }
 
-/// Memory of a series in all tables of the index and of its groups, without the bytes of its labels; some of it exists twice
+/// Memory of a series in all tables of the index and its groups, without its labels, bytes. Includes the temporary copy
 /// while a table grows.
 const SERIES_BYTES: usize = 192;
-/// Memory of labels that several series share, without their bytes.
+/// Memory of labels that several series share, without their text, bytes.
 const BASE_BYTES: usize = 80;
-/// Memory of a series' number under one value and under one label.
+/// Memory of a series number in the postings of one value and of one label, bytes.
 const NUMBER_BYTES: usize = 12;
-/// Memory of one value in the map without its text: key, postings, its share of a node and of the allocator, bytes.
+/// Memory of one value in the map without its text, bytes: key, postings, its share of a node and of the allocator.
 const VALUE_BYTES: usize = 96;
-/// Memory of one label in the map without its name.
+/// Memory of one label in the map without its name, bytes.
 const LABEL_BYTES: usize = 160;
 
 /// Values and series of one label.
 #[derive(Debug, Default)]
 struct Label {
     values: BTreeMap<Box<str>, Postings>,
-    /// Series with the label; none while it has no values.
+    /// Series with the label. `None` while the label has no values.
     carriers: Option<Postings>,
 }
 
 #[derive(Debug, Default)]
 pub struct Index {
     series: Vec<Series>,
-    /// Id of each series; read sequentially for batches of known series.
+    /// Id of each series, by number. Read sequentially for batches of known series.
     ids: Vec<SeriesId>,
     numbers: Numbers,
     groups: Groups,
     labels: BTreeMap<Box<str>, Label>,
-    /// Series of each kind, as [`Kind::ALL`] orders them.
+    /// Series of each kind, in the order of [`Kind::ALL`].
     kinds: [Bitmap; 3],
     counts: [usize; 3],
-    /// Memory, updated as series come and go.
+    /// Estimated memory, bytes. Updated when series are added or removed.
     bytes: usize,
 }
 
@@ -100,17 +100,17 @@ const fn place(kind: Kind) -> usize {
 }
 
 impl Index {
-    /// Number of series of all kinds; one with samples and entries counts once.
+    /// Number of series of all kinds. A series with samples and entries counts once.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Estimated memory of the index, bytes: limited by [`Bounds::bytes_max`].
+    /// Estimated memory of the index, bytes. [`Bounds::bytes_max`] limits it.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Series by kind, as [`Kind::ALL`] orders them.
+    /// Number of series by kind, in the order of [`Kind::ALL`].
     pub const fn counts(&self) -> [usize; 3] {
         self.counts
     }
@@ -119,10 +119,10 @@ impl Index {
         self.numbers.find(id, |number| self.id(number))
     }
 
-    /// As [`Index::number`], for the series after `before` in a batch: senders repeat their order.
+    /// Like [`Index::number`], for the series that follows `before` in a batch. Fast because senders repeat their order.
     pub fn number_after(&self, before: Option<SeriesNumber>, id: SeriesId) -> Option<SeriesNumber> {
         let next = before.map_or(0, |before| before.saturating_add(1));
-        // A removed series keeps its id, not its kinds.
+        // A removed series keeps its id, but not its kinds.
         let is_next =
             self.ids.get(next as usize) == Some(&id) && self.series[next as usize].kinds != Kinds::default();
         if is_next { Some(next) } else { self.number(id) }
@@ -153,7 +153,7 @@ impl Index {
         self.series.get(self.number(id)? as usize)
     }
 
-    /// Adds a series, or a kind to a known series. `id` is that of the labels.
+    /// Adds a series, or adds a kind to a known series. `id` must be the id of `labels`.
     pub fn add(&mut self, kind: Kind, id: SeriesId, labels: &Arc<Labels>) -> SeriesNumber {
         let number = self.number(id).unwrap_or_else(|| self.add_new(id, labels));
         let series = &mut self.series[number as usize];
@@ -176,7 +176,7 @@ impl Index {
         let Self { numbers, ids, .. } = self;
         numbers.insert(id, number, |n| ids[n as usize]);
         for (name, value) in labels.iter() {
-            // Looked up by `&str` first: name and value are nearly always known.
+            // Looked up by `&str` first, because name and value are usually known.
             let label = match self.labels.get_mut(name) {
                 Some(label) => label,
                 None => {
@@ -199,7 +199,8 @@ impl Index {
         number
     }
 
-    /// Memory of a series without new names and values; labels shared with `before`, the previous one, count once.
+    /// Memory of a series without new names and values. Labels that it shares with the previous series `before` count
+    /// once.
     fn bytes_of(&self, labels: &Labels, before: Option<&Labels>) -> usize {
         let known = before.and_then(Labels::base);
         let base = labels.base().filter(|base| known.is_none_or(|known| !Arc::ptr_eq(base, known)));
@@ -207,7 +208,7 @@ impl Index {
         SERIES_BYTES + NUMBER_BYTES * labels.len() + labels.own_bytes() + base
     }
 
-    /// Removes a kind from a series. With its last kind the series leaves the index; its number is not used again.
+    /// Removes a kind from a series. After its last kind, the series leaves the index. Its number is not reused.
     pub fn remove(&mut self, kind: Kind, number: SeriesNumber) {
         let series = &mut self.series[number as usize];
         series.persisted.take(kind);
@@ -246,7 +247,7 @@ impl Index {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Numbers of the series of a kind, ascending.
+    /// Numbers of all series of a kind, ascending.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = SeriesNumber> {
         self.kinds[place(kind)].iter()
     }
@@ -261,8 +262,9 @@ impl Index {
         }
     }
 
-    /// Adds a group of samples whose row is in the Series table, or about to be: its members count as persisted. Returns a
-    /// known group unchanged. The first group of a series is its home.
+    /// Adds a group of samples with a row in the Series table that is written or about to be written. Its members then
+    /// count as persisted. If the group is known, returns its number without a change. The first group of a series is its
+    /// home.
     pub fn add_group(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         for member in members {
             self.series[*member as usize].persisted.add(Kind::Sample);
@@ -270,7 +272,7 @@ impl Index {
         self.groups.add(id, members)
     }
 
-    /// Removes a group whose partition is empty and whose row is deleted. Its number is not used again.
+    /// Removes a group with an empty partition and a deleted row. Its number is not reused.
     pub fn remove_group(&mut self, number: GroupNumber) {
         self.groups.remove(number);
     }
@@ -288,12 +290,12 @@ impl Index {
         self.groups.number(id)
     }
 
-    /// The group of a series' new samples, and its member number there.
+    /// The group for new samples of a series, and the member number of the series in it.
     pub fn home(&self, number: SeriesNumber) -> Option<Place> {
         self.groups.home(number)
     }
 
-    /// All groups that may hold samples of a series, its home first.
+    /// All groups that may hold samples of a series, the home first.
     pub fn groups_of(&self, number: SeriesNumber) -> impl Iterator<Item = Place> {
         self.groups.of(number)
     }

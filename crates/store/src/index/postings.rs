@@ -1,30 +1,30 @@
-//! The series of one label value. Compact: labels with many values have few series per value, and labels with few
+//! The series of one label value, in a compact form. Labels with many values have few series per value. Labels with few
 //! values have most series.
 //!
-//! With the crate roaring 0.12 in place of this and of `bitmap.rs`, the series of the bench `index` take 3 % less memory (420
-//! bytes in place of 432), but selections by a pattern take 1.5 to 3 times as long (0.50 ms in place of 0.20 for
-//! `hostname=~"host_1.*"`), others up to 1.5 times.
+//! The crate roaring 0.12 was measured instead of this file and `bitmap.rs`, with the bench `index`. It needs 3 % less
+//! memory for the series (420 bytes instead of 432). Selections by a pattern take 1.5 to 3 times as long (0.50 ms instead
+//! of 0.20 for `hostname=~"host_1.*"`). Other selections take up to 1.5 times as long.
 
 use super::bitmap::Bitmap;
 
-/// Numbers of series, ascending.
+/// Ascending numbers of series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Postings {
     One(u32),
     List(Vec<u32>),
-    /// The bits, and how many are set. Smaller than a list if every 32nd series is set.
+    /// A bitmap and the number of its set bits. Smaller than a list if every 32nd series is set.
     Bits(Bitmap, u32),
 }
 
-/// A shorter list stays one: bits would save almost nothing.
+/// Shorter lists are never converted, because a bitmap would save almost nothing.
 const LIST_MIN: usize = 64;
-/// A list takes 32 bits per number: more than the bits of all series if it has more than one in this many.
+/// A list takes 32 bits per number. It is larger than a bitmap of all series if it has more than one of this many series.
 const LIST_SHARE: usize = 32;
-/// Bits become a list again only when they are far too large, so that no value changes its form repeatedly.
+/// A bitmap becomes a list again only when it is far too large. This prevents repeated conversions of one value.
 const BITS_SHARE: usize = 4 * LIST_SHARE;
 
 impl Postings {
-    /// `number` must be larger than all others.
+    /// Adds a number. `number` must be larger than all others.
     pub fn push(&mut self, number: u32) {
         let series = number as usize + 1;
         match self {
@@ -45,7 +45,7 @@ impl Postings {
         }
     }
 
-    /// The postings without a number that is in them; `None` when they are empty then.
+    /// Removes a number that is in the postings. Returns `None` if no number remains.
     pub fn without(self, number: u32) -> Option<Self> {
         match self {
             Self::One(_) => None,

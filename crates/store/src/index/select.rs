@@ -1,8 +1,8 @@
-//! Selection of series by matchers, and of their labels and values.
+//! Selects series by matchers, and lists their labels and values.
 //!
-//! Starts with the matcher of the fewest series, and checks single series as soon as that is cheaper than the next matcher's
-//! postings. A pattern is tried once on each value of its label, not on each series; with a literal prefix only on the values
-//! with that prefix, and a choice of literals only on those.
+//! Starts with the matcher that has the fewest series. Checks series one by one as soon as that is cheaper than the
+//! postings of the next matcher. A pattern is tried once on each value of its label, not on each series. With a literal
+//! prefix, it is tried only on values with that prefix. A choice of literals is tried only on these literals.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -16,13 +16,14 @@ use super::postings::Postings;
 use super::{Index, Label, SeriesNumber, place};
 use crate::guarded::Guarded;
 
-/// Up to this many series are checked one by one instead of by postings: takes as long as one pass over a million bits.
+/// At most this many series are checked one by one. Above it, postings are used. This number of checks takes as long as
+/// one pass over a million bits.
 const SINGLE_MAX: usize = 256;
 
 /// The remaining series while the matchers are applied.
 enum Found {
     Set(Bitmap),
-    /// Ascending.
+    /// Numbers of series, ascending.
     Few(Vec<SeriesNumber>),
 }
 
@@ -31,7 +32,7 @@ impl Index {
         self.labels.get(label)?.values.get(value)
     }
 
-    /// Series in a matcher's postings, or values that its pattern must be tried on.
+    /// Estimated cost of a matcher: the series in its postings, or the values that its pattern must be tried on.
     fn cost(&self, matcher: &Matcher) -> usize {
         let Some(label) = self.labels.get(matcher.label()) else { return 0 };
         match (matcher.op(), matcher.candidates()) {
@@ -42,7 +43,8 @@ impl Index {
         }
     }
 
-    /// Series that a choice of values accepts, ascending; `None` when it is not such a choice, or selects more than `most`.
+    /// Series that a choice of literal values accepts, ascending. `None` for other matchers, and if more than `most` are
+    /// selected.
     fn named(&self, matcher: &Matcher, most: usize) -> Option<Vec<SeriesNumber>> {
         let (MatchOp::Equal | MatchOp::Regex, Candidates::Values(values)) =
             (matcher.op(), matcher.candidates())
@@ -63,13 +65,13 @@ impl Index {
         Some(named)
     }
 
-    /// All series of any kind that a matcher accepts. `tried`: those with a value that its pattern matched.
+    /// All series of any kind that a matcher accepts. `tried` contains the series with a value that its pattern matched.
     fn accepted(&self, matcher: &Matcher, tried: Bitmap) -> Bitmap {
         let Some(label) = self.labels.get(matcher.label()) else {
             return if matcher.matches_value("") { self.everything() } else { Bitmap::default() };
         };
         let negative = is_negative(matcher);
-        // Series whose value is one that `=` or `=~` selects.
+        // The series with a value that `=` or `=~` selects.
         let wanted = match matcher.candidates() {
             Candidates::Everything => self.everything(),
             Candidates::Something => label.carriers(),
@@ -96,18 +98,18 @@ impl Index {
         rest
     }
 
-    /// Includes removed series; no kind has these.
+    /// All numbers, including those of removed series. Removed series have no kind.
     fn everything(&self) -> Bitmap {
         Bitmap::up_to(self.series.len() as SeriesNumber)
     }
 
-    /// These series if they are of the kind, or all series of the kind for `None`.
+    /// These series, restricted to the kind; for `None`, all series of the kind.
     fn restricted(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Bitmap {
         let all = || self.kinds[place(kind)].clone();
         numbers.map_or_else(all, |numbers| numbers.iter().copied().filter(|n| self.is_of(kind, *n)).collect())
     }
 
-    /// Label names of these series of a kind, sorted; of all series for `None`.
+    /// Sorted label names of these series of a kind; for `None`, of all series.
     pub fn label_names(&self, kind: Kind, numbers: Option<&[SeriesNumber]>) -> Vec<String> {
         let series = self.restricted(kind, numbers);
         let found =
@@ -120,8 +122,8 @@ impl Index {
         self.label_values_within(kind, name, numbers, usize::MAX)
     }
 
-    /// Values of one label of these series of a kind, sorted; of all series for `None`. Ends after the value with which they
-    /// exceed `bytes_max`.
+    /// Sorted values of one label of these series of a kind; for `None`, of all series. Stops after the value with which
+    /// the values exceed `bytes_max`.
     pub fn label_values_within(
         &self,
         kind: Kind,
@@ -141,7 +143,7 @@ impl Index {
     }
 }
 
-/// Texts up to the one with which they exceed `bytes_max`.
+/// The texts up to and including the one with which they exceed `bytes_max`.
 fn within(texts: impl Iterator<Item = String>, bytes_max: usize) -> Vec<String> {
     let mut bytes = 0usize;
     let fits = |text: &String| {
@@ -162,16 +164,16 @@ fn is_negative(matcher: &Matcher) -> bool {
     matches!(matcher.op(), MatchOp::NotEqual | MatchOp::NotRegex)
 }
 
-/// Longest time that a selection holds the lock of the index: a writer with a new series waits for it, and all others behind
-/// the writer.
+/// Longest time that a selection holds the lock of the index. A writer with a new series waits for the lock, and all
+/// later readers and writers wait for that writer.
 const TURN_MAX: Duration = Duration::from_millis(1);
-/// Values or series that are tried between two checks of the clock and of the caller.
+/// Number of values or series that are tried between two checks of the clock and of the caller.
 const TRIES: u32 = 16;
 
-/// Whether the caller still waits. Called often while series are selected.
+/// Returns whether the caller is still waiting. Called often during a selection.
 type Waits<'a> = &'a dyn Fn() -> bool;
 
-/// One turn with the lock of the index, as long as the caller waits.
+/// A period of work under the lock of the index. It ends early when the caller stops waiting.
 struct Turn<'a> {
     until: Instant,
     waits: Waits<'a>,
@@ -194,17 +196,17 @@ impl<'a> Turn<'a> {
 enum Work {
     #[default]
     Nothing,
-    /// Series are checked one by one.
+    /// The remaining series, checked one by one.
     Series { left: std::vec::IntoIter<SeriesNumber>, accepted: Vec<SeriesNumber> },
-    /// The values of its label up to this one were tried.
+    /// The values of the matcher's label up to `last` were tried.
     Values { last: Option<Box<str>>, wanted: Bitmap },
 }
 
-/// A selection that can be interrupted and continued after the index has changed: numbers are not reused. A pattern is tried
-/// on all values, which may take seconds.
+/// A selection that can be interrupted and then continued after the index has changed, because numbers are not reused. It
+/// must be interruptible because trying a pattern on all values may take seconds.
 struct Selecting<'m> {
     kind: Kind,
-    /// Matchers to be applied, last first, with their cost.
+    /// Matchers to be applied, in reverse order, with their cost.
     rest: Vec<(usize, &'m Matcher)>,
     found: Found,
     work: Work,
@@ -231,14 +233,14 @@ impl<'m> Selecting<'m> {
         Self { kind, rest, found, work: Work::Nothing }
     }
 
-    /// Whether all matchers were applied before the turn ended.
+    /// Returns whether all matchers were applied before the turn ended.
     fn apply_matchers(&mut self, index: &Index, turn: &mut Turn<'_>) -> bool {
         while let Some((cost, matcher)) = self.rest.last().copied() {
             if matches!(self.work, Work::Nothing) {
                 self.begin(index, cost, matcher);
             }
             match &mut self.work {
-                // A choice of values, applied at once.
+                // A choice of values was applied immediately.
                 Work::Nothing => {}
                 Work::Series { left, accepted } => {
                     for number in left {
@@ -288,7 +290,7 @@ impl<'m> Selecting<'m> {
         };
     }
 
-    /// Without series that have left the index since.
+    /// The result, without series that have left the index in the meantime.
     fn into_found(self, index: &Index) -> Vec<SeriesNumber> {
         let all = match self.found {
             Found::Set(set) => set.iter().collect(),
@@ -299,7 +301,7 @@ impl<'m> Selecting<'m> {
 }
 
 impl Index {
-    /// Tries a pattern on the candidate values behind `last`. Returns whether all were tried before the turn ended.
+    /// Tries a pattern on the candidate values after `last`. Returns whether all were tried before the turn ended.
     fn try_values(
         &self,
         matcher: &Matcher,
@@ -331,7 +333,7 @@ impl Index {
     }
 }
 
-/// Series of a kind that all matchers accept, in order of arrival; `None` when the caller does not wait any more. The lock is
+/// Series of a kind that all matchers accept, in order of arrival. `None` if the caller has stopped waiting. The lock is
 /// released between turns.
 pub fn select(
     index: &Guarded<Index>,
@@ -349,7 +351,7 @@ pub fn select(
     None
 }
 
-/// As [`select`], with their labels.
+/// Like [`select`], and returns the labels of the series.
 pub fn find(
     index: &Guarded<Index>,
     kind: Kind,
@@ -362,14 +364,14 @@ pub fn find(
     Some(there.map(|number| index.labels_of(number)).map(|labels| (labels.id(), labels.clone())).collect())
 }
 
-/// The series of a kind that any of the selectors accepts, or all without a selector.
+/// The series of a kind that any selector accepts, or all series if there is no selector.
 pub enum Selected {
     All,
     These(Vec<SeriesNumber>),
 }
 
 impl Selected {
-    /// `None` for all.
+    /// Numbers of the series; `None` means all.
     pub fn numbers(&self) -> Option<&[SeriesNumber]> {
         match self {
             Self::All => None,
@@ -378,7 +380,7 @@ impl Selected {
     }
 }
 
-/// `None` when the caller does not wait any more.
+/// Returns `None` if the caller has stopped waiting.
 pub fn select_any(
     index: &Guarded<Index>,
     kind: Kind,
@@ -397,7 +399,7 @@ pub fn select_any(
 
 #[cfg(test)]
 impl Index {
-    /// As [`find`], in the largest possible number of turns.
+    /// Like [`find`], but with the shortest possible turns.
     pub fn find(&self, kind: Kind, matchers: &[Matcher]) -> Vec<(SeriesId, Arc<Labels>)> {
         let mut selecting = Selecting::new(self, kind, matchers);
         while !selecting.apply_matchers(self, &mut Turn::new(Duration::ZERO, &|| true)) {}
@@ -405,7 +407,7 @@ impl Index {
         labels.map(|labels| (labels.id(), labels.clone())).collect()
     }
 
-    /// Series that any of the selectors accepts.
+    /// Series that any selector accepts.
     pub fn any_of(&self, kind: Kind, selectors: &[Vec<Matcher>]) -> Option<Vec<SeriesNumber>> {
         let found = selectors.iter().flat_map(|matchers| self.find(kind, matchers));
         (!selectors.is_empty()).then(|| found.filter_map(|(id, _)| self.number(id)).collect())
@@ -453,7 +455,7 @@ mod tests {
         }
         let index = Guarded::new(index);
         let pattern = Matcher::new("host", MatchOp::Regex, ".*0").unwrap();
-        // By postings, and one series after the other.
+        // Selects by postings, and by checking series one by one.
         let few = Matcher::equal("name", "few");
         for matchers in [vec![pattern.clone()], vec![few, pattern.clone()]] {
             let asked = Cell::new(0);
@@ -469,7 +471,7 @@ mod tests {
             assert!(!all.is_empty() && asked.get() >= 240 / TRIES, "asked {} times", asked.get());
             for most in [0, 1, 5] {
                 assert_eq!(select(&index, Kind::Sample, &matchers, &waits(most)), None);
-                // Once at the end of a turn, once before the next one.
+                // Once at the end of a turn, and once before the next turn.
                 assert!(asked.get() <= most + 2, "went on after {most}: {}", asked.get());
             }
             let any = select_any(&index, Kind::Sample, &[matchers.clone(), matchers.clone()], &waits(5));

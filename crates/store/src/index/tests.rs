@@ -51,7 +51,7 @@ fn matchers_select() {
 }
 
 #[test]
-fn kinds_are_apart_and_counted() {
+fn kinds_are_separate_and_counted() {
     let mut index = index();
     let labels = Arc::new(Labels::new([("__name__", "up"), ("job", "b")]).unwrap());
     index.add(Kind::Entry, labels.id(), &labels);
@@ -90,7 +90,7 @@ fn names_and_values_are_those_of_the_selected_series() {
 }
 
 #[test]
-fn groups_keep_their_members_and_members_their_home() {
+fn groups_keep_their_members_and_series_keep_their_home() {
     let mut index = index();
     let id = |number| index.id(number);
     let (pair, one) = (SeriesId(7), id(2));
@@ -200,7 +200,8 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
     }
     assert!(wholly.bytes() > 50 * 2_000);
 
-    // One more shares its labels with the last one; a whole one exceeds the limit.
+    // One more series that shares its labels with the last one is admitted. A series with all labels written out exceeds
+    // the limit.
     let more = Labels::sharing(&base, "__name__", "more", &mut Vec::new()).unwrap();
     let other = Labels::new([("__name__", "other"), ("path", &long)]).unwrap();
     let bounds =
@@ -213,7 +214,7 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
         [admission.admit(&known), admission.admit(&first), admission.admit(&other)].map(|a| a.is_ok()),
         [true, true, false]
     );
-    // After one that does not share with it, its base counts.
+    // After a series that does not share its labels, the memory of its shared labels counts.
     assert!(admission.admit(&more).is_err());
 
     (0..50).for_each(|number| index.remove(Kind::Sample, number));
@@ -288,7 +289,7 @@ proptest! {
         let mut all: Vec<Arc<Labels>> = Vec::new();
         for (nth, pairs) in series.into_iter().enumerate() {
             let labels = Arc::new(Labels::new(pairs).unwrap());
-            // Every third only as entries: must not be found.
+            // Every third series has only entries and must not be found.
             index.add(if nth % 3 == 2 { Kind::Entry } else { Kind::Sample }, labels.id(), &labels);
             if nth % 3 != 2 && !all.contains(&labels) {
                 all.push(labels);

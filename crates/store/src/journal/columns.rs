@@ -1,7 +1,7 @@
-//! Samples of several series with the same times: a block of tag 4 (`docs/format/journal.md`).
+//! Encodes the samples of several series with the same times as a block of tag 4 (`docs/format/journal.md`).
 //!
-//! A batch has the same times for many series, and values that change little: times are written once, a value mostly as one
-//! byte. Written and read in straight loops over one column.
+//! In a batch, many series have the same times, and values change little. The times are therefore written once, and most
+//! values take one byte. Columns are written and read in simple loops.
 
 use tacho_model::varint::{unzigzag, zigzag};
 use tacho_model::{Sample, Timestamp, Value, ValueType};
@@ -9,13 +9,13 @@ use tacho_model::{Sample, Timestamp, Value, ValueType};
 use super::format::{BLOCK_COLUMNS, CODING_RAW, FORM_CODING_SHIFT, FORM_TYPE_MASK, TIMES_DELTAS, TIMES_STEP};
 use crate::coding::{Cursor, Malformed, put_varint, put_zigzag};
 
-/// Whole numbers up to here are exact in an f64: 2^53.
+/// Largest range of whole numbers that are exact in an f64: 2^53.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// Collects series with the same times, and writes their block when other times follow.
+/// Collects series with the same times. Writes their block when a series with other times follows.
 #[derive(Debug, Default)]
 pub struct Columns {
-    /// Times of the series in the block; empty when there are none.
+    /// Times of the series in the block. Empty if the block has no series.
     at: Vec<Timestamp>,
     series: u64,
     /// Number of the last series in the block, plus 1.
@@ -26,7 +26,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Takes the samples of one series, all of one type, or refuses them; they are not empty.
+    /// Adds the samples of one series. Returns `false` if their values have several types. `samples` is not empty.
     pub fn add(&mut self, out: &mut Vec<u8>, number: u64, samples: &[Sample]) -> bool {
         let Some((value_type, exact)) = to_words(samples, &mut self.words) else { return false };
         if !samples.iter().map(|sample| &sample.at).eq(&self.at) {
@@ -55,8 +55,8 @@ impl Columns {
     }
 }
 
-/// Values as 64 bits, and their type; for f64 the whole numbers themselves and true where all are whole and exact,
-/// else their bits. `None` when types differ.
+/// Converts values to 64-bit words and returns their type. For f64 values that are all whole and exact, the words are the
+/// whole numbers and the flag is true. Otherwise the words of f64 values are their bits. `None` if the types differ.
 fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool)> {
     words.clear();
     words.reserve(samples.len());
@@ -91,7 +91,7 @@ fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool
     Some((value_type, exact))
 }
 
-/// `exact`: differences of the words are useful.
+/// Writes the words. `exact` means that differences of the words may be small.
 fn put_values(out: &mut Vec<u8>, value_type: ValueType, words: &[i64], exact: bool) {
     let Some((first, rest)) = words.split_first() else { return };
     let differences = || rest.iter().zip(words).map(|(value, before)| zigzag(value.wrapping_sub(*before)));
@@ -132,12 +132,12 @@ fn put_times(out: &mut Vec<u8>, at: &[Timestamp]) {
     }
 }
 
-/// Reads a block after its tag; hands out the number and the samples of each series.
+/// Reads a block after its tag. Passes the number and the samples of each series to the callback.
 pub fn read(
     cursor: &mut Cursor<'_>,
     mut each: impl FnMut(u64, Vec<Sample>, &Cursor<'_>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    // Each value takes at least a byte, so the count is checked before anything is allocated for it.
+    // Each value takes at least one byte, so the count is checked before memory is allocated for it.
     let count = cursor.count(1, "number of times")?;
     let at = read_times(cursor, count)?;
     let mut next = 0i64;

@@ -19,10 +19,10 @@ use super::format::{
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{Cursor, Malformed};
 
-/// Definitions of one kind; `None` if the record that defined it is damaged.
+/// Definitions of one kind. `None` if the record with the definition is damaged.
 type Table<T> = Vec<Option<T>>;
 
-/// State of one file: the definitions of the records read so far.
+/// State of one file: the definitions of all records read so far.
 #[derive(Debug)]
 pub struct Decoder {
     version: u16,
@@ -30,13 +30,13 @@ pub struct Decoder {
     families: Families,
     operations: Table<Operation>,
     texts: Table<Arc<str>>,
-    /// Limit on missing definitions: each takes at least a byte of a lost record.
+    /// Limit on missing definitions. Each of them takes at least one byte of a lost record.
     missing_max: usize,
-    /// A record was lost: a repeated definition is no error.
+    /// Whether a record was lost. A repeated definition is then not an error.
     lost: bool,
 }
 
-/// Synced bytes of the file when the record was written; read before the rest of the record.
+/// Synced bytes of the file when the record was written. Read before the other fields of the record.
 pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
     let mut cursor = Cursor::new(payload);
     cursor.byte("flags")?;
@@ -49,13 +49,13 @@ pub fn repeats(payload: &[u8]) -> bool {
 }
 
 impl Decoder {
-    /// For a file of this version.
+    /// A decoder for a file of this version.
     pub fn new(version: u16) -> Self {
         let (series, families, operations, texts) = Default::default();
         Self { version, series, families, operations, texts, missing_max: 0, lost: false }
     }
 
-    /// Notes that this many bytes of the file could not be read: their definitions are missing.
+    /// Notes that this many bytes of the file could not be read. Definitions in them are missing.
     pub const fn lost(&mut self, bytes: usize) {
         self.missing_max = self.missing_max.saturating_add(bytes);
         self.lost = true;
@@ -65,7 +65,7 @@ impl Decoder {
         self.lost
     }
 
-    /// Reads only the definitions of a record: those behind a lost record repeat its definitions.
+    /// Reads only the definitions of a record. Records after a lost record repeat the definitions of the lost record.
     pub fn learn(&mut self, payload: &[u8]) -> Result<(), Malformed> {
         let (mut cursor, _) = front(self.version, payload)?;
         self.define(&mut cursor)
@@ -112,7 +112,7 @@ impl Decoder {
         lookup(&self.series, number).cloned().ok_or(cursor.malformed("series number (not defined)"))
     }
 
-    /// Consecutive blocks of one series are one series of samples with different types.
+    /// Consecutive blocks of one series form one series of samples with different types.
     fn samples(&self, cursor: &mut Cursor<'_>, all: &mut Vec<SampleSeries>) -> Result<(), Malformed> {
         let labels = self.known_series(cursor)?;
         let value_type = ValueType::from_byte(cursor.byte("value type")?);
@@ -246,7 +246,7 @@ impl Decoder {
     }
 }
 
-/// The fields before the definitions.
+/// Reads the fields before the definitions.
 fn front(version: u16, payload: &[u8]) -> Result<(Cursor<'_>, Option<Origin>), Malformed> {
     let mut cursor = Cursor::new(payload);
     let flags = cursor.byte("flags")?;
@@ -276,11 +276,11 @@ fn add_samples(all: &mut Vec<SampleSeries>, labels: Arc<Labels>, mut samples: Ve
 /// Reads the labels that one record defines.
 #[derive(Default)]
 struct LabelsReader {
-    /// Each written as one string.
+    /// Whether each set of labels is written as one string.
     whole: bool,
     /// Canonical labels of the previous series.
     last: Vec<u8>,
-    /// Bytes of all labels, written out, and of those that are not shared in memory.
+    /// Bytes of all labels when written out, and bytes of the labels that are not shared in memory.
     written: usize,
     bytes: usize,
 }
@@ -316,7 +316,7 @@ impl LabelsReader {
     }
 }
 
-/// The operations of a block, renumbered.
+/// The operations of a block, numbered by first use.
 struct Operations<'a> {
     known: &'a Table<Operation>,
     indices: HashMap<u64, u32>,
@@ -345,7 +345,7 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
 struct Missing<'a> {
     /// Limit on missing definitions.
     max: &'a mut usize,
-    /// Known definitions may be repeated.
+    /// Whether known definitions may be repeated.
     again: bool,
 }
 

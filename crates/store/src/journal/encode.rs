@@ -1,9 +1,10 @@
 //! Encodes a checked batch as one journal record.
 //!
-//! Strings are defined once per file, and repeated once in case of damage ([`Encoder::end_group`]): the encoder knows the
-//! file's definitions. When a write fails, the definitions of the lost records are removed ([`Encoder::rollback`]).
+//! Strings are defined once per file. The definitions are repeated once as protection against damage
+//! ([`Encoder::end_group`]). The encoder remembers the definitions in the file. When a write fails, the definitions of
+//! the lost records are removed ([`Encoder::rollback`]).
 //!
-//! Path of one record: before, `commit.rs` hands over a checked batch; after, `writer.rs` makes it durable.
+//! Path of one record. Before: `commit.rs` passes a checked batch. After: `writer.rs` makes it durable.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use crate::arrival::Arrival;
 use crate::coding::{put_string, put_varint, put_zigzag};
 use crate::{Error, Result};
 
-/// Numbers of one kind of definition in one file, and those of the record being written.
+/// Numbers of the definitions of one kind in one file, and the new definitions of the current record.
 #[derive(Debug)]
 struct Table<K> {
     numbers: HashMap<K, u64>,
@@ -56,7 +57,7 @@ impl<K: std::hash::Hash + Eq> Table<K> {
         }
     }
 
-    /// Writes the definitions since the last call.
+    /// Writes the definitions added since the last call.
     fn write_new(&mut self, out: &mut Vec<u8>) {
         put_varint(out, self.first);
         put_varint(out, self.len() - self.first);
@@ -71,7 +72,7 @@ impl<K: std::hash::Hash + Eq> Table<K> {
     }
 }
 
-/// Definitions in a file at some moment.
+/// Number of definitions in a file at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
     series: u64,
@@ -85,15 +86,15 @@ impl Mark {
     }
 }
 
-/// Definitions of one record, to be written once more.
+/// Definitions of one record that will be repeated.
 #[derive(Debug)]
 struct Defined {
     bytes: Vec<u8>,
-    /// Definitions in the file after it.
+    /// Number of definitions in the file after this record.
     after: Mark,
 }
 
-/// State of one file: starts empty with it.
+/// State of one file. It starts empty with the file.
 #[derive(Debug, Default)]
 pub struct Encoder {
     series: SeriesTable,
@@ -102,22 +103,23 @@ pub struct Encoder {
     columns: Columns,
     blocks: Vec<u8>,
     payload: Vec<u8>,
-    /// Definitions on disk; the rest is in waiting records.
+    /// Definitions on disk. Later definitions are in waiting records.
     durable: Mark,
-    /// Definitions that a later record may use, and that are in the file once.
+    /// Definitions that are in the file once and that a later record may use.
     once: Vec<Defined>,
-    /// Definitions of the last record, which no later record uses yet.
+    /// Definitions of the last record. No later record uses them yet.
     latest: Option<Defined>,
 }
 
 impl Encoder {
-    /// The records so far are on disk: their definitions stay.
+    /// Notes that the records encoded so far are on disk. Their definitions are kept.
     pub fn committed(&mut self) {
         self.durable = self.mark();
         self.once.clear();
     }
 
-    /// Writes definitions a second time, behind the records that use them: then a damaged record makes no other unreadable.
+    /// Writes definitions a second time, after the records that use them. A damaged record then does not make other
+    /// records unreadable.
     pub fn end_group(&mut self, synced: u64, out: &mut Vec<u8>) {
         for defined in &self.once {
             self.payload.clear();
@@ -128,7 +130,7 @@ impl Encoder {
         }
     }
 
-    /// Removes the definitions of the records since the last commit, which are lost.
+    /// Removes the definitions of the records since the last commit, because these records are lost.
     pub fn rollback(&mut self) {
         self.rollback_to(self.durable);
     }
@@ -145,7 +147,7 @@ impl Encoder {
         self.latest.take_if(|defined| !defined.after.is_within(&mark));
     }
 
-    /// Appends the record to `out`. `synced`: bytes of the file on disk.
+    /// Appends the record to `out`. `synced` is the number of bytes of the file on disk.
     pub fn encode(&mut self, arrival: &Arrival, synced: u64, out: &mut Vec<u8>) -> Result<()> {
         let mark = self.mark();
         self.put_blocks(arrival);
@@ -306,7 +308,7 @@ impl Encoder {
     }
 }
 
-/// For a series whose values change their type: one block for each run of one type.
+/// Writes the samples of a series with values of several types: one block for each run of one type.
 fn put_samples(out: &mut Vec<u8>, series: u64, samples: &[Sample]) {
     for run in samples.chunk_by(|a, b| a.value.value_type() == b.value.value_type()) {
         let Some(first) = run.first() else { continue };

@@ -1,4 +1,4 @@
-//! The constants and the frames of a journal file (`docs/format/journal.md`).
+//! Constants and low-level encoding of a journal file (`docs/format/journal.md`).
 
 use std::path::{Path, PathBuf};
 
@@ -8,34 +8,36 @@ use crate::{Error, ErrorKind, Result};
 
 pub const MAGIC: [u8; 8] = *b"tachojnl";
 pub const VERSION: u16 = 3;
-/// Files of this version have one header of 48 bytes, no marks, and every definition once.
+/// Files of this version have one header of 48 bytes, no marks, and no repeated definitions.
 pub const VERSION_SINGLE: u16 = 2;
 /// Files of this version have the labels of a series as one string.
 pub const VERSION_WHOLE_LABELS: u16 = 1;
-/// The part of a header that all versions have: its checksum says whether its version can be trusted.
+/// Length of the header part that all versions have, bytes. Its checksum shows whether its version can be trusted.
 pub const HEADER_BYTES: usize = 48;
-/// Limit on older generations in a header: at 30 minutes each, a month during which the driver accepts nothing.
+/// Limit on older generations in a header. At 30 minutes per generation, this is a month in which the driver accepts
+/// nothing.
 pub const OLDER_MAX: usize = 1_440;
-/// Starts every record, so that a reader finds the next sound one after a damaged one.
+/// First bytes of every record, so that a reader finds the next intact record after a damaged one.
 pub const RECORD_MAGIC: [u8; 4] = *b"\xf5rec";
 pub const RECORD_HEAD_BYTES: usize = 12;
-/// Starts a mark: all bytes before it were synced.
+/// First bytes of a mark. All bytes before the mark were synced.
 pub const MARK_MAGIC: [u8; 4] = *b"\xf5end";
 pub const MARK_BYTES: usize = 16;
-/// Longest payload: bounds the memory of a recovery, far above any batch (a frame of the wire has 4 MiB).
+/// Largest payload, bytes. Bounds the memory of a recovery. Far above any batch (a frame of the wire protocol has at most
+/// 4 MiB).
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
-/// Limit on the labels that one record defines, bytes when written out: bounds the time to read them.
+/// Limit on the labels that one record defines, bytes when written out. Bounds the time to read them.
 pub const DEFINITIONS_BYTES_MAX: usize = 1 << 30;
-/// Limit on the part of these kept in memory, bytes: labels that differ in their names share the others. Sharing must not
-/// make a small record a huge one.
+/// Limit on the part of these labels that is kept in memory, bytes. Labels that differ in few names share the others. The
+/// limit prevents a small record from growing to a huge one.
 pub const DEFINITIONS_KEPT_BYTES_MAX: usize = 256 << 20;
-/// Limit on texts that a file defines; more are written in place. Bounds the table against a hostile sender.
+/// Limit on the texts that a file defines. Further texts are written in place. Bounds the table against a hostile sender.
 pub const TEXTS_MAX: usize = 65_536;
-/// A text longer than this is written in place.
+/// Texts longer than this are written in place, bytes.
 pub const TEXT_BYTES_MAX: usize = 256;
 
 pub const FLAG_ORIGIN: u8 = 1;
-/// The record only repeats definitions of an earlier one.
+/// The record only repeats definitions of an earlier record.
 pub const FLAG_REPEATS: u8 = 2;
 /// The origin covers several frames.
 pub const FLAG_FRAMES: u8 = 4;
@@ -47,21 +49,21 @@ pub const TIMES_STEP: u8 = 0;
 pub const TIMES_DELTAS: u8 = 1;
 pub const FORM_TYPE_MASK: u8 = 3;
 pub const FORM_CODING_SHIFT: u8 = 2;
-/// Codings of a column: raw, or differences of 1, 2 and 4 bytes.
+/// Codings of a column: raw values, or differences of 1, 2 and 4 bytes.
 pub const CODING_RAW: u8 = 0;
 pub const SEGMENT_PARENT: u8 = 1;
 pub const SEGMENT_CARRIED: u8 = 2;
 pub const SEGMENT_ATTRIBUTES: u8 = 4;
 pub const CODE_EXIT: u64 = 0;
 pub const CODE_EXIT_FAILED: u64 = 1;
-/// Codes from here on enter an operation.
+/// Codes from this number on enter an operation.
 pub const CODE_ENTER: u64 = 2;
 pub const BODY_TEXT: u8 = 0;
 pub const BODY_BYTES: u8 = 1;
 pub const VALUE_TEXT: u8 = 0;
 pub const VALUE_INTEGER: u8 = 1;
 
-/// An earlier generation that was not in the driver when a file was made.
+/// An earlier generation that was not in the driver when a journal file was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Older {
     pub generation: u64,
@@ -69,18 +71,18 @@ pub struct Older {
     pub length: u64,
 }
 
-/// Header of a file.
+/// Header of a journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub generation: u64,
     pub store: u128,
     pub created: Timestamp,
-    /// The last ones: their files must exist, too.
+    /// Earlier generations that were not in the driver. Their files must exist, too.
     pub older: Vec<Older>,
 }
 
 impl Header {
-    /// Two copies, each with its own checksums.
+    /// Encodes two copies of the header, each with its own checksums.
     pub fn encode(&self) -> Vec<u8> {
         let older = &self.older[self.older.len().saturating_sub(OLDER_MAX)..];
         let mut out = Vec::with_capacity(2 * (HEADER_BYTES + 4 + 16 * older.len()));
@@ -101,18 +103,18 @@ impl Header {
     }
 }
 
-/// One header, its version and its bytes.
+/// A decoded copy of the header, its version and its length in bytes.
 pub type One = (Header, u16, usize);
 
-/// The longest header, both copies.
+/// Maximum length of the two header copies, bytes.
 pub const HEADERS_BYTES_MAX: usize = 2 * (HEADER_BYTES + 4 + 16 * OLDER_MAX);
 
-/// The first place of `wanted` from `from` on.
+/// The position of the first `wanted` from `from` on.
 pub fn find(bytes: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     bytes.get(from..)?.windows(wanted.len()).position(|window| window == wanted).map(|at| from + at)
 }
 
-/// One header, or why it cannot be read.
+/// Decodes one copy of the header. The inner error is the reason why it cannot be read.
 pub fn decode_one(bytes: &[u8], path: &Path) -> Result<Result<One, String>> {
     let Some(fixed) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Ok(Err("journal without a header".into()));
@@ -182,7 +184,7 @@ pub fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// The payload of the record at the start of `bytes`, if a sound one begins there.
+/// The payload of the record at the start of `bytes`; `None` if no intact record starts there.
 pub fn take_record(bytes: &[u8]) -> Option<&[u8]> {
     let (head, rest) = bytes.split_first_chunk::<RECORD_HEAD_BYTES>()?;
     let [_, _, _, _, l0, l1, l2, l3, c0, c1, c2, c3] = *head;
@@ -191,7 +193,7 @@ pub fn take_record(bytes: &[u8]) -> Option<&[u8]> {
     (crc == u32::from_le_bytes([c0, c1, c2, c3])).then_some(payload)
 }
 
-/// Length of the payload of the record at the start of `bytes`, from its head: sound or not, whole or not.
+/// Length of the payload of the record at the start of `bytes`, from its head. The record may be damaged or incomplete.
 pub fn claimed_bytes(bytes: &[u8]) -> Option<usize> {
     let [m0, m1, m2, m3, l0, l1, l2, l3] = *bytes.first_chunk()?;
     let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
@@ -202,7 +204,7 @@ pub fn record_checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&length), payload)
 }
 
-/// A mark behind a commit: the file was synced up to this place.
+/// A mark after a commit. It states that the file was synced up to this position.
 pub fn mark(synced: u64) -> [u8; MARK_BYTES] {
     let mut mark = [0; MARK_BYTES];
     mark[..4].copy_from_slice(&MARK_MAGIC);
@@ -212,7 +214,7 @@ pub fn mark(synced: u64) -> [u8; MARK_BYTES] {
     mark
 }
 
-/// The synced place in the mark at the start of `bytes`, if it is sound.
+/// The synced position in the mark at the start of `bytes`; `None` if the mark is damaged.
 pub fn take_mark(bytes: &[u8]) -> Option<u64> {
     let (said, crc) = bytes.first_chunk::<MARK_BYTES>()?.split_first_chunk::<12>()?;
     let crc = u32::from_le_bytes(*crc.first_chunk()?);
@@ -229,18 +231,19 @@ pub fn file_path(directory: &Path, generation: u64) -> PathBuf {
     directory.join(file_name(generation))
 }
 
-/// The generation in a file name, if it is a journal's.
+/// The generation in the name of a journal file; `None` for other names.
 pub fn file_generation(name: &str) -> Option<u64> {
     name.strip_suffix(".journal").and_then(digits)
 }
 
-/// The generation in a file name: of a journal, of a quarantined journal, or of an operator's permission to continue
-/// without it.
+/// The generation in a file name of a journal, of a quarantined journal, or of an operator's permission to continue
+/// without the journal.
 pub fn named_generation(name: &str) -> Option<u64> {
     name.split('.').next().and_then(digits)
 }
 
-/// Made by operators: the store may open without this generation's file, or with its readable part.
+/// Name of the file by which an operator permits the store to open without this generation's journal, or with its
+/// readable part.
 pub fn lost_name(generation: u64) -> String {
     format!("{generation:020}.lost")
 }

@@ -1,4 +1,4 @@
-//! The beginning of a journal file: two copies of its header, either of which may be damaged.
+//! Reads the beginning of a journal file: two copies of its header, either of which may be damaged.
 
 use std::path::Path;
 
@@ -12,15 +12,16 @@ use crate::{Error, Result};
 /// State of the beginning of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Front {
-    /// The process died while it made the file, which never had a record.
+    /// The process died while it created the file. The file never had a record.
     Unborn,
     Sound {
         header: Header,
         version: u16,
-        /// Where the records begin.
+        /// Position of the first record.
         bytes: usize,
     },
-    /// One of two headers is damaged, and the other has this; or both are damaged, and there are records.
+    /// One header copy is damaged and `header` is the other one. If both are damaged, `header` is `None` and the file has
+    /// records.
     Damaged { header: Option<Header>, version: u16, bytes: usize, why: String },
 }
 
@@ -33,7 +34,7 @@ impl Front {
     }
 
     /// # Errors
-    /// `Version` for a newer one, `Corrupt` if nothing shows that it is a journal.
+    /// `Version` for a newer version; `Corrupt` if no part shows that the file is a journal.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
         let why = match decode_one(bytes, path)? {
             Ok((header, version, one)) if version <= VERSION_SINGLE => {
@@ -56,7 +57,7 @@ impl Front {
             return Ok(Self::Damaged { header: Some(header), version, bytes: at + two, why });
         }
         let Some(Sound { at, .. }) = Search::new(bytes).next(0) else {
-            // Nothing is acknowledged before the header is on disk: half a header, and nothing behind it.
+            // A file with half a header and nothing after it. No record is acknowledged before the header is on disk.
             if second.is_some() || bytes.starts_with(&MAGIC) {
                 return Ok(Self::Unborn);
             }
@@ -65,7 +66,8 @@ impl Front {
             ))
             .with("path", path.display()));
         };
-        // Of the older versions only version 1 is distinguished: 3 reads what 2 wrote.
+        // Only version 1 is distinguished from the current one, because the decoder of version 3 reads records of version
+        // 2.
         let version =
             if version_bytes(bytes) == VERSION_WHOLE_LABELS { VERSION_WHOLE_LABELS } else { VERSION };
         Ok(Self::Damaged { header: None, version, bytes: at, why })

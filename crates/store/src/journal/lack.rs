@@ -1,5 +1,5 @@
-//! Lack files: the unreadable parts of a quarantined journal. A small file next to it, so that later starts need not
-//! read the journal.
+//! Lack files describe the unreadable parts of a quarantined journal. A lack file is small and is stored next to its
+//! journal, so that later starts need not read the journal.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,7 +12,7 @@ use super::format::file_name;
 use super::reader::{Contents, Lost};
 use crate::disk::Disk;
 
-/// Suffix of the journal's name.
+/// Suffix that is added to the journal's name.
 const SUFFIX: &str = "lack";
 const TITLE: &str = "tachograph lack 1";
 
@@ -20,7 +20,7 @@ const TITLE: &str = "tachograph lack 1";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lack {
     pub lost: Lost,
-    /// Start of its generation, if its header can be read.
+    /// Start of the journal's generation, if its header can be read.
     pub begun: Option<Timestamp>,
 }
 
@@ -31,7 +31,7 @@ impl Contents {
 }
 
 impl Lack {
-    /// Why batches of the generation may be missing; `None` if no batch is missing.
+    /// The reason why batches of the generation may be missing; `None` if no batch is missing.
     pub fn reason(&self, generation: u64) -> Option<Arc<str>> {
         let Lost { places, bytes } = self.lost;
         if places == 0 {
@@ -46,7 +46,8 @@ impl Lack {
         Some(reason.into())
     }
 
-    /// Writes it next to the path of a journal of this length. Replaces the one of an earlier journal of that name.
+    /// Writes the lack file next to the path of a journal of this length. Replaces the lack file of an earlier journal
+    /// with the same name.
     pub fn write(&self, disk: &dyn Disk, journal: &Path, journal_bytes: u64) -> io::Result<()> {
         let path = beside(journal);
         match disk.remove(&path) {
@@ -58,7 +59,7 @@ impl Lack {
         file.sync()
     }
 
-    /// The lack file of a journal; `None` if it is missing, damaged, or about another file.
+    /// Reads the lack file of a journal. `None` if it is missing, damaged, or belongs to another journal.
     pub fn read(journal: &Path) -> Option<Self> {
         let journal_bytes = std::fs::metadata(journal).ok()?.len();
         Self::decode(&std::fs::read_to_string(beside(journal)).ok()?, journal_bytes)
@@ -77,7 +78,7 @@ impl Lack {
         let lost = Lost { places: values.next()?.parse().ok()?, bytes: values.next()?.parse().ok()? };
         let begun = values.next()?;
         let lack = Self { lost, begun: if begun == "-" { None } else { Some(begun.parse().ok()?) } };
-        // Compares title, length and checksum, too.
+        // The comparison includes title, length and checksum.
         (lack.encode(journal_bytes) == text).then_some(lack)
     }
 }

@@ -1,6 +1,6 @@
-//! Reads a journal file: its batches, the end of its good part, its damage.
+//! Reads a journal file: its batches, the end of its valid part, and its damage.
 //!
-//! Path after a crash: `recover.rs` reads each file with this and adds the batches to memtables again.
+//! Path after a crash: `recover.rs` reads each file with this module and adds the batches to memtables again.
 
 use std::io::Read;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::search::{Search, Sound};
 use crate::arrival::Arrival;
 use crate::{Error, Result};
 
-/// A journal file by its name.
+/// A journal file, identified by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub generation: u64,
@@ -26,22 +26,22 @@ pub struct Found {
 /// Result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// None: it is damaged, or the process died while it made the file.
+    /// The header. `None` if both copies are damaged, or if the process died while it created the file.
     pub header: Option<Header>,
-    /// The process died while it made the file.
+    /// Whether the process died while it created the file.
     pub never_begun: bool,
     pub records: u64,
-    /// Offsets and reasons of damaged places that were synced once.
+    /// Offsets and reasons of damaged places that had been synced.
     pub damaged: Vec<(u64, String)>,
-    /// Offsets and descriptions of damage that costs nothing.
+    /// Offsets and descriptions of damage that loses no record.
     pub harmless: Vec<(u64, &'static str)>,
-    /// Damaged places that may have held batches.
+    /// Damaged places that may have contained batches.
     pub lost: Lost,
-    /// Length of the good part, bytes.
+    /// Length of the valid part, bytes.
     pub length: u64,
-    /// Bytes behind it: an unfinished write of the process that died.
+    /// Bytes after the valid part: an unfinished write of the process that died.
     pub torn: u64,
-    /// These bytes may be a whole damaged record; nothing shows whether it was acknowledged.
+    /// Whether the torn bytes may be a whole damaged record. The file does not show whether it was acknowledged.
     pub doubtful: bool,
 }
 
@@ -59,7 +59,7 @@ impl Lost {
     }
 }
 
-/// Journal files of a directory in order of generation.
+/// Journal files of a directory, ordered by generation.
 pub fn list(directory: &Path) -> Result<Vec<Found>> {
     let failed = |e| Error::io("list journal", directory, e);
     let mut found = Vec::new();
@@ -73,7 +73,7 @@ pub fn list(directory: &Path) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Reads the header of a file, and the length of the file.
+/// Reads the header of a file and the length of the file.
 pub fn read_front(path: &Path) -> Result<(Front, u64)> {
     let failed = |e| Error::io("read journal", path, e);
     let file = std::fs::File::open(path).map_err(failed)?;
@@ -82,7 +82,7 @@ pub fn read_front(path: &Path) -> Result<(Front, u64)> {
     file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(failed)?;
     match Front::decode(&bytes, path) {
         Ok(front @ Front::Sound { .. }) => Ok((front, length)),
-        // The cause of the error depends on the whole file.
+        // Reads the whole file, because it determines the error.
         _ => {
             let bytes = std::fs::read(path).map_err(failed)?;
             Ok((Front::decode(&bytes, path)?, length))
@@ -90,13 +90,13 @@ pub fn read_front(path: &Path) -> Result<(Front, u64)> {
     }
 }
 
-/// Reads a whole file and hands out its batches in order.
+/// Reads a whole file. Passes its batches to `each`, in order.
 pub fn read(path: &Path, each: impl FnMut(Arrival)) -> Result<Contents> {
     let bytes = std::fs::read(path).map_err(|e| Error::io("read journal", path, e))?;
     read_bytes(&bytes, path, each)
 }
 
-/// Reads the content of the file at `path`, and hands out its batches in order.
+/// Reads the content of the file at `path`. Passes its batches to `each`, in order.
 pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> Result<Contents> {
     let front = Front::decode(bytes, path)?;
     let mut contents = Contents {
@@ -165,20 +165,20 @@ pub fn read_bytes(bytes: &[u8], path: &Path, mut each: impl FnMut(Arrival)) -> R
     Ok(contents)
 }
 
-/// A range of a file.
+/// A range of a journal file.
 enum Step {
-    /// The payload of a sound record.
+    /// The payload of an intact record.
     Record(Range<usize>),
-    /// Was synced once.
+    /// A damaged range that had been synced.
     Damaged(Range<usize>),
-    /// Damage here costs nothing.
+    /// Damage that loses no record.
     Harmless(usize, &'static str),
 }
 
-/// The ranges from `from` on, in order, and the end of the last.
+/// Splits the file from `from` on into ranges, in order. Also returns the end of the last range.
 fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Vec<Step>, usize) {
     let (mut steps, mut at) = (Vec::new(), from);
-    // Computed at the first damage: nearly always there is none.
+    // Computed at the first damage, because files are rarely damaged.
     let mut proven = None;
     while at < bytes.len() {
         let rest = &bytes[at..];
@@ -192,8 +192,8 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             steps.push(Step::Harmless(at, "a mark with damaged bytes"));
             at += MARK_BYTES;
         } else if search.is_cut_short(at) && version > VERSION_SINGLE {
-            // Torn in the middle, so that nothing in it counts; or only its length is damaged, and everything written with it
-            // is there.
+            // Either the write was torn here, so that none of its content counts. Or only the length of the record is
+            // damaged, and the rest of the same write is intact.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {
                 steps.push(Step::Harmless(
@@ -217,26 +217,26 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
     (steps, at)
 }
 
-/// A mark with some damaged bytes: it contains only its own place.
+/// Whether these bytes are a mark with some damaged bytes. A mark contains only its own position, so no record is lost.
 fn is_nearly_mark(rest: &[u8], at: usize) -> bool {
     let Some(found) = rest.first_chunk::<MARK_BYTES>() else { return false };
     let same = mark(at as u64).iter().zip(found).filter(|(expect, found)| expect == found).count();
     same + 4 >= MARK_BYTES
 }
 
-/// The synced length of the file, by all records and marks after `bad`.
+/// The synced length of the file, according to all records and marks after `bad`.
 fn proof(search: &mut Search<'_>, bad: usize) -> usize {
     let (mut proven, mut from) = (0, bad);
     while let Some(Sound { at, next, synced }) = search.next(from) {
-        // It cannot have been synced beyond its own place when it was written.
+        // When the record was written, the file cannot have been synced beyond the record.
         proven = proven.max(usize::try_from(synced).map_or(at, |synced| synced.min(at)));
         from = next;
     }
     proven
 }
 
-/// Start of the next sound record or mark after `bad`. The length in a damaged one is tried first, because its content may
-/// look like a record.
+/// Start of the next intact record or mark after `bad`. The length field of the damaged record is tried first, because
+/// the content of the record may look like a record.
 fn resume(search: &mut Search<'_>, bytes: &[u8], bad: usize) -> usize {
     let end = claimed_bytes(&bytes[bad..]).map(|length| bad + RECORD_HEAD_BYTES + length);
     if let Some(end) = end
@@ -248,7 +248,7 @@ fn resume(search: &mut Search<'_>, bytes: &[u8], bad: usize) -> usize {
     search.next(bad + 1).map_or(bytes.len(), |sound| sound.at)
 }
 
-/// After a loss all readable definitions are read first: those of lost records are repeated later.
+/// After a loss, reads all readable definitions first, because later records repeat the definitions of lost ones.
 fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
     if !steps.iter().any(|step| matches!(step, Step::Damaged(_))) && !decoder.has_lost() {
         return;
@@ -256,14 +256,15 @@ fn learn(decoder: &mut Decoder, bytes: &[u8], steps: &[Step]) {
     for step in steps {
         match step {
             Step::Damaged(place) => decoder.lost(place.len()),
-            // Errors are reported when its records are read.
+            // Errors are reported later, when the records are decoded.
             Step::Record(place) => drop(decoder.learn(&bytes[place.clone()])),
             Step::Harmless(..) => {}
         }
     }
 }
 
-/// A record cut short by the end of the process has fewer bytes than its head says, or none.
+/// Whether the tail may be a whole record. A record that the end of the process cut short has fewer bytes than its head
+/// states, or no bytes.
 fn is_doubtful(tail: &[u8]) -> bool {
     let Some(head) = tail.first_chunk::<RECORD_HEAD_BYTES>() else { return false };
     let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;

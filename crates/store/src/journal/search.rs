@@ -1,7 +1,7 @@
-//! Finds sound records behind a damaged place of a journal file.
+//! Finds intact records after a damaged place of a journal file.
 //!
-//! A sender chooses the bytes of values: a record may be full of bytes that look like records. So attempts are limited, and
-//! the content of a record that was cut short is not trusted.
+//! A sender chooses the bytes of values, so a record may be full of bytes that look like records. The number of attempts
+//! is therefore limited, and the content of a record that was cut short is not trusted.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use super::format::{
     take_record,
 };
 
-/// Limit on the bytes of failed checksum attempts per file; about a second. Then only marks are searched for.
+/// Limit on the bytes of failed checksum attempts per file, about one second. Above the limit, only marks are searched.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
-/// A sound record or mark.
+/// An intact record or mark.
 pub struct Sound {
     pub at: usize,
     pub next: usize,
-    /// Synced bytes of the file, as it says.
+    /// Synced bytes of the file, as stated by the record or mark.
     pub synced: u64,
 }
 
@@ -38,12 +38,12 @@ impl<'a> Search<'a> {
         Self { bytes, tried: 0, tried_max, given_up: false }
     }
 
-    /// Whether the limit was reached and something that looked like a record was not tried.
+    /// Whether the limit was reached and a possible record was therefore not tried.
     pub const fn has_given_up(&self) -> bool {
         self.given_up
     }
 
-    /// The next sound record or mark that starts at `from` or later.
+    /// The next intact record or mark that starts at or after `from`.
     pub fn next(&mut self, from: usize) -> Option<Sound> {
         let mut at = from;
         loop {
@@ -59,7 +59,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next mark from `from` on that contains its own place.
+    /// The next mark from `from` on that states its own position.
     pub fn next_placed_mark(&self, from: usize) -> Option<usize> {
         let mut marks = std::iter::successors(find(self.bytes, &MARK_MAGIC, from), |at| {
             find(self.bytes, &MARK_MAGIC, at + 1)
@@ -67,14 +67,14 @@ impl<'a> Search<'a> {
         marks.find(|at| take_mark(&self.bytes[*at..]) == Some(*at as u64))
     }
 
-    /// Whether the record at `at` has fewer bytes than its head says. A crash leaves that: all bytes up to the end are its
-    /// content.
+    /// Whether the record at `at` has fewer bytes than its head states. A crash leaves such a record; all bytes up to the
+    /// end of the file are its content.
     pub fn is_cut_short(&self, at: usize) -> bool {
         let length = self.bytes.get(at..).and_then(claimed_bytes);
         length.is_some_and(|length| at + RECORD_HEAD_BYTES + length > self.bytes.len())
     }
 
-    /// The payload of the record at `at`, if it is sound except for one bit of its length.
+    /// The payload of the record at `at`, if the record is intact except for one bit of its length.
     pub fn with_another_length(&mut self, at: usize) -> Option<Range<usize>> {
         let rest = self.bytes.get(at..)?;
         let claimed = claimed_bytes(rest)? as u32;
@@ -120,7 +120,7 @@ mod tests {
     use super::super::format::{mark, put_record};
     use super::*;
 
-    /// Every eighth byte of it starts something that looks like a long record.
+    /// Bytes in which every eighth byte starts something that looks like a long record.
     fn worst(bytes: usize) -> Vec<u8> {
         let heads = (0..bytes / 8).flat_map(|n| {
             let length = ((bytes - 8 * n) / 2) as u32;

@@ -1,25 +1,25 @@
-//! Numbers and definitions of the series of one file, as its encoder keeps them.
+//! Numbers and definitions of the series in one journal file, kept by its encoder.
 //!
-//! This folder and `index/` use each other: this file finds the number of a series with the table of the index, and
-//! `index/admission.rs` refuses labels beyond what one record of the journal may define.
+//! This folder and `index/` use each other. This file uses the hash table of the index to find the number of a series.
+//! `index/admission.rs` refuses labels beyond the limit of one journal record.
 
 use tacho_model::{Labels, SeriesId};
 
 use crate::coding::{put_string, put_varint};
 use crate::index::Numbers;
 
-/// A file's series in the order of their numbers.
+/// The series of a file, in the order of their numbers.
 #[derive(Debug, Default)]
 pub struct SeriesTable {
     ids: Vec<SeriesId>,
     numbers: Numbers,
-    /// Number of the previous lookup: the next one is a good guess.
+    /// Number found by the previous lookup. The next number is usually one higher.
     before: usize,
-    /// The series that the current record defines: number of the first, their bytes, the labels of the last.
+    /// The series that the current record defines: number of the first, encoded definitions, labels of the last.
     first: usize,
     new: Vec<u8>,
     last: Vec<u8>,
-    /// Bytes of all their labels.
+    /// Bytes of the labels of these series.
     labels_bytes: usize,
 }
 
@@ -63,7 +63,7 @@ impl SeriesTable {
         number
     }
 
-    /// Writes the definitions since the last call.
+    /// Writes the definitions added since the last call.
     pub fn write_new(&mut self, out: &mut Vec<u8>) {
         put_varint(out, self.first as u64);
         put_varint(out, (self.ids.len() - self.first) as u64);
@@ -71,7 +71,7 @@ impl SeriesTable {
         self.begin_record();
     }
 
-    /// Removes the series from this number on.
+    /// Removes all series from this number on.
     pub fn rollback(&mut self, length: u64) {
         self.ids.truncate(length as usize);
         self.numbers = Numbers::default();
@@ -91,7 +91,7 @@ impl SeriesTable {
     }
 }
 
-/// Lengths of the common prefix and the common suffix; they do not overlap.
+/// Lengths of the common prefix and the common suffix. The two do not overlap.
 fn shared(a: &[u8], b: &[u8]) -> (usize, usize) {
     let begins = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let ends = a[begins..].iter().rev().zip(b[begins..].iter().rev()).take_while(|(a, b)| a == b).count();

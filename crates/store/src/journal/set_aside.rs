@@ -1,4 +1,4 @@
-//! The quarantine of the journal: files that may hold an unreadable record are moved there, never deleted.
+//! The quarantine of the journal. Files that may contain an unreadable record are moved there and never deleted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::lack::{Lack, is_lack};
 use super::reader::read;
 use crate::disk::{Disk, free_path};
 
-/// Directory of the quarantined files, in the journal's directory.
+/// Name of the quarantine directory within the journal's directory.
 pub const QUARANTINE: &str = "quarantine";
 
 /// Quarantined files that still exist.
@@ -23,10 +23,10 @@ pub fn quarantined(directory: &Path) -> u64 {
     files(directory).count() as u64
 }
 
-/// Losses of the quarantined files: a reason for each file with missing batches. Reported until an operator removes the
-/// file.
+/// Losses of the quarantined files: one reason for each file with missing batches. They are reported until an operator
+/// removes the file.
 pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
-    // A second file of a generation has a number behind its name.
+    // A second file of the same generation has a number appended to its name.
     let journal = |path: PathBuf| {
         let name = path.file_name()?.to_str().filter(|name| name.contains(".journal"))?;
         Some((named_generation(name)?, path))
@@ -35,7 +35,7 @@ pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
     journals.sort_unstable();
     let lost = journals.into_iter().filter_map(|(generation, path)| match Lack::read(&path) {
         Some(lack) => lack.reason(generation),
-        // An older version quarantined it, or its lack file is damaged.
+        // The lack file is missing, because an older version quarantined the journal, or it is damaged.
         None => match read(&path, |_| {}) {
             Ok(contents) => contents.lack().reason(generation),
             Err(error) => Some(format!("{} cannot be read: {error}", file_name(generation)).into()),
@@ -44,7 +44,7 @@ pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
     lost.collect()
 }
 
-/// Moves a file to the quarantine, and writes its lack file.
+/// Moves a file to the quarantine and writes its lack file.
 pub fn set_aside(disk: &dyn Disk, directory: &Path, path: &Path, lack: &Lack) -> io::Result<PathBuf> {
     let quarantine = directory.join(QUARANTINE);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

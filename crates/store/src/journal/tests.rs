@@ -1,4 +1,4 @@
-//! Golden files are read as specified, any batch round-trips, any bytes are refused or read.
+//! Golden files are read as specified. Any batch round-trips. Any bytes are read or refused without a panic.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn operation(kind: OperationKind, name: &str) -> Operation {
     Operation { kind, name: name.into() }
 }
 
-/// A second part of a segment that uses every feature of segments.
+/// The second part of a segment; it uses every feature of segments.
 fn segment() -> Segment {
     let event = |delta, kind| Event { delta, kind };
     Segment {
@@ -80,7 +80,7 @@ fn golden() -> [Arrival; 2] {
     [Arrival::new(Arc::new(first), Some(Origin::one(session, 3))), Arrival::new(Arc::new(second), None)]
 }
 
-/// Content of `testdata/journal/v2.journal`: the same, and between the two a record with series that share their times.
+/// Content of `testdata/journal/v2.journal`: that of v1, with a record of series with shared times in between.
 fn golden_v2() -> [Arrival; 3] {
     let [first, last] = golden();
     let series = |host: &str, name: &str, at: &[i64], value: fn(i64) -> Value| SampleSeries {
@@ -114,10 +114,10 @@ fn the_golden_files_are_read() {
     let check = |version, expect: &[Arrival]| {
         let (arrivals, contents) = read_all(&golden_path(version));
         assert_eq!(contents.header, Some(if version < 3 { header() } else { header_v3() }));
-        // In version 3 the definitions of the first two records are repeated.
+        // In version 3, the definitions of the first two records are repeated.
         let records = expect.len() as u64 + if version < 3 { 0 } else { 2 };
         assert_eq!((contents.records, contents.torn, contents.damaged.len()), (records, 0, 0));
-        // Before version 3 an origin covered everything up to it.
+        // Before version 3, an origin covered all frames up to its number.
         let first = |origin: Origin| Origin { first: if version < 3 { 0 } else { origin.first }, ..origin };
         let mut expect = expect.to_vec();
         expect.iter_mut().for_each(|arrival| arrival.origin = arrival.origin.map(first));
@@ -160,7 +160,7 @@ fn a_truncated_golden_file_gives_its_whole_records() {
 
 #[test]
 fn records_of_one_torn_write_are_dropped_together() {
-    // Both records in one write: the second proves nothing about the first.
+    // Both records are in one write, so the second does not prove that the first was synced.
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(&RealDisk, directory.path(), &header()).unwrap();
     let (mut encoder, mut records) = (Encoder::default(), Vec::new());
@@ -169,7 +169,7 @@ fn records_of_one_torn_write_are_dropped_together() {
     }
     records[20] ^= 1;
     writer.commit(&RealDisk, &records).unwrap();
-    // With the mark of the commit both were synced, and one is damaged; without it the write was not finished.
+    // With the mark of the commit, both were synced and one is damaged. Without the mark, the write was not finished.
     let (arrivals, contents) = read_all(writer.path());
     assert_eq!((arrivals.len(), contents.damaged.len(), contents.torn), (0, 2, 0), "{contents:?}");
     RealDisk.cut(writer.path(), writer.length()).unwrap();
@@ -238,7 +238,7 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Values of one type, near each other or not, at times shared with other columns.
+/// Values of one type, close together or far apart, at times that other columns share.
 fn column() -> impl Strategy<Value = Vec<Sample>> {
     let at = prop_oneof![Just((0, 10)), Just((7, 10)), (any::<i64>(), any::<i64>())];
     let spread =
@@ -311,7 +311,7 @@ fn missing_definitions_are_limited_by_the_lost_bytes() {
     check(u64::MAX, 9, false);
 }
 
-/// The devops load: ten whole numbers per line that go up and down a little, hosts in turn.
+/// The load of the devops benchmark: ten whole numbers per line that change a little. The hosts alternate.
 #[test]
 fn a_value_that_changes_a_little_takes_a_byte_or_two() {
     let check = |lines: i64, hosts: usize, bytes_max: f64| {
@@ -344,7 +344,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_batches_come_back(batches in proptest::collection::vec(batch(), 1..6), session in any::<u128>()) {
+    fn any_batches_round_trip(batches in proptest::collection::vec(batch(), 1..6), session in any::<u128>()) {
         let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(VERSION));
         for (seq, batch) in batches.into_iter().enumerate() {
             let origin = Origin { session, first: (seq / 2) as u64, seq: seq as u64 };
@@ -353,7 +353,7 @@ proptest! {
             encoder.encode(&arrival, 48, &mut records).unwrap();
             let decoded = decoder.decode(take_record(&records).unwrap()).unwrap();
             prop_assert_eq!(decoded.origin, arrival.origin);
-            // Consecutive series of one name come back as one.
+            // Consecutive series with the same labels are decoded as one series.
             prop_assert_eq!(decoded.counts(), arrival.counts());
             let all = |a: &Arrival| {
                 let samples: Vec<_> = a.samples().flat_map(|(id, s)| s.samples.iter().map(move |s| (id, *s))).collect();

@@ -1,6 +1,6 @@
-//! Appends records to one journal file: durably, or not at all.
+//! Appends records to one journal file. A commit is durable as a whole, or has no effect.
 //!
-//! Path of one record: `commit.rs` hands over the records of all waiting batches; after this they are durable.
+//! Path of one record: `commit.rs` passes the records of all waiting batches; after the commit they are durable.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,28 +9,28 @@ use super::format::{Header, file_path, mark};
 use crate::disk::{Disk, DiskFile};
 use crate::{Error, Result};
 
-/// One open file. Its first `length` bytes are on disk.
+/// An open journal file. Its first `length` bytes are on disk.
 pub struct Writer {
     file: Box<dyn DiskFile>,
     path: PathBuf,
     length: u64,
-    /// Place of the next record: after the mark of the last commit.
+    /// Position of the next record, after the mark of the last commit.
     end: u64,
-    /// Half a mark is at the end and could not be cut off.
+    /// Whether a part of a mark is at the end and could not be cut off.
     soiled: bool,
 }
 
-/// State of the file after a failed commit, whose records are not acknowledged.
+/// State of the file after a failed commit. The records of the commit are not acknowledged.
 #[derive(Debug)]
 pub enum Failure {
-    /// The file is as before: the next commit may succeed.
+    /// The file is unchanged, and the next commit may succeed.
     Undone(Error),
-    /// Bytes behind `length` are unknown: the file must be cut there and takes no more records.
+    /// The bytes after `length` are unknown. The file must be cut there, and accepts no more records.
     Broken(Error),
 }
 
 impl Writer {
-    /// Makes the file and its name durable. Overwrites the remains of a failed attempt.
+    /// Creates the file and makes its content and name durable. Overwrites the remains of a failed attempt.
     pub fn create(disk: &dyn Disk, directory: &Path, header: &Header) -> Result<Self> {
         let path = file_path(directory, header.generation);
         let create = || {
@@ -48,7 +48,8 @@ impl Writer {
         match create() {
             Ok((file, length)) => Ok(Self { file, path, length, end: length, soiled: false }),
             Err(error) => {
-                // The rest is empty or has half a header; a recovery treats it as a file that never existed.
+                // If the removal fails, the file is empty or has half a header. A recovery treats it as a file that never
+                // existed.
                 let _ = disk.remove(&path);
                 Err(Error::io("create journal", &path, error))
             }
@@ -64,8 +65,8 @@ impl Writer {
         self.length
     }
 
-    /// Appends whole records and syncs once. The mark written after them, without a sync, states that they are on disk:
-    /// it survives a crash of the process.
+    /// Appends whole records and syncs once. Then writes a mark without a sync. The mark states that the records are on
+    /// disk, and it survives a crash of the process.
     pub fn commit(&mut self, disk: &dyn Disk, records: &[u8]) -> Result<(), Failure> {
         if self.soiled
             && let Err(error) = self.clean(disk)
@@ -81,7 +82,7 @@ impl Writer {
             });
         }
         if let Err(error) = self.file.sync() {
-            // After a failed sync the kernel may have dropped the pages: their state is unknown.
+            // After a failed sync, the kernel may have dropped the pages, so their state is unknown.
             let error = Error::io("sync journal", &self.path, error).with("offset", self.end);
             return Err(Failure::Broken(error));
         }
@@ -90,13 +91,13 @@ impl Writer {
         let mark = mark(self.length);
         match self.file.append(&mark) {
             Ok(()) => self.end += mark.len() as u64,
-            // The records are committed regardless.
+            // The records are committed even without the mark.
             Err(_) => self.soiled = self.clean(disk).is_err(),
         }
         Ok(())
     }
 
-    /// Cuts off the bytes behind the last record.
+    /// Cuts off the bytes after the last record.
     fn clean(&mut self, disk: &dyn Disk) -> io::Result<()> {
         disk.cut(&self.path, self.length)?;
         self.end = self.length;

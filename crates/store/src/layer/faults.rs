@@ -1,6 +1,6 @@
-//! A layer that injects faults of a network, a disk or a crash, by seed.
+//! A layer that injects faults of a network, a disk or a crash, determined by a seed.
 //!
-//! The order of calls and the seed decide which calls fail and how, so a failing run can be repeated.
+//! The seed and the order of calls determine which calls fail and how. A failing run can therefore be repeated.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -19,32 +19,32 @@ use crate::driver::{
 use crate::{Error, ErrorKind, Result};
 use tacho_model::Random;
 
-/// Frequency of each fault: once in this many calls on average, 0 for never.
+/// Frequency of each fault: one in this many calls on average; 0 means never.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub seed: u64,
-    /// Fails without an effect.
+    /// The call fails without an effect.
     pub error_before: u64,
-    /// Takes effect, then reports a failure.
+    /// The call takes effect and then reports a failure.
     pub error_after: u64,
-    /// Takes effect in part (a `put`'s first rows, a scan's first row), then fails.
+    /// The call takes partial effect and then fails: only the first rows of a `put`, or the first row of a scan.
     pub torn: u64,
-    /// No `put` is torn: the driver keeps its atomic puts.
+    /// Whether puts are never torn, so that a driver with atomic puts stays atomic.
     pub whole_puts: bool,
-    /// Takes effect twice.
+    /// The call takes effect twice.
     pub duplicate: u64,
-    /// Waits up to `delay_max` first.
+    /// The call first waits up to `delay_max`.
     pub delay: u64,
     pub delay_max: Duration,
 }
 
-/// The fault of one call.
+/// The fault that is injected into one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
     ErrorBefore,
     ErrorAfter,
-    /// Keeps this many of the rows, modulo their number.
+    /// Keeps the first rows only. Their number is this one, modulo the number of rows.
     Torn(u64),
     Duplicate,
 }
@@ -55,9 +55,9 @@ pub struct Faulty<D> {
     random: Mutex<Random>,
     capabilities: Capabilities,
     frozen: tokio::sync::watch::Sender<bool>,
-    /// Calls until it freezes; `u64::MAX` for never.
+    /// Calls until the driver freezes; `u64::MAX` means never.
     calls_left: AtomicU64,
-    /// While set, every call fails with this kind.
+    /// While set, every call fails with this kind of error.
     broken: Mutex<Option<ErrorKind>>,
     quiet: AtomicBool,
     damaged: Mutex<DamagedRows>,
@@ -66,18 +66,18 @@ pub struct Faulty<D> {
 /// Table, partition and clustering of a row.
 type Place = (Table, Vec<u8>, Vec<u8>);
 
-/// Unreadable rows, and the readable rest of each.
+/// Unreadable rows, with the damage of each.
 #[derive(Clone, Default)]
 struct DamagedRows(Arc<BTreeMap<Place, Wound>>);
 
 /// Damage of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wound {
-    /// None of its value can be read.
+    /// No byte of its value can be read.
     Lost,
-    /// One bit of its value is flipped: that many bits from its start, modulo its length.
+    /// One bit of its value is flipped. The number is the bit's position, modulo the length of the value.
     Flipped(usize),
-    /// The same, undetected: as in a back end that reads parts of a value, which have no checksum there.
+    /// Like `Flipped`, but not detected, as in a back end that reads parts of a value without a checksum.
     Unnoticed(usize),
 }
 
@@ -100,7 +100,7 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Makes the row of this key unreadable, until it is put again or deleted.
+    /// Makes the row of this key unreadable until it is put again or deleted.
     pub fn damage(&self, (table, partition, clustering): (Table, &[u8], &[u8]), wound: Wound) {
         let place = (table, partition.to_vec(), clustering.to_vec());
         Arc::make_mut(&mut self.damaged_rows().0).insert(place, wound);
@@ -110,7 +110,7 @@ impl<D: Driver> Faulty<D> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the damage of rows that are put.
+    /// Removes the damage of rows that are put again.
     fn clear_put_rows(&self, rows: &[Row]) {
         let mut damaged_rows = self.damaged_rows();
         if !damaged_rows.0.is_empty() {
@@ -135,7 +135,7 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Calls hang until [`Faulty::thaw`].
+    /// Makes all calls wait until [`Faulty::thaw`].
     pub fn freeze(&self) {
         self.frozen.send_replace(true);
     }
@@ -145,14 +145,14 @@ impl<D: Driver> Faulty<D> {
         self.frozen.send_replace(false);
     }
 
-    /// This many more calls return; the next one and all later ones hang.
+    /// Lets this many more calls return. The next call and all later ones wait.
     pub fn freeze_after(&self, calls: u64) {
         self.calls_left.store(calls, Ordering::SeqCst);
     }
 
-    /// Until a call has hung.
+    /// Waits until a call is frozen.
     pub async fn wait_frozen(&self) {
-        // `self` holds the sender: waiting cannot fail.
+        // `self` holds the sender, so waiting cannot fail.
         let _ = self.frozen.subscribe().wait_for(|frozen| *frozen).await;
     }
 
@@ -163,21 +163,22 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Every call fails with this kind and does nothing, as with a full disk or a dead server; `None` ends it.
+    /// Makes every call fail with this kind of error without an effect, as with a full disk or a stopped server. `None`
+    /// ends it.
     pub fn set_broken(&self, kind: Option<ErrorKind>) {
         *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = kind;
     }
 
-    /// While set, there are no random faults.
+    /// While `quiet` is true, no random faults are injected.
     pub fn set_quiet(&self, quiet: bool) {
         self.quiet.store(quiet, Ordering::Relaxed);
     }
 
-    /// Delays or fails the call, or returns its fault.
+    /// Delays the call, and returns its error or its fault.
     async fn next_fault(&self) -> Result<Fault> {
         self.count_call();
         let mut frozen = self.frozen.subscribe();
-        // `self` holds the sender: waiting cannot fail.
+        // `self` holds the sender, so waiting cannot fail.
         let _ = frozen.wait_for(|frozen| !frozen).await;
         if let Some(kind) = *self.broken.lock().unwrap_or_else(PoisonError::into_inner) {
             return Err(Error::new(kind, "injected: driver is broken"));
@@ -216,7 +217,7 @@ impl<D: Driver> Faulty<D> {
 }
 
 impl DamagedRows {
-    /// The row with its damage.
+    /// The row with its damage applied.
     fn apply_damage(&self, row: Row) -> Scanned {
         let Row { table, partition, clustering, value } = row;
         let place = (table, partition, clustering);
@@ -243,7 +244,7 @@ fn injected(moment: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("injected: failed {moment} the effect"))
 }
 
-/// `keep` modulo the number of items: at least one of them is lost.
+/// `keep` modulo the number of items, so that at least one item is lost.
 fn part(keep: u64, items: usize) -> usize {
     usize::try_from(keep % (items.max(1) as u64)).unwrap_or(0)
 }

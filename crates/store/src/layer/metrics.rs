@@ -1,6 +1,6 @@
 //! A layer that counts calls, failures, rows and bytes, and measures latency.
 //!
-//! Counts are plain data ([`Measured`]); the caller decides on metric names.
+//! The counts are plain data ([`Measured`]). The caller chooses the metric names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,31 +15,32 @@ use crate::driver::{
     Verified,
 };
 
-/// Bounds of latency buckets double from 2^10 ns (about 1 us); the last one takes everything above 2^35 ns (34 s).
+/// Number of latency buckets. Their bounds double from 2^10 ns (about 1 us). The last bucket holds all calls above 2^35
+/// ns (34 s).
 pub const BUCKETS: usize = 27;
 const BUCKET_FIRST_LOG2: u32 = 10;
 
-/// One kind of call at one moment.
+/// Measurements of one kind of call at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     pub calls: u64,
     pub errors: u64,
     pub rows: u64,
-    /// Bytes of values.
+    /// Bytes of the values.
     pub bytes: u64,
-    /// Unreadable rows; one counts each time it is met.
+    /// Unreadable rows. A row counts each time it is read.
     pub damaged: u64,
     pub latency_ns_sum: u64,
-    /// Calls by latency; bucket `i` holds those of at most `bucket_bound_ns(i)`.
+    /// Number of calls by latency. Bucket `i` holds the calls of at most `bucket_bound_ns(i)`.
     pub latency: [u64; BUCKETS],
 }
 
-/// Upper bound of a latency bucket, ns; none for the last.
+/// Upper bound of a latency bucket, ns. The last bucket has none.
 pub const fn bucket_bound_ns(bucket: usize) -> Option<u64> {
     if bucket + 1 < BUCKETS { Some(1 << (BUCKET_FIRST_LOG2 as usize + bucket)) } else { None }
 }
 
-/// Counts of the layer so far. A scan's latency is that of its opening.
+/// Measurements of the layer so far. The latency of a scan is the time until it is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     pub put: Call,

@@ -1,8 +1,8 @@
-//! A layer that retries failed calls where a retry may help.
+//! A layer that retries failed calls if a retry may help.
 //!
-//! Bounded: a number of attempts, waits that double up to a limit, each shortened by a seeded jitter of up to one half so
-//! that recorders do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted scan continues
-//! after its last row.
+//! The number of attempts is limited. Waits double up to a limit. Each wait is shortened by a seeded jitter of up to one
+//! half, so that recorders do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted scan
+//! continues after its last row.
 
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +18,10 @@ use crate::driver::{
 use crate::{Error, Result};
 use tacho_model::Random;
 
-/// Limit on attempts, and the waits between them.
+/// Limit on attempts, and limits on the waits between them.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Calls in all, the first one included; at least one is made.
+    /// Total number of calls, including the first. At least one call is made.
     pub attempts: u32,
     pub wait_first: Duration,
     pub wait_max: Duration,
@@ -34,7 +34,7 @@ impl Default for Policy {
     }
 }
 
-/// The waits of one request.
+/// The waits between the attempts of one request.
 #[derive(Debug)]
 pub struct Backoff {
     random: Random,
@@ -47,7 +47,7 @@ impl Backoff {
         Self { random: Random::new(seed), next: first, max }
     }
 
-    /// Between half of the current wait and all of it; then the wait doubles.
+    /// Returns a random wait between half of the current wait and all of it. Then doubles the current wait.
     pub fn next_wait(&mut self) -> Duration {
         let wait = self.next.min(self.max);
         self.next = wait.saturating_mul(2);
@@ -84,7 +84,7 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// Waits if another attempt makes sense, otherwise returns the error.
+    /// Waits if another attempt may help. Otherwise returns the error.
     async fn after(&mut self, error: Error) -> Result<()> {
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || !error.retryable() {
@@ -112,7 +112,7 @@ impl<D: Driver> Driver for Retry<D> {
     async fn put(&self, rows: Vec<Row>) -> Result<()> {
         let mut attempts = self.attempts();
         loop {
-            // Values are shared, keys are short: the copy is cheap compared with a put.
+            // Cheap compared with a put, because values are shared and keys are short.
             match self.inner.put(rows.clone()).await {
                 Ok(()) => return Ok(()),
                 Err(error) => attempts.after(error).await?,
@@ -122,7 +122,7 @@ impl<D: Driver> Driver for Retry<D> {
 
     async fn scan(&self, scan: Scan) -> Result<RowStream> {
         let resume = Resume { driver: self.inner.clone(), scan, stream: None, attempts: self.attempts() };
-        // The first row is fetched here, so that an error at the start is an error of the call.
+        // The first row is read here, so that an error at the start is an error of the call.
         let Some((first, rest)) = resume.next().await? else { return Ok(stream::empty().boxed()) };
         let rest = stream::try_unfold(rest, Resume::next);
         Ok(stream::iter([Ok(first)]).chain(rest).boxed())
@@ -171,10 +171,10 @@ impl<D: Driver> Driver for Retry<D> {
     }
 }
 
-/// A scan with its position.
+/// A scan and its position.
 struct Resume<D> {
     driver: Arc<D>,
-    /// The rest of the scan.
+    /// The part of the scan that was not read yet.
     scan: Scan,
     stream: Option<RowStream>,
     attempts: Attempts,

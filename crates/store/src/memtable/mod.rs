@@ -1,9 +1,9 @@
-//! The memtable: records of series that are not encoded yet.
+//! The memtable: records that are not encoded yet.
 //!
-//! Records are in order of arrival; they are sorted when they are read or sealed, so late and backfilled data cost nothing
-//! here. Samples, of which there are millions, are packed as they arrive (`samples.rs`).
+//! Records are in order of arrival. They are sorted when they are read or sealed, so late and backfilled records cost no
+//! extra work here. There may be millions of samples, so they are packed when they arrive (`samples.rs`).
 //!
-//! Path of one record: before, `generation.rs` adds it; after, `seal/` encodes it.
+//! Path of one record. Before: `generation.rs` adds it. After: `seal/` encodes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ pub use samples::{Column, OpenSeries, latest};
 
 /// Limit on completed calls per chunk of executions.
 pub const CHUNK_CALLS_MAX: usize = 65_536;
-/// Limit on the memory of one open chunk of executions, bytes: a hostile sender's distinct shapes cannot make a huge one.
+/// Limit on the memory of one open chunk of executions, bytes. It prevents a hostile sender from creating a huge chunk
+/// with many distinct shapes.
 pub const CHUNK_OPEN_BYTES_MAX: usize = 16 << 20;
 
 /// Entries of one series.
@@ -31,7 +32,7 @@ pub struct OpenEntries {
 }
 
 impl OpenEntries {
-    /// Whether the entry is in another window of time than the one before.
+    /// Adds an entry. Returns whether it is in another window of time than the previous entry.
     pub fn push(&mut self, entry: Entry) -> bool {
         let moves = self.entries.last().is_some_and(|last| Walk::from(last.at).moves(entry.at));
         self.body_bytes += entry.body.as_bytes().len() + 16;
@@ -39,7 +40,7 @@ impl OpenEntries {
         moves
     }
 
-    /// Entries of a range in order of arrival.
+    /// Entries of a range, in order of arrival.
     pub fn read(&self, range: TimeRange) -> Vec<Entry> {
         self.entries.iter().filter(|entry| range.contains(entry.at)).cloned().collect()
     }
@@ -49,19 +50,19 @@ impl OpenEntries {
     }
 }
 
-/// Segments up to this long are grouped by day, so that a block spans at most two days.
+/// Segments up to this duration are grouped by day, so that a block spans at most two days.
 pub const SEGMENT_SHORT_MAX_NS: u64 = CHUNK_SPAN_MAX_NS / 2;
 
-/// The block of a segment.
+/// Selects the block of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bucket {
     pub span: Span,
-    /// Days from the epoch to the start of the segment; 0 for long ones.
+    /// Days from the epoch to the start of the segment; 0 for long segments.
     day: i64,
 }
 
 impl Bucket {
-    /// The segment has passed `Segment::check`: its times do not overflow.
+    /// The segment has passed `Segment::check`, so its times do not overflow.
     fn of(segment: &Segment) -> Self {
         let age = segment.carried.iter().map(|c| c.age).max().unwrap_or(0);
         let first = segment.start.saturating_sub_unsigned(age);
@@ -72,14 +73,14 @@ impl Bucket {
     }
 }
 
-/// Segments of one series in blocks: one growing block per day, and full ones.
+/// Segments of one series in blocks: one growing block per bucket, and full blocks.
 #[derive(Debug, Default)]
 pub struct OpenExecutions {
-    /// Shared with readers: a push during a read copies the block once.
+    /// Shared with readers. A push during a read copies the block once.
     growing: BTreeMap<Bucket, Arc<ExecutionBlock>>,
     full: Vec<(Bucket, Arc<ExecutionBlock>)>,
     full_bytes: usize,
-    /// An empty block with the capacity of the last full one, for the next one.
+    /// An empty block that keeps the capacity of the last full block. It becomes the next growing block.
     spare: Option<Arc<ExecutionBlock>>,
 }
 
@@ -99,12 +100,12 @@ impl OpenExecutions {
         }
     }
 
-    /// Number of growing blocks, one per day.
+    /// Number of growing blocks. Each bucket has one.
     pub fn growing(&self) -> usize {
         self.growing.len()
     }
 
-    /// All blocks in the order of their numbers in a seal.
+    /// All blocks, in the order in which a seal numbers them.
     pub fn blocks(&self) -> impl Iterator<Item = (Bucket, &Arc<ExecutionBlock>)> {
         let full = self.full.iter().map(|(bucket, block)| (*bucket, block));
         full.chain(self.growing.iter().map(|(bucket, block)| (*bucket, block)))
@@ -114,7 +115,7 @@ impl OpenExecutions {
         self.blocks().filter(|(_, block)| block.range().overlaps(&range)).map(|(_, b)| b.clone()).collect()
     }
 
-    /// Memory of all blocks by capacity: a growing one may have the capacity of the spare one.
+    /// Memory of the capacity of all blocks, bytes. A growing block may have the capacity of the former spare block.
     pub fn bytes(&self) -> usize {
         let spare = self.spare.iter();
         let held: usize =
@@ -151,7 +152,7 @@ mod tests {
             open.push(&segment, &operations);
             (open.full.len(), open.bytes())
         };
-        // Two events per call, each with a time.
+        // Each call has two events with a time.
         let times = 2 * CHUNK_CALLS_MAX * size_of::<u64>();
         let (full, bytes) = (1..=CHUNK_CALLS_MAX / calls).map(|_| push()).last().expect("some");
         assert_eq!(full, 1);

@@ -1,7 +1,7 @@
-//! The open samples of series, packed, and their lookup by series number.
+//! Packed open samples of series, and their lookup by series number.
 //!
-//! A series has its number from the index; a generation finds its open samples without hashing. They are packed
-//! (`tacho_chunk::pack`) as long as all values have one type, as for nearly all series.
+//! A series has its number from the index, so that a generation finds its open samples without hashing. Samples are
+//! packed (`tacho_chunk::pack`) while all values of a series have one type. Nearly all series have one type.
 
 use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
@@ -9,7 +9,7 @@ use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 
 use crate::scatter::Walk;
 
-/// Samples of one series in order of arrival.
+/// Samples of one series, in order of arrival.
 #[derive(Debug)]
 pub struct OpenSamples {
     /// Number of the series in the index.
@@ -19,7 +19,8 @@ pub struct OpenSamples {
     form: Form,
 }
 
-/// An idle series, one with a sample since the last seal, has no heap memory of its own: there may be millions of them.
+/// An idle series has one sample since the last seal. It has no heap memory of its own, because there may be millions of
+/// idle series.
 #[derive(Debug)]
 enum Form {
     One { at: Timestamp, word: u64 },
@@ -31,11 +32,11 @@ struct Packed {
     samples: PackedSamples,
     /// Type of the packed values.
     value_type: ValueType,
-    /// From the first value of another type on, all samples after the packed ones.
+    /// All samples after the packed ones. Begins with the first value of another type.
     mixed: Vec<Sample>,
 }
 
-/// Samples of one type, times strictly ascending.
+/// Samples of one type, with strictly ascending times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pub at: Vec<Timestamp>,
@@ -64,7 +65,7 @@ impl OpenSamples {
         Self { number, value_type: first.value.value_type(), form }
     }
 
-    /// Appends samples. Returns the memory that they took, bytes.
+    /// Appends samples. Returns the memory that they take, bytes.
     fn push(&mut self, samples: &[Sample]) -> usize {
         let (mut grown, packed) = match &mut self.form {
             Form::Many(packed) => (0, packed),
@@ -88,7 +89,7 @@ impl OpenSamples {
         }
     }
 
-    /// Time of the last sample that arrived.
+    /// Time of the sample that arrived last.
     fn last(&self) -> Timestamp {
         match &self.form {
             Form::One { at, .. } => *at,
@@ -119,8 +120,8 @@ impl OpenSamples {
         }
     }
 
-    /// The samples of a range, sorted, of equal times the last one: one column per type of value. Also returns how many were
-    /// replaced by later ones.
+    /// Sorted samples of a range, as one column per type of value. Of samples with equal times, only the last one is
+    /// kept. Also returns the number of replaced samples.
     pub fn columns(&self, range: TimeRange) -> (Vec<Column>, usize) {
         let (at, words, replaced) = match &self.form {
             Form::One { at, word } if range.contains(*at) => (vec![*at], vec![*word], 0),
@@ -140,7 +141,7 @@ impl Packed {
         Self { samples, value_type, mixed: Vec::new() }
     }
 
-    /// Returns the memory that the sample took, bytes.
+    /// Appends a sample. Returns the memory that it takes, bytes.
     fn push(&mut self, sample: Sample) -> usize {
         if self.mixed.is_empty() && sample.value.value_type() == self.value_type {
             return self.samples.push(sample.at, word_of(sample.value));
@@ -155,7 +156,7 @@ impl Packed {
         self.samples.bytes() + rest + self.mixed.capacity() * size_of::<Sample>()
     }
 
-    /// Times and words of the packed values, and how many were replaced by later ones.
+    /// Times and words of the packed values, and the number of values that later ones replaced.
     fn columns(&self, range: TimeRange) -> (Vec<Timestamp>, Vec<u64>, usize) {
         let (mut at, mut words) = (Vec::new(), Vec::new());
         self.samples.unpack_range(range, &mut at, &mut words);
@@ -184,7 +185,7 @@ impl Packed {
     }
 }
 
-/// Sorted by time; of equal times the one that arrived last.
+/// Samples sorted by time. Of samples with equal times, only the last one is kept.
 pub fn latest(mut samples: Vec<Sample>) -> Vec<Sample> {
     if !samples.is_sorted_by(|a, b| a.at < b.at) {
         samples.sort_by_key(|sample| sample.at);
@@ -195,7 +196,7 @@ pub fn latest(mut samples: Vec<Sample>) -> Vec<Sample> {
 
 /// Keeps the last of each run of equal times.
 fn keep_last<T: Copy>(sorted: &mut Vec<T>, at: impl Fn(&T) -> Timestamp) {
-    // `dedup_by` hands over (later, earlier) and removes the later.
+    // `dedup_by` passes (later, earlier) and removes the later element.
     sorted.dedup_by(|later, earlier| {
         let same = at(later) == at(earlier);
         if same {
@@ -205,7 +206,7 @@ fn keep_last<T: Copy>(sorted: &mut Vec<T>, at: impl Fn(&T) -> Timestamp) {
     });
 }
 
-/// One column for each type that occurs, f64 first.
+/// One column for each type of value in the samples, f64 first.
 fn by_type(samples: &[Sample]) -> Vec<Column> {
     let column = |value_type: ValueType| {
         let of_type = samples.iter().filter(|s| s.value.value_type() == value_type);
@@ -216,22 +217,22 @@ fn by_type(samples: &[Sample]) -> Vec<Column> {
     all.into_iter().filter(|column| !column.at.is_empty()).collect()
 }
 
-/// Series per block: they never move, and a million of them leave no half-empty vector behind.
+/// Series per block. Blocks never move, so a million series do not leave half-empty vectors.
 const BLOCK: usize = 1_024;
 
 /// The open samples of all series of a generation, by their number in the index.
 #[derive(Debug, Default)]
 pub struct OpenSeries {
-    /// By series number: 1 + place in `blocks`; 0 for none.
+    /// For each series number, 1 + position in `blocks`; 0 if the series has no samples.
     places: Vec<u32>,
     blocks: Vec<Vec<OpenSamples>>,
     values_max: usize,
-    /// How often a sample was in another window of time than the one before of its series.
+    /// Number of samples that are in another window of time than the previous sample of their series.
     moves: usize,
 }
 
 impl OpenSeries {
-    /// Adds samples of a series, in their order; returns the memory that they took, bytes.
+    /// Adds samples of a series, in their order. Returns the memory that they take, bytes.
     pub fn push(&mut self, number: u32, samples: &[Sample]) -> usize {
         let Some((first, rest)) = samples.split_first() else { return 0 };
         let Some(open) = self.get_mut(number) else {
@@ -247,7 +248,7 @@ impl OpenSeries {
         grown
     }
 
-    /// Adds a new series; returns its bytes.
+    /// Adds a new series. Returns the memory that it takes, bytes.
     fn make_place(&mut self, number: u32, first: Sample) -> usize {
         let at = number as usize;
         let capacity = self.places.capacity();
@@ -260,7 +261,7 @@ impl OpenSeries {
         let before = (self.blocks.len() - 1) * BLOCK;
         if let Some(block) = self.blocks.last_mut() {
             block.push(OpenSamples::new(number, first));
-            // At most as many as there are series numbers, which are u32.
+            // The position is at most the number of series, which is a u32.
             self.places[at] = u32::try_from(before + block.len()).unwrap_or(u32::MAX);
         }
         self.values_max = self.values_max.max(1);
@@ -277,7 +278,7 @@ impl OpenSeries {
         self.blocks.get(place / BLOCK)?.get(place % BLOCK)
     }
 
-    /// Series that have samples, in order of arrival.
+    /// Series with samples, in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &OpenSamples)> {
         self.blocks.iter().flatten().map(|open| (open.number, open))
     }
@@ -290,7 +291,7 @@ impl OpenSeries {
         self.moves
     }
 
-    /// Samples of the longest series.
+    /// Number of samples of the longest series.
     pub const fn values_max(&self) -> usize {
         self.values_max
     }
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_come_back_sorted_the_last_of_equal_times_by_type() {
+    fn columns_are_sorted_and_keep_the_last_of_equal_times() {
         let (f, i, u) = (|v| Value::F64(v), |v| Value::I64(v), |v| Value::U64(v));
         let all = TimeRange::ALL;
         check(&[(1, i(1)), (2, i(2))], all, &[&[(1, i(1)), (2, i(2))]], 0);
@@ -350,7 +351,8 @@ mod tests {
         assert_eq!(bytes, 3_000 * size_of::<OpenSamples>() + places);
         assert_eq!((open.len(), open.values_max()), (3_000, 1));
         assert!(open.get(4).is_some() && open.get(5).is_none() && open.get(9_999).is_none());
-        // An idle series: one sample since the last seal. `places` doubles, and there are twice as many numbers here.
+        // Each series has one sample since the last seal. `places` has doubled, and only half of its numbers are used
+        // here.
         assert!(bytes / 3_000 <= 48, "{} bytes", bytes / 3_000);
         let many: usize = (0..3_000).map(|number| open.push(number * 2, &[sample; 3])).sum();
         let heap: usize = open.iter().map(|(_, open)| open.heap_bytes()).sum();

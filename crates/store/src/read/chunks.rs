@@ -14,14 +14,14 @@ pub struct ChunkInfo {
     pub start: i64,
     pub end: i64,
     pub generation: u64,
-    /// Bytes of key and value; for a chunk of several series, this one's share.
+    /// Size of key and value, bytes. For a chunk of several series, the share of this series.
     pub bytes: usize,
     /// Member number of the series; 0 for entries and executions.
     pub member: u16,
     pub header: Header,
 }
 
-/// Every chunk of a series in the driver; the memtables are not included.
+/// All chunks of a series in the driver. The memtables are not included.
 pub async fn chunks(reader: &Reader, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
     let snapshot = reader.snapshots.open();
     let mut read: Read<Vec<ChunkInfo>> = Read::default();
@@ -52,7 +52,7 @@ pub async fn chunks(reader: &Reader, kind: Kind, id: SeriesId) -> Result<Read<Ve
     Ok(read)
 }
 
-/// Partitions of a series, and its member number in each; 0 for entries and executions.
+/// Partitions of a series, and its member number in each. The member number is 0 for entries and executions.
 fn partitions(reader: &Reader, kind: Kind, id: SeriesId) -> Vec<(SeriesId, u16)> {
     if kind != Kind::Sample {
         return vec![(id, 0)];
@@ -62,8 +62,8 @@ fn partitions(reader: &Reader, kind: Kind, id: SeriesId) -> Vec<(SeriesId, u16)>
     index.groups_of(number).map(|(group, member)| (index.group(group).id, member)).collect()
 }
 
-/// A member's share of the bytes of its row: its own and an equal share of the common ones. `None` when the chunk has no
-/// samples of it.
+/// The share of a member in the bytes of its row: its own bytes, and an equal share of the common bytes. `None` if the
+/// chunk has no samples of the member.
 fn share(header: &Header, member: u16, row_bytes: usize) -> Option<usize> {
     if header.kind != Kind::Sample {
         return Some(row_bytes);

@@ -6,8 +6,9 @@
 //!   chunks.rs   all stored chunks of one series, for `tacho inspect`
 //!   rows.rs     rows of one partition: visible to the reader's snapshot, not replaced, damaged ones reported
 //! ```
-//! A generation is read from memory while it is there, from the driver afterwards. A read looks at memory first; it
-//! then ignores chunks of the same generations in the driver, so a flush in progress does not matter.
+//! A generation is read from memory while it is there, and from the driver afterwards. A read uses memory first. In the
+//! driver, it then ignores chunks of the generations read from memory, so that a flush during the read does not duplicate
+//! records.
 
 mod chunks;
 mod rows;
@@ -30,7 +31,7 @@ use crate::{Error, ErrorKind, Result};
 
 pub use chunks::{ChunkInfo, chunks};
 
-/// The parts of the store that a read uses. It changes none of them except the count of unreadable rows.
+/// The parts of the store that a read uses. A read changes only the count of unreadable rows.
 pub struct Reader {
     pub driver: Arc<dyn Driver>,
     pub options: Arc<Options>,
@@ -54,15 +55,15 @@ impl Reader {
     }
 }
 
-/// The records of one series in memory at one moment.
+/// The records of one series in memory, at one moment.
 pub struct InMemory<T> {
-    /// Chunks of this and later generations are in `parts`.
+    /// The first generation in memory. `parts` contains this and later generations.
     pub oldest: u64,
-    /// In order of generation.
+    /// Records by generation, in order.
     pub parts: Vec<T>,
 }
 
-/// `read` is called under the lock for the active generation only; sealed ones do not change.
+/// Calls `read` for each generation. Only the active generation is locked for that; sealed generations do not change.
 pub fn read_memory<T>(reader: &Reader, read: impl Fn(&Generation) -> Option<T>) -> InMemory<T> {
     let generations = reader.generations.read();
     let oldest = generations.oldest();

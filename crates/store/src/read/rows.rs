@@ -1,5 +1,5 @@
-//! Rows of one partition that count: visible to the snapshot, replaced by no other row. Includes damaged rows, to be
-//! reported.
+//! Selects the rows of one partition that a reader uses: visible to its snapshot and not replaced by another row. Damaged
+//! rows are included, so that they are reported.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::keys::{ChunkKey, Span, chunk_scan, spans};
 use crate::upkeep::{Mask, Snapshot, alive};
 use crate::{Error, ErrorKind, Result};
 
-/// A row of a partition that counts.
+/// A row that a reader uses.
 pub struct Found {
     pub key: ChunkKey,
     /// Overhang of the times of its samples.
     pub overhang: Overhang,
-    /// Whole, or its parts; for a damaged row the rest of it. It has its own checksums.
+    /// The whole chunk or the requested parts. For a damaged row, its usable rest. A chunk has its own checksums.
     pub chunk: Bytes,
-    /// Bytes of the whole chunk.
+    /// Size of the whole chunk, bytes.
     pub whole: usize,
     /// The reason, if the row is damaged.
     pub damaged: Option<Box<str>>,
-    /// Bytes of key and value.
+    /// Size of key and value, bytes.
     pub row_bytes: usize,
 }
 
 impl Found {
-    /// `None` when the snapshot does not see the row.
+    /// Decodes a row. Returns `None` if the snapshot does not see it.
     fn of(row: Scanned<Cut>, snapshot: &Snapshot) -> Result<Option<(Self, Option<Replacement>, u64)>> {
         let (Ok(Cut { row: Row { partition, clustering, value, .. }, .. })
         | Err(Damaged { partition, clustering, value, .. })) = &row;
@@ -44,7 +44,7 @@ impl Found {
         let key = ChunkKey::decode(clustering)?;
         let row_bytes = partition.len() + clustering.len() + value.len();
         let split = match split_value(value) {
-            // A damaged row says nothing about versions.
+            // A version error in a damaged row is ignored, because its bytes cannot be trusted.
             Err(error) if row.is_ok() && error.kind() == ErrorKind::Version => {
                 return Err(error.with("start", key.start));
             }
@@ -55,8 +55,8 @@ impl Found {
                 let merge = replacement.map_or(0, |replacement| replacement.merge);
                 (*replacement, merge, *overhang, chunk.clone())
             }
-            // A damaged row's prefix is not trusted: it must not replace any other row. And no row replaces it unless it is
-            // certain to be older.
+            // The prefix of a damaged row is not trusted, so the row does not replace any other row. Another row replaces
+            // it only if it is certain to be older.
             _ => {
                 let Remains { merge, chunk } = remains(value);
                 (None, merge.unwrap_or(u64::MAX), Overhang::default(), chunk)
@@ -71,12 +71,12 @@ impl Found {
         Ok(Some((found, replacement, merge)))
     }
 
-    /// Whether it has anything to read.
+    /// Whether the row has data to read or damage to report.
     fn counts(&self) -> bool {
         !self.chunk.is_empty() || self.damaged.is_some()
     }
 
-    /// Time range of its records, as far as it is known.
+    /// Time range of its records, or the longest possible range if the header is unreadable.
     pub fn range(&self) -> TimeRange {
         let start = self.key.start;
         let longest = TimeRange::new(start, start.saturating_add_unsigned(self.key.span.span_max_ns()));
@@ -84,7 +84,7 @@ impl Found {
         header.map_or(longest, |chunk| TimeRange::new(chunk.header().start, chunk.header().end))
     }
 
-    /// The reason why it cannot be read. A chunk of a newer version is an error.
+    /// The reason why the row cannot be read. A chunk of a newer version is returned as an error.
     pub fn reason(&self, (kind, partition): (Kind, SeriesId), error: tacho_chunk::Error) -> Result<Arc<str>> {
         if let Some(reason) = &self.damaged {
             return Ok(Arc::from(&**reason));
@@ -98,7 +98,7 @@ impl Found {
     }
 }
 
-/// An unreadable row, or an unreadable column of it.
+/// An unreadable row, or a row with an unreadable column.
 pub struct Lost {
     pub key: ChunkKey,
     pub range: TimeRange,
@@ -106,7 +106,8 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// The damage that a reader of one series reports for it: none if it is masked, or outside the requested range.
+    /// The damage that a reader of one series reports for the row. Empty if the row is masked or outside the requested
+    /// range.
     pub fn of(&self, kind: Kind, labels: Option<Arc<Labels>>, asked: TimeRange, masks: &[Mask]) -> Damages {
         let range = TimeRange::new(self.range.start.max(asked.start), self.range.end.min(asked.end));
         let hides = |mask: &Mask| {
@@ -133,8 +134,8 @@ pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Re
     Ok(alive.map(|(_, found)| found).collect())
 }
 
-/// As [`live`], for partitions that may not fit into memory: rows are handed out as soon as the scan is past their end,
-/// because a row that replaces another starts before that. Rows of the rarer span classes come last.
+/// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past its
+/// end; rows that replace it start before that. Rows of the rarer span classes come last.
 pub async fn each_live(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),
@@ -153,14 +154,14 @@ pub async fn each_live(
                 last.push((row, merge));
                 continue;
             }
-            // An unreadable row is handed out to be reported.
+            // An unreadable row is also passed to `each`, so that it is reported.
             let end = Chunk::open(&row.chunk).map_or(start, |chunk| chunk.header().end);
             held.push_back((end, row, merge));
             while held.front().is_some_and(|(end, ..)| *end < start)
                 && let Some((_, row, merge)) = held.pop_front()
             {
                 hand_out(row, merge, &replacements, &mut each)?;
-                // A chunk takes milliseconds: other tasks get a turn between two.
+                // Processing a chunk takes milliseconds, so other tasks may run in between.
                 tokio::task::yield_now().await;
             }
         }

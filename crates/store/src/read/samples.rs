@@ -1,9 +1,9 @@
-//! Reads the samples of series in a time range: each row is read once, each column of times decoded once.
+//! Reads the samples of series in a time range. Each row is read once, and each column of times is decoded once.
 //!
-//! Series in the same groups form a unit; many units share one call to the driver. A generation is read from memory while it
-//! is there, from the driver afterwards.
+//! Series in the same groups form a unit. Many units share one call to the driver. A generation is read from memory while
+//! it is there, and from the driver afterwards.
 //!
-//! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` passes it to `query`.
+//! Path of one record. Before: `flush.rs` put its chunk into the driver. After: `server/src/http/` passes it to `query`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
@@ -25,31 +25,33 @@ use crate::group::row::replacement_bytes;
 use crate::keys::{CHUNK_SPAN_MAX_NS, chunk_scan, spans};
 use crate::{Error, Result};
 
-/// Units per call to the driver: for a range of up to [`CHUNK_SPAN_MAX_NS`], which has few rows of each, and at least.
+/// Limits on the units per call to the driver. The maximum applies to a range of up to [`CHUNK_SPAN_MAX_NS`], which has
+/// few rows per unit. The minimum applies to long ranges.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
-/// Above this many values decoding moves to another thread, some 200 us: for less the move would cost a large part of it.
+/// Largest number of values that are decoded on the calling thread. Decoding them takes about 200 us. For fewer values,
+/// moving to another thread would take a large part of that time.
 const VALUES_INLINE_MAX: usize = 1 << 16;
-/// Values per thread when a unit is decoded by several.
+/// Values per thread when several threads decode a unit.
 const VALUES_A_THREAD: usize = 1 << 16;
 
-/// Series whose chunks are in the same partitions.
+/// Series with their chunks in the same partitions.
 #[derive(Default)]
 struct Unit {
-    /// Number in the index, and place in the answer.
+    /// Series number in the index, and position in the answer.
     series: Vec<(u32, usize)>,
     groups: Vec<Searched>,
 }
 
-/// A group and the unit's series in it.
+/// A group, and the series of the unit that are members of it.
 struct Searched {
     id: SeriesId,
-    /// Member and place in the unit, in order of member.
+    /// Member number and position in the unit, ordered by member.
     members: Arc<[(u16, usize)]>,
 }
 
-/// Samples of the series within the range. Rows with several of them are read once. `room`: limit on samples, shared by
-/// several reads.
+/// Samples of the series within the range. Rows that hold several of the series are read once. `room` is the limit on
+/// samples; several reads may share it.
 pub async fn samples(
     reader: &Reader,
     series: &[SeriesId],
@@ -57,7 +59,8 @@ pub async fn samples(
     windows: Option<&Windows>,
     room: &AtomicUsize,
 ) -> Result<SampleAnswer> {
-    // A sample moved over an end of the range and its original may be one sample; so may be samples that compete with both.
+    // Reads beyond both ends by twice the limit on moves. A sample there may have been moved out of the range, or may
+    // be a copy of such a sample.
     let moved = reader.options.policies.time_max().saturating_mul(2);
     let reach =
         TimeRange::new(range.start.saturating_sub_unsigned(moved), range.end.saturating_add_unsigned(moved));
@@ -77,7 +80,7 @@ pub async fn samples(
     Ok(answer)
 }
 
-/// Series by their home groups. An unknown series is in no unit.
+/// Groups series by their home group. An unknown series is in no unit.
 fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
     let index = reader.index.read();
     let mut units: Vec<Unit> = Vec::new();
@@ -88,7 +91,7 @@ fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
             units.push(Unit::default());
             units.len() - 1
         };
-        // Series that were never sealed have no home: each is a unit.
+        // Series that were never sealed have no home group. Each forms its own unit.
         let unit = match index.home(number) {
             Some((group, _)) => *by_home.entry(group).or_insert_with(new),
             None => new(),
@@ -98,8 +101,8 @@ fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
     units
 }
 
-/// Finds the groups of the units' series. After reading memory, never before: a series that a flush has removed from memory
-/// since is in a group by then.
+/// Finds the groups of the units' series. Must run after memory was read, because a flush adds a series to a group before
+/// it removes the series from memory.
 fn find_groups(reader: &Reader, units: &mut [Unit]) {
     let index = reader.index.read();
     for unit in units {
@@ -135,7 +138,7 @@ async fn read(
         spans(Kind::Sample).iter().map(|span| chunk_scan(Kind::Sample, group.id, *span, question.reach))
     });
     let scans: Vec<Scan> = scans.collect();
-    // Series that were never sealed are in memory only.
+    // Series that were never sealed are only in memory.
     let parts = parts(units, question);
     let rows = if scans.is_empty() { Vec::new() } else { reader.driver.read_parts(scans, parts).await? };
     let mut rows = rows.into_iter();
@@ -185,8 +188,8 @@ async fn read(
     Ok(pieces.collect())
 }
 
-/// The parts of a chunk to read: its header, and if it has samples of the range, the columns of the unit's series. The group
-/// may have tens of others.
+/// Selects the parts of a chunk to read: its header, and the columns of the unit's series if the chunk has samples in the
+/// range. The group may have tens of other series.
 fn parts(units: &[Unit], question: Question) -> Parts {
     let members: Vec<_> = units.iter().flat_map(|unit| &unit.groups).map(|g| g.members.clone()).collect();
     Arc::new(move |scan, front| {
@@ -197,13 +200,13 @@ fn parts(units: &[Unit], question: Question) -> Parts {
         for part in &mut parts {
             *part = part.start + before..part.end.checked_add(before)?;
         }
-        // The first part is the header: extended to the prefix before it.
+        // The first part is the header. It is extended to include the prefix.
         parts.first_mut()?.start = 0;
         Some(parts)
     })
 }
 
-/// The rows of a unit, by their number in the plan, and their damages.
+/// The rows of a unit, by their index in the plan, for reporting damages.
 struct Losing<'a> {
     reader: &'a Reader,
     unit: &'a Unit,
@@ -212,7 +215,7 @@ struct Losing<'a> {
 }
 
 impl Losing<'_> {
-    /// The plan. All series that may be in a row with an unreadable header get a damage.
+    /// Makes the plan. If a header is unreadable, all series that may be in the row get a damage.
     fn plan(
         &self,
         asked: Vec<Asked>,
@@ -234,8 +237,8 @@ impl Losing<'_> {
         Ok(plan)
     }
 
-    /// The reason why a row, or a column of it, cannot be read. One bad chunk must not hide the good ones; one of a newer
-    /// version is an error.
+    /// The reason why a row or one of its columns cannot be read. A damaged chunk must not hide intact ones. A chunk of a
+    /// newer version is an error.
     fn reason(&self, row: usize, error: tacho_chunk::Error) -> Result<Arc<str>> {
         let Some((group, row)) = self.rows.get(row) else { return Err(unreadable(error)) };
         let reason = row.reason((Kind::Sample, group.id), error)?;
@@ -243,12 +246,12 @@ impl Losing<'_> {
         Ok(reason)
     }
 
-    /// The unit's series that may be in a row.
+    /// The series of the unit that may be in a row.
     fn members(&self, row: usize) -> &[(u16, usize)] {
         self.rows.get(row).map_or(&[], |(group, _)| &group.members)
     }
 
-    /// Time range of the records of a row without a readable header.
+    /// Time range of a row with an unreadable header.
     fn range_of(&self, row: usize) -> TimeRange {
         self.rows.get(row).map_or(TimeRange::ALL, |(_, row)| row.range())
     }
@@ -301,12 +304,13 @@ fn open_samples(reader: &Reader, unit: &Unit, range: TimeRange) -> (u64, Vec<Ask
     (memory.oldest, asked)
 }
 
-/// Runs the jobs where it pays: on this thread, on a blocking thread, or on several. Each job has the number of its unit.
+/// Runs the jobs on this thread, on a blocking thread, or on several, depending on the number of samples. Each job has
+/// the number of its unit.
 async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Result<Vec<(usize, Done)>> {
     if samples <= VALUES_INLINE_MAX {
         return Ok(run(&jobs, range, &|| true));
     }
-    // Only called when needed: it reads several files.
+    // A function, because reading the number of cores reads several files.
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = match samples / VALUES_A_THREAD {
         0 | 1 => 1,
@@ -314,7 +318,7 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
     };
     let columns: usize = jobs.iter().map(|(_, job)| job.columns()).sum();
     let mut tasks = Vec::with_capacity(threads);
-    // Dropped with this future, when the caller does not wait any more.
+    // Dropped with this future, when the caller stops waiting.
     let wanted = Arc::new(());
     let mut jobs = jobs.into_iter().peekable();
     while jobs.peek().is_some() {
@@ -337,7 +341,7 @@ async fn decode(jobs: Vec<(usize, Job)>, samples: usize, range: TimeRange) -> Re
     Ok(all)
 }
 
-/// Stops when `is_wanted` returns false: the result would be thrown away.
+/// Stops when `is_wanted` returns false, because the result would be discarded.
 fn run(jobs: &[(usize, Job)], range: TimeRange, is_wanted: &dyn Fn() -> bool) -> Vec<(usize, Done)> {
     let unit = |jobs: &[(usize, Job)]| {
         let mut done = Done::default();
@@ -353,7 +357,7 @@ mod tests {
     use crate::{MemoryDriver, Options, Store};
     use tacho_model::{Batch, Labels, ManualClock, Sample, SampleSeries, Value};
 
-    /// The whole flush of a new series happens between two steps of a read.
+    /// The whole flush of a new series takes place between two steps of a read.
     #[tokio::test]
     async fn a_series_that_is_flushed_for_the_first_time_during_a_read_is_found() {
         let directory = tempfile::tempdir().unwrap();

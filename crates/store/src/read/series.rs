@@ -1,6 +1,7 @@
-//! Reads the entries or executions of one series in a time range: from the driver and from memory, each record once.
+//! Reads the entries or executions of one series in a time range, from the driver and from memory. Each record is read
+//! once.
 //!
-//! Path of one record: before, `flush.rs` put its chunk into the driver; after, `server/src/http/` passes it to `query`.
+//! Path of one record. Before: `flush.rs` put its chunk into the driver. After: `server/src/http/` passes it to `query`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -38,7 +39,7 @@ pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<
     Ok(Read { records: all, damages })
 }
 
-/// A block without masked segments; `None` when none is left.
+/// A block without its masked segments; `None` if no segment is left.
 fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Option<Arc<ExecutionBlock>> {
     let is_masked = |i: usize| masks.iter().any(|mask| mask.hides(generation, block.row(i).start()));
     if masks.is_empty() || !(0..block.len()).any(is_masked) {
@@ -51,8 +52,8 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
-/// `room`: limit on the bytes of blocks, shared by several reads. A block that `keep` refuses does not count: it is freed
-/// before the next one is decoded.
+/// Reads executions. `room` is the limit on the bytes of blocks; several reads may share it. A block that `keep` refuses
+/// does not count, because it is freed before the next one is decoded.
 pub async fn executions(
     reader: &Reader,
     id: SeriesId,
@@ -81,19 +82,20 @@ pub async fn executions(
     Ok(read)
 }
 
-/// A read of one series of entries or executions.
+/// Parameters of a read of entries or executions of one series.
 struct Wanted<'a> {
     kind: Kind,
     id: SeriesId,
     range: TimeRange,
-    /// Generations from this one on are in memory.
+    /// The first generation in memory.
     oldest: u64,
     snapshot: Snapshot,
     masks: &'a [Mask],
 }
 
-/// Decoded chunks of generations before the oldest in memory that overlap the range, in order of generation and number, with
-/// their generation. What `admit` refuses is freed, and its first error ends the read, before more is decoded.
+/// Decoded chunks that overlap the range, with their generation, ordered by generation and number. Only generations
+/// before `oldest` are included. `admit` decides about each chunk before the next one is decoded: a refused chunk is
+/// freed, and an error ends the read.
 async fn stored<T, U>(
     reader: &Reader,
     wanted: &Wanted<'_>,
@@ -117,7 +119,7 @@ async fn stored<T, U>(
                 found.extend(admitted.map(|part| ((key.generation, key.number), part)));
             }
             Ok(None) => {}
-            // One bad chunk must not hide the good ones.
+            // A damaged chunk must not hide intact ones.
             Err(error) => {
                 let reason = row.reason((kind, id), error)?;
                 reader.unreadable.note((kind, id), key, &reason);

@@ -1,13 +1,13 @@
-//! Encodes the open records of a sealed generation as chunks: sorted, cut, with their keys.
+//! Encodes the open records of a sealed generation as chunks: sorts and cuts them, and gives the chunks their keys.
 //!
 //! ```text
 //!   samples.rs  samples of a group
 //!   series.rs   entries or executions of a series
 //! ```
-//! The result depends on the records and the generation only: a seal that is repeated after a crash gives the same keys and
-//! values, so a repeated flush stores nothing twice.
+//! The result depends only on the records and the generation. A seal that is repeated after a crash gives the same keys
+//! and values, so a repeated flush stores no record twice.
 //!
-//! Path of one record: before, it was in an open chunk (`memtable/`); after, `flush.rs` puts its chunk into the driver.
+//! Path of one record. Before: it was in an open chunk (`memtable/`). After: `flush.rs` puts its chunk into the driver.
 
 pub mod samples;
 pub mod series;
@@ -22,25 +22,25 @@ use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span, chunk_partition};
 
 /// Default limit on samples of a series, or entries, per chunk.
 pub const CHUNK_VALUES_MAX: usize = 8_192;
-/// The largest permitted setting: a row of 64 such columns, 8 bytes a value, stays below the 64 MiB limit of drivers.
+/// Largest permitted setting. A row of 64 such columns, with 8 bytes per value, stays below the 64 MiB limit of drivers.
 pub const CHUNK_VALUES_LIMIT: usize = 65_536;
-/// Limit on the bodies of entries per chunk, bytes: a read of one entry decodes at most this much.
+/// Limit on the bodies of entries per chunk, bytes. A read of one entry decodes at most this much.
 pub const CHUNK_BODIES_BYTES_MAX: usize = 1 << 20;
 
 /// The chunks of one partition in one generation.
 #[derive(Debug, Default)]
 pub struct Sealed {
     pub rows: Vec<Row>,
-    /// Samples, entries, or completed calls in them.
+    /// Number of samples, entries, or completed calls in the chunks.
     pub records: u64,
-    /// Samples that are not in them because later ones have their times.
+    /// Number of samples that are not in the chunks because later samples have the same times.
     pub replaced: u64,
 }
 
-/// Gives the chunks of one partition their numbers.
+/// Numbers the chunks of one partition.
 struct Sealer {
     kind: Kind,
-    /// Id of the group for samples, of the series for others.
+    /// Id of the group for samples, id of the series for other kinds.
     id: SeriesId,
     generation: u64,
     sealed: Sealed,
@@ -68,7 +68,7 @@ impl Sealer {
     }
 }
 
-/// Cuts sorted records: by number, by span, and by `weight`, bytes.
+/// Cuts sorted records by number, by span, and by `weight` in bytes.
 fn cuts(at: &[Timestamp], count_max: usize, weight: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let (mut start, mut bytes) = (0, 0);

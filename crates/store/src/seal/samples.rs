@@ -1,4 +1,4 @@
-//! Encodes the open samples of one group: columns with the same times share a chunk.
+//! Encodes the open samples of one group. Columns with the same times share a chunk.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::group::home::Share;
 use crate::keys::Span;
 use crate::memtable::Column;
 
-/// Columns that have the same times.
+/// Columns with the same times.
 struct Class {
     at: Vec<Timestamp>,
     columns: Vec<(u16, ValueColumn)>,
 }
 
-/// The chunks of a group in one generation, with at most `chunk_values` times each.
+/// The chunks of a group in one generation. Each has at most `chunk_values` times.
 pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Sealed {
     let mut classes: Vec<Class> = Vec::new();
     let mut replaced = 0;
@@ -26,7 +26,7 @@ pub fn seal(share: &Share, generation: &Generation, chunk_values: usize) -> Seal
         let (columns, dropped) = open.columns(TimeRange::ALL);
         replaced += dropped as u64;
         for Column { at, values } in columns {
-            // Nearly always there is one class; slices that differ do so in length or early.
+            // Usually fast: there is only one class, or the slices differ in length or in the first times.
             match classes.iter_mut().find(|class| class.at == at) {
                 Some(class) => class.columns.push((*member, values)),
                 None => classes.push(Class { at, columns: vec![(*member, values)] }),

@@ -1,14 +1,14 @@
-//! Which rows of a partition are alive, and which are dead and wait for their delete.
+//! Decides which rows of a partition are alive and which are dead. Dead rows wait for their deletion.
 //!
-//! Depends on the rows alone (`docs/format/keys.md`, Replacement), so it holds after a crash.
+//! The decision depends only on the rows (`docs/format/keys.md`, Replacement), so it is the same after a crash.
 
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// For each row, given with its replacement and its own merge number, whether it is alive.
+/// For each row, returns whether it is alive. A row is given with its replacement and its own merge number.
 ///
-/// To be right for a row, the partition's rows of all spans that start within the row's time must be given: a row that
-/// replaced one of its records starts there.
+/// The result for a row is correct only if the list has all rows of the partition, of all spans, that start within the
+/// row's time. A row that replaced one of its records starts there.
 pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
     if rows.iter().all(|(_, replacement, _)| replacement.is_none()) {

@@ -1,4 +1,4 @@
-//! One batch of jobs: looks at some partitions concurrently, replaces rows in one `put`, and queues follow-up jobs.
+//! Runs one batch of jobs: checks some partitions concurrently, replaces rows in one `put`, and queues follow-up jobs.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use super::{Inbox, Upkeep};
 use crate::Error;
 use crate::keys::ChunkKey;
 
-/// Bytes of new chunks, and jobs, of one batch: one `put` and one sync for many small partitions.
+/// Limits on one batch: bytes of new chunks, and jobs. Many small partitions then share one `put` and one sync.
 const BATCH_BYTES: u64 = 8 << 20;
 const BATCH_JOBS: usize = 256;
-/// How long a batch starts new jobs: a deletion waits for the end of the batch.
+/// Time during which a batch starts new jobs. A deletion waits for the end of the batch.
 const BATCH_TIME: Duration = Duration::from_millis(500);
 /// Result of a list of jobs.
 #[derive(Debug, Default)]
 pub struct JobResults {
     pub report: MergeReport,
-    /// The first failure; its job was not done.
+    /// The first failure. Its job was not completed.
     pub failure: Option<Error>,
-    /// Partitions with rows that cannot be read or changed, and the largest time range of their records.
+    /// Partitions with rows that could not be read or changed, each with the time range of all such rows.
     pub walled: HashMap<Partition, TimeRange>,
 }
 
-/// Runs all jobs and their follow-up jobs, `width` at a time.
+/// Runs all jobs and their follow-up jobs. At most `width` jobs run at the same time.
 pub async fn run_jobs(upkeep: &Arc<Upkeep>, jobs: VecDeque<Job>, width: usize) -> JobResults {
     let (mut jobs, mut results) = (jobs, JobResults::default());
     results.report.partitions = jobs.len() as u64;
@@ -43,12 +43,12 @@ pub async fn run_jobs(upkeep: &Arc<Upkeep>, jobs: VecDeque<Job>, width: usize) -
     results
 }
 
-/// Looks at some partitions and applies the replacements; follow-up jobs go back to `jobs`.
+/// Checks some partitions and applies the replacements. Follow-up jobs are added to `jobs`.
 pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize, results: &mut JobResults) {
     let gate = upkeep.gate.read().await;
     let tombstone = upkeep.store.tombstones.read().last_id();
     let (begun, mut bytes) = (Instant::now(), 0);
-    // Each partition once: a second look would see rows that are about to be replaced.
+    // Each partition once per batch. A second job would see rows that are about to be replaced.
     let mut looked: HashSet<Partition> = HashSet::new();
     let mut seen: Vec<Seen> = Vec::new();
     let mut looks = FuturesUnordered::new();
@@ -91,13 +91,13 @@ pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize,
     }
 }
 
-/// The job extended to everything flushed by now: chunks that arrived since the job was made may reach over a boundary that
-/// was clean.
+/// Extends the job to everything flushed so far. Chunks that arrived after the job was created may reach over a
+/// boundary that was clean.
 fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {
         return job;
     }
-    // In this order: flushed chunks are noted before the generation counts as flushed.
+    // The order matters: flushed chunks are noted before the generation counts as flushed.
     let through = Some(upkeep.store.progress.borrow().flushed);
     let Some(noted) = upkeep.store.inbox.fresh.take_one(&job.partition) else {
         return Job { through, ..job };
@@ -111,14 +111,14 @@ fn current(upkeep: &Upkeep, job: Job) -> Job {
     Job { through, stretch, tail: Some(tail), ..job }
 }
 
-/// Counts the job's chunks as fresh again. Boundaries that were clean may no longer be.
+/// Counts the job's chunks as fresh again. Boundaries that were clean may not be clean any more.
 pub fn give_back(inbox: &Inbox, job: &Job) {
     if let Some(tail) = job.tail {
         inbox.fresh.give_back(&job.partition, Tail { clean: false, ..tail });
     }
 }
 
-/// The job is not repeated now; its chunks count as fresh again.
+/// Records the failure of a job. The job is not repeated now, and its chunks count as fresh again.
 fn fail(upkeep: &Upkeep, job: &Job, error: Error, results: &mut JobResults) {
     give_back(&upkeep.store.inbox, job);
     results.failure.get_or_insert(error);
@@ -150,7 +150,8 @@ async fn follow(upkeep: &Arc<Upkeep>, seen: Seen, jobs: &mut VecDeque<Job>) {
     if let Some(tail) = seen.tail {
         upkeep.store.inbox.fresh.give_back(&partition, tail);
     }
-    // Rows that are not wholly flushed were counted but not read: they may reach over any boundary.
+    // Skipped rows of generations that are not completely flushed were counted but not read. They may reach over any
+    // boundary.
     if seen.young || seen.job.end < Timestamp::MAX {
         give_back(&upkeep.store.inbox, &seen.job);
     }

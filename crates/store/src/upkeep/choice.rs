@@ -1,13 +1,14 @@
 //! Chooses which adjacent rows of a partition to merge.
 //!
-//! Rows are sorted by size into levels: a row of level 0 has full size, a row of level `n` is smaller by a factor of `fan_in`
-//! to the power of `n`. Adjacent rows of similar level are merged when there are `fan_in` of them, or as soon as they fill a
-//! chunk. So a record is rewritten once per level: with 180 samples a flush, 8,192 a chunk and 8 rows at a time, twice.
+//! Rows are sorted by size into levels. A row of level 0 has full size; a row of level `n` is smaller by a factor of
+//! `fan_in` to the power of `n`. Adjacent rows of similar level are merged when there are `fan_in` of them, or as soon as
+//! they fill a chunk. A record is therefore rewritten once per level. With 180 samples per flush, 8,192 per chunk and a
+//! `fan_in` of 8, that is twice.
 //!
-//! A merge may start only where no earlier row of the same members reaches over, because an old value could win over a newer
-//! one. It may end anywhere: records after its end stay in a row of their own generation. Where it ends inside a row with
-//! moved times it ends a little earlier, so that no sample outside of it can be a resent copy of a sample inside, nor the
-//! other way round.
+//! A merge may start only at a clean boundary: no earlier row of the same members reaches over it. Otherwise an old value
+//! could replace a newer one. A merge may end anywhere; records after its end stay in a row of their own generation. If
+//! it ends inside a row with moved times, it ends a little earlier. Then no sample before the end can be a resent copy of
+//! a sample after it, and vice versa.
 
 use std::ops::Range;
 
@@ -17,7 +18,8 @@ use super::facts::{Facts, Next, State};
 use super::joints::Joints;
 use crate::group::row::GROUP_MEMBERS_MAX;
 
-/// Values of a row that is rewritten alone: for fewer the prefix of a merged row takes more than the rewrite saves.
+/// Minimum number of values of a row that is rewritten alone. With fewer values, the prefix of a merged row is larger
+/// than the saving.
 const LONE_VALUES_MIN: usize = 256;
 
 /// Whether the next row can be in the same chunk.
@@ -26,43 +28,45 @@ fn share_chunk(row: &Facts, next: &Facts, aim: &Aim) -> bool {
     row.bucket == next.bucket && near
 }
 
-/// How much to merge.
+/// Selects how much is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Only merges that pay by the levels.
+    /// Only merges that the levels justify.
     Tiered,
-    /// Also small groups of rows without recent additions, unless they are many times smaller than the row they would be
-    /// merged with.
+    /// Also small groups of rows without recent additions. Exception: rows that are many times smaller than the row they
+    /// would be merged with.
     Finish,
-    /// Every merge that gives fewer or smaller rows.
+    /// Every merge that results in fewer or smaller rows.
     All,
 }
 
-/// The size of a good chunk, and limits of one merge.
+/// The target size of a chunk, and the limits of one merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
     pub mode: Mode,
     /// Records of a full chunk.
     pub records: usize,
-    /// Time that a chunk may cover, ns: one that covers most of it is full, however few records it has.
+    /// Longest time that a chunk may cover, ns. A chunk that covers most of this time counts as full, regardless of its
+    /// records.
     pub span_max: u64,
-    /// Number of rows of one level that are merged.
+    /// Number of rows of one level that are merged together.
     pub fan_in: usize,
-    /// Limit on the values that one merge decodes: bounds its memory.
+    /// Limit on the values that one merge decodes. Bounds its memory.
     pub values_max: usize,
-    /// Whether the order of overlapping rows matters. (Not for executions.)
+    /// Whether the order of overlapping rows matters; false for executions.
     pub ordered: bool,
 }
 
-/// A merge of these rows up to and including `until`; records after it stay unchanged.
+/// A merge of the records of these rows up to and including `until`. Later records stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
     pub rows: Range<usize>,
     pub until: Timestamp,
 }
 
-/// Merges of rows sorted by start, in order of time, without common rows. Boundaries before `floor` cannot be trusted:
-/// earlier rows that reach over them may be unknown. `next` is the first row behind these.
+/// Chooses merges of `rows`, which are sorted by start. The merges are in order of time and have no rows in common.
+/// Boundaries before `floor` are not trusted, because unknown earlier rows may reach over them. `next` is the first row
+/// after `rows`.
 pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -> Vec<Merge> {
     let joints = Joints::new(rows, floor, next, aim.ordered);
     let levels: Vec<u32> = (0..rows.len()).map(|at| level(rows, at, aim)).collect();
@@ -78,7 +82,7 @@ pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -
             continue;
         }
         chosen.push(Merge { rows: first..last, until });
-        // The rest of a cut row belongs to the next merge, which must see it first.
+        // The rest of a row that was cut belongs to the next merge, which must read it first.
         if !whole {
             break;
         }
@@ -86,8 +90,8 @@ pub fn choose(rows: &[Facts], floor: Timestamp, next: Option<Next>, aim: &Aim) -
     chosen
 }
 
-/// Start of the rows that later ones may be merged with: the end of the partition that is not in full chunks. A clean
-/// boundary. `None` when there is none, or no trusted boundary.
+/// Start of the part at the end of the partition that is not in full chunks. Later rows may be merged with it. Always a
+/// clean boundary. `None` if all chunks are full, or if no boundary is trusted.
 pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim) -> Option<Timestamp> {
     let joints = Joints::new(rows, floor, None, aim.ordered);
     let merge_of = |at: usize| merges.iter().find(|merge| merge.rows.contains(&at));
@@ -102,16 +106,16 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
     Some(rows[first].key.start)
 }
 
-/// Start of the first row that reaches from before `floor` to it or over it, or the reach of a row from `floor` on; earlier
-/// rows must be known, too, before any merge from `floor` on. `None` when no row reaches over.
+/// The time from which rows must be read before a merge may start at `floor`. This is the start of the first row that
+/// reaches over `floor` from before, or the earliest reach of a row after it. `None` if no row reaches over `floor`.
 pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
     let over = rows.iter().map(|row| (row.key.start, row.reach()));
     let over = over.filter(|(start, reach)| ordered && reach.start < floor && floor <= reach.end.max(*start));
     over.map(|(start, reach)| if start < floor { start } else { reach.start }).min()
 }
 
-/// The merge that cuts rows that all overlap, also with rows from `next` on: no window could hold them all. `None` when there
-/// is a clean boundary, or when rows that reach in are unknown.
+/// The merge that cuts rows that all overlap each other and the rows from `next` on. No window could hold all of them.
+/// `None` if there is a clean boundary, or if unknown rows may reach in.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     if rows.is_empty() || !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {
@@ -122,8 +126,8 @@ pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> O
     (until >= rows[0].key.start).then_some(Merge { rows: 0..last, until })
 }
 
-/// Where the next window starts, behind these rows, all of which start before `next`: at the last clean boundary, unless
-/// these rows start there. `None` when all of them overlap.
+/// Start of the next window: the last clean boundary after these rows, all of which start before `next`. `None` if all
+/// rows overlap, because the next window would start like this one.
 pub fn resumes(rows: &[Facts], floor: Timestamp, next: Next, ordered: bool) -> Option<Timestamp> {
     let joints = Joints::new(rows, floor, Some(next), ordered);
     let start = |at: usize| rows.get(at).map_or(next.start, |row| row.key.start);
@@ -132,8 +136,8 @@ pub fn resumes(rows: &[Facts], floor: Timestamp, next: Next, ordered: bool) -> O
     boundaries.take_while(|start| *start > first).find(|start| *start >= floor)
 }
 
-/// Where a merge of these rows ends: no sample up to there may be a resent copy of one in other rows, nor the other way
-/// round.
+/// The time at which a merge of these rows ends. No sample before it may be a resent copy of a sample in other rows, and
+/// vice versa.
 fn cut_before(rows: &[Facts], merged: Range<usize>, joints: &Joints) -> Timestamp {
     let Some(reach) = joints.behind(merged.end) else { return Timestamp::MAX };
     let last = reach.saturating_sub(1);
@@ -142,10 +146,10 @@ fn cut_before(rows: &[Facts], merged: Range<usize>, joints: &Joints) -> Timestam
     last.saturating_sub_unsigned(moved.unwrap_or(0))
 }
 
-/// Adjacent rows that need work: too small, due, or overlapping.
+/// Runs of adjacent rows that need work: too small, due, or overlapping.
 fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
-    // Rows before the first trusted boundary are not touched.
+    // Rows before the first trusted boundary are not changed.
     let first = (0..rows.len()).find(|at| joints.is_clean(*at)).unwrap_or(rows.len());
     for (at, row) in rows.iter().enumerate().skip(first) {
         if row.state == State::Sound && levels[at] == 0 && !joints.is_bound(at) {
@@ -160,11 +164,11 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
     runs
 }
 
-/// 0 for a full row of a merge; each level above has rows `fan_in` times smaller. Where order does not matter a full row of a
-/// seal is as good as one of a merge.
+/// Level 0 is a full row of a merge. Rows of each higher level are `fan_in` times smaller. If the order does not matter,
+/// a full row of a flush also has level 0.
 fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     let row = &rows[at];
-    // The merge that wrote it continued with another row: it was full by some limit of a chunk.
+    // The merge that wrote the row continued with another row. The row was therefore full by some limit of a chunk.
     let cut = |next: &Facts| row.is_sibling(next) && row.conflicts(next);
     let span = row.end.abs_diff(row.key.start);
     let full = row.records.saturating_mul(3) >= aim.records.saturating_mul(2) || span >= aim.span_max / 4 * 3;
@@ -182,7 +186,7 @@ fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     level
 }
 
-/// The rows of a run to be merged now.
+/// The rows of a run that are merged now.
 fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Option<Range<usize>> {
     let part = &rows[run.clone()];
     if let Some(due) = part.iter().position(|row| row.state != State::Sound) {
@@ -202,7 +206,7 @@ fn wanted(rows: &[Facts], run: Range<usize>, levels: &[u32], aim: &Aim) -> Optio
     if pays { Some(run) } else { run_of_level(rows, run, aim.fan_in.max(2) * lanes, levels, aim) }
 }
 
-/// Number of sets of members with rows of their own: each flush adds a row to each.
+/// Number of distinct sets of members among the rows. Each flush adds a row per set.
 fn lanes(part: &[Facts]) -> usize {
     let mut members: Vec<u64> = part.iter().map(|row| row.members).collect();
     members.sort_unstable();
@@ -210,20 +214,20 @@ fn lanes(part: &[Facts]) -> usize {
     members.len().max(1)
 }
 
-/// Several rows of which the largest is at most four times all others together.
+/// Whether there are several rows and the largest has at most four times the records of all others together.
 fn finishes(part: &[Facts]) -> bool {
     let largest = part.iter().map(|row| row.records).max().unwrap_or(0);
     let all: usize = part.iter().map(|row| row.records).sum();
     part.len() > 1 && (all - largest).saturating_mul(4) >= largest
 }
 
-/// Whether the merged row is much larger than the largest source. If not, the merge mostly copies it.
+/// Whether the merged row is much larger than its largest source. If it is not, the merge mostly copies that source.
 fn grows(part: &[Facts], aim: &Aim) -> bool {
     let largest = part.iter().map(|row| row.records).max().unwrap_or(0);
     part.iter().map(|row| row.records).sum::<usize>() >= largest.saturating_mul(aim.fan_in.max(4) / 2)
 }
 
-/// The first `count` or more adjacent rows of the same level or above; the highest level first.
+/// The first `count` or more adjacent rows of the same level or above. Higher levels are tried first.
 fn run_of_level(
     rows: &[Facts],
     run: Range<usize>,
@@ -249,9 +253,9 @@ fn run_of_level(
     })
 }
 
-/// Where a merge of these rows must end to stay below the limit of values. It always takes one row, and all rows of one
-/// start, because they are replaced together, and rows so near to the start of a row with moved times that the merge would
-/// end before it ([`cut_before`]).
+/// The row at which a merge must end to stay below the limit of values. At least one row is merged. Rows with the same
+/// start are merged together, because they are replaced together. Rows just before a row with moved times are merged with
+/// it, because the merge would otherwise end before them ([`cut_before`]).
 fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize, joints: &Joints) -> usize {
     let (mut values, mut together) = (0usize, Timestamp::MIN);
     let mut at = range.start;
@@ -287,7 +291,7 @@ mod tests {
         ordered: true,
     };
 
-    /// Merge number 0: a row that no merge wrote.
+    /// Merge number 0 means a row that no merge wrote.
     fn row(start: i64, end: i64, records: usize, merge: u64) -> Facts {
         let key = ChunkKey { span: Span::Short, start, generation: 1, number: 0 };
         let replacement =
@@ -306,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Adjacent rows of these numbers of records, each ten long.
+    /// Adjacent rows with these numbers of records; each covers a time of ten.
     fn side_by_side(records: &[usize]) -> Vec<Facts> {
         records.iter().zip(0..).map(|(records, at)| row(at * 10, at * 10 + 9, *records, 1)).collect()
     }
@@ -359,7 +363,7 @@ mod tests {
         check(&chain(6), large, &[(0..2, 19)]);
         let known = choose(&chain(4), i64::MIN, Some(Next::at(35)), &AIM);
         assert_eq!(known, [Merge { rows: 0..4, until: 34 }]);
-        // Late rows over a full one.
+        // Late rows within the time of a full one.
         let mut late = vec![row(0, 99, 100, 1)];
         late.extend((0..4).map(|at| row(20 + at, 50, 1, 0)));
         check(&late, AIM, &[(0..5, END)]);
@@ -367,7 +371,7 @@ mod tests {
         check(&late[..3], Aim { mode: Mode::All, ..AIM }, &[(0..3, END)]);
     }
 
-    /// A row whose times may be off by 3 and with an overhang of 2.
+    /// A row with times that may be off by 3, and an overhang of 2.
     fn moved(start: i64, end: i64) -> Facts {
         Facts { error: 3, overhang: Overhang { before: 2, after: 2 }, ..row(start, end, 5, 1) }
     }
@@ -375,7 +379,7 @@ mod tests {
     #[test]
     fn possible_copies_are_merged_with_their_originals() {
         let due = |start, end| Facts { state: State::Due, ..row(start, end, 100, 1) };
-        // At 33 it may be the last of the moved ones, at 34 it cannot.
+        // A sample at 33 may be a copy of the last moved sample; a sample at 34 cannot.
         check(&[moved(10, 31), due(33, 39)], AIM, &[(0..2, END)]);
         check(&[moved(10, 31), due(34, 39)], AIM, &[(1..2, END)]);
         check(&[due(0, 8), moved(10, 31)], AIM, &[(0..1, 7)]);
@@ -389,14 +393,14 @@ mod tests {
         let large = Aim { values_max: 12, ..AIM };
         let chain = |n: i64| -> Vec<Facts> { (0..n).map(|at| row(at * 10, at * 10 + 12, 5, 0)).collect() };
         let mut rows = chain(6);
-        // The moved row reaches over the end, so 3 before the next row.
+        // The moved row may reach over the end, so the merge ends 3 before the next row.
         rows[1] = moved(10, 31);
         check(&rows, large, &[(0..2, 16)]);
-        // The next row is moved and reaches back by 2.
+        // The next row has moved times and reaches back by 2.
         let mut rows = chain(6);
         rows[2] = moved(20, 31);
         check(&rows, large, &[(0..2, 17)]);
-        // Rows that start where it would have to end are taken, too.
+        // Rows that start where the merge would have to end are included.
         let near = [moved(0, 90), row(2, 14, 20, 0), row(3, 20, 20, 0), row(30, 50, 20, 0)];
         check(&near, Aim { mode: Mode::All, ..large }, &[(0..3, 26)]);
     }
@@ -419,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_cannot_share_a_chunk_are_left_apart() {
+    fn rows_that_cannot_share_a_chunk_are_not_merged() {
         let days: Vec<Facts> =
             (0..8).map(|at| Facts { bucket: at / 2, ..row(at * 10, at * 10 + 9, 5, 0) }).collect();
         check(&days, AIM, &[]);
@@ -437,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_of_a_merge_stay() {
+    fn cuts_of_a_merge_are_kept() {
         let replacement = Some(Replacement { merge: 1, starts: TimeRange::new(0, 90), through: 1 });
         let rows: Vec<Facts> =
             side_by_side(&[5; 8]).into_iter().map(|row| Facts { replacement, ..row }).collect();
@@ -477,7 +481,7 @@ mod tests {
         rows[1].values = 2_000;
         assert_eq!(seen(&rows).1, Some((0..1, 9)));
         rows[0].members = 2;
-        assert_eq!(seen(&rows).0, None, "what lies behind may be of the same members");
+        assert_eq!(seen(&rows).0, None, "later rows may have the same members");
         assert_eq!(super::resumes(&rows, i64::MIN, Next::at(40), false), Some(40));
         assert_eq!(super::resumes(&[], 50, Next::at(40), true), None);
     }

@@ -1,15 +1,16 @@
-//! The time by which history may be deleted.
+//! The clock by which records are deleted.
 //!
-//! A wall clock set years ahead would expire everything. So its time is trusted as long as it agrees with a clock that cannot
-//! be set, and after a start as long as the store was not closed for an unlikely time. Otherwise rules use the expected time,
-//! until the wall clock is near it again or an operator confirms it.
+//! A wall clock that is set years ahead would expire all records. Its time is therefore trusted only while it agrees with
+//! a clock that cannot be set. After a start, it is trusted only if the store was not closed for an unlikely time.
+//! Otherwise rules use the expected time until the wall clock is near the expected time again or an operator confirms the
+//! wall clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tacho_model::{Clock, Timestamp};
 
-/// How far the wall clock may be ahead of the expected time, while the store is open and after a start.
+/// Limits on how far the wall clock may be ahead of the expected time, while the store is open and after a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockBounds {
     pub ahead_max: Duration,
@@ -17,28 +18,29 @@ pub struct ClockBounds {
 }
 
 impl Default for ClockBounds {
-    /// A day: far above the effects of daylight saving, a leap second or a slow clock. A week: a machine that was off.
+    /// One day is far above the effects of daylight saving time, a leap second or a slow clock. One week allows for a
+    /// machine that was off.
     fn default() -> Self {
         Self { ahead_max: Duration::from_secs(86_400), away_max: Duration::from_secs(7 * 86_400) }
     }
 }
 
-/// A jump that is not trusted.
+/// A jump of the wall clock that is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
-    /// Time of the clock, and the expected time.
+    /// Time of the wall clock, and the expected time.
     pub found: Timestamp,
     pub expected: Timestamp,
 }
 
-/// The wall clock, and how far it is trusted.
+/// The wall clock, and whether it is trusted.
 pub struct TrustedClock {
     wall: Arc<dyn Clock>,
     trusted: Trusted,
 }
 
 impl TrustedClock {
-    /// `latest`: the latest time that an earlier process trusted. Without bounds every time is trusted.
+    /// `latest` is the latest time that an earlier process trusted. Without bounds, every time is trusted.
     pub fn new(wall: Arc<dyn Clock>, bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
         Self { wall, trusted: Trusted::new(bounds, latest) }
     }
@@ -48,22 +50,22 @@ impl TrustedClock {
         self.wall.now()
     }
 
-    /// The time by which history is masked and deleted.
+    /// The time by which records are masked and deleted.
     pub fn now(&self) -> Timestamp {
         self.trusted.now(&*self.wall)
     }
 
-    /// The latest time that the next process may rely on.
+    /// The latest trusted time, which the next process may rely on.
     pub fn latest(&self) -> Timestamp {
         self.trusted.latest(&*self.wall)
     }
 
-    /// The current jump that is not trusted.
+    /// The current jump, if it is not trusted.
     pub fn jump(&self) -> Option<Jump> {
         self.trusted.jump(&*self.wall)
     }
 
-    /// From now on the clock is trusted. Returns its time.
+    /// Confirms the wall clock, so that it is trusted from now on. Returns its time.
     pub fn confirm(&self) -> Timestamp {
         self.trusted.confirm(&*self.wall)
     }
@@ -77,40 +79,40 @@ struct Trusted {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The latest trusted time, and its [`since_boot`]; `None` in the first process.
+    /// The latest trusted time, and the value of [`since_boot`] at that time. `None` in the first process.
     latest: Option<(Timestamp, Duration)>,
-    /// `latest` is of an earlier process.
+    /// Whether an earlier process stored `latest`.
     away: bool,
     jump: Option<Jump>,
 }
 
 impl Trusted {
-    /// `latest`: the latest time that an earlier process trusted. Without bounds every time is trusted.
+    /// `latest` is the latest time that an earlier process trusted. Without bounds, every time is trusted.
     pub fn new(bounds: Option<ClockBounds>, latest: Option<Timestamp>) -> Self {
         let state = State { latest: latest.map(|latest| (latest, since_boot())), away: true, jump: None };
         Self { bounds, state: Mutex::new(state) }
     }
 
-    /// The time by which history may be deleted.
+    /// The time by which records may be deleted.
     pub fn now(&self, clock: &dyn Clock) -> Timestamp {
         self.look(clock.now(), since_boot())
     }
 
-    /// The latest trusted time, advanced by the time since: the next process compares its clock with it. A clock that is set
-    /// back, or starts in 1970 until the network is up, does not change it.
+    /// The latest trusted time, advanced by the time since then. The next process compares its clock with it. A clock
+    /// that is set back, or starts in 1970 until the network is up, does not lower it.
     pub fn latest(&self, clock: &dyn Clock) -> Timestamp {
         let now = self.now(clock);
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.latest.map_or(now, |latest| now.max(expected(latest, since_boot())))
     }
 
-    /// The current jump that is not trusted.
+    /// The current jump, if it is not trusted.
     pub fn jump(&self, clock: &dyn Clock) -> Option<Jump> {
         self.now(clock);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).jump
     }
 
-    /// From now on the clock is trusted. Returns its time.
+    /// Confirms the wall clock, so that it is trusted from now on. Returns its time.
     pub fn confirm(&self, clock: &dyn Clock) -> Timestamp {
         let found = clock.now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +120,7 @@ impl Trusted {
         found
     }
 
-    /// `at`: [`since_boot`].
+    /// Returns the trusted time for the wall clock time `found`. `at` is the value of [`since_boot`].
     fn look(&self, found: Timestamp, at: Duration) -> Timestamp {
         let Some(bounds) = self.bounds else { return found };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,14 +141,14 @@ impl Trusted {
                 state.jump = Some(Jump { found, expected });
                 return expected;
             }
-            // A clock that is behind deletes less, so it is trusted; but later jumps are still measured from the expected
+            // A clock that is behind deletes less, so it is trusted. Later jumps are still measured from the expected
             // time.
             latest = latest.max(expected);
         }
         if state.jump.take().is_some() {
             tracing::info!(found, "the clock agrees with the expected time again");
         }
-        // After a start with a clock that was behind, the time while the store was closed is still unknown.
+        // If the clock was behind at the start, the time during which the store was closed is still unknown.
         let away = state.away && latest > found;
         *state = State { latest: Some((latest, at)), away, jump: None };
         found
@@ -158,8 +160,8 @@ fn expected((latest, since): (Timestamp, Duration), at: Duration) -> Timestamp {
     latest.saturating_add_unsigned(ns(at.saturating_sub(since)))
 }
 
-/// Time since the machine started, by a clock that cannot be set. It includes sleep of the machine, as [`std::time::Instant`]
-/// does not.
+/// Time since the machine started, by a clock that cannot be set. Unlike [`std::time::Instant`], it includes the sleep of
+/// the machine.
 fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -187,9 +189,9 @@ mod tests {
     fn a_jump_ahead_is_not_trusted_until_confirmed_or_over() {
         let trusted = Trusted::new(Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(100 * DAY, days(0)), 100 * DAY);
-        assert_eq!(trusted.look(110 * DAY, days(10)), 110 * DAY, "as long as the other clock went on, too");
+        assert_eq!(trusted.look(110 * DAY, days(10)), 110 * DAY, "the other clock advanced by the same time");
         assert_eq!(trusted.look(9_000 * DAY, days(11)), 111 * DAY);
-        assert_eq!(trusted.look(9_001 * DAY, days(12)), 112 * DAY, "however often it says so");
+        assert_eq!(trusted.look(9_001 * DAY, days(12)), 112 * DAY, "a repeated jump is not trusted");
         assert_eq!(trusted.look(113 * DAY, days(13)), 113 * DAY);
         let clock = tacho_model::ManualClock::new(9_002 * DAY);
         assert_eq!(trusted.confirm(&clock), 9_002 * DAY);
@@ -201,8 +203,8 @@ mod tests {
         let trusted = Trusted::new(Some(ClockBounds::default()), None);
         assert_eq!(trusted.look(113 * DAY, days(0)), 113 * DAY);
         assert_eq!(trusted.look(50 * DAY, days(0)), 50 * DAY, "an earlier time deletes less");
-        assert_eq!(trusted.look(114 * DAY, days(1)), 114 * DAY, "it is set right");
-        assert_eq!(trusted.look(116 * DAY + 1, days(1)), 114 * DAY, "but not further");
+        assert_eq!(trusted.look(114 * DAY, days(1)), 114 * DAY, "it is set to the correct time");
+        assert_eq!(trusted.look(116 * DAY + 1, days(1)), 114 * DAY, "a jump beyond that is not trusted");
     }
 
     #[test]
@@ -215,7 +217,7 @@ mod tests {
         };
         check(&[107, 109], &[107, 107]);
         check(&[109], &[100]);
-        // A machine without a battery for its clock: it starts in 1970, and is set when the network is up.
+        // A machine without a battery for its clock starts in 1970. Its clock is set when the network is up.
         check(&[0, 0, 105], &[0, 0, 105]);
         check(&[0, 0, 109], &[0, 0, 100]);
         let all = Trusted::new(None, Some(100 * DAY));

@@ -1,30 +1,31 @@
-//! Counters of the upkeep. Plain numbers.
+//! Counters of the upkeep.
 
 use crate::counters::{Count, counters};
 
-/// Numbers at one moment. Those not marked "now" count since the store was opened.
+/// Statistics at one moment. Fields not marked "now" count since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepStats {
-    /// Now: chunks that no merge has read, and those of them in partitions with enough for a merge (merge debt).
+    /// Now: chunks that no merge has read, and the number of these in partitions with enough chunks for a merge (merge
+    /// debt).
     pub chunks_fresh: u64,
     pub chunks_due: u64,
     /// Now: deletions that are not completed.
     pub tombstones: u64,
     pub merges: u64,
-    /// Chunks that merges replaced, and their replacements.
+    /// Chunks that merges replaced, and chunks that merges wrote.
     pub chunks_in: u64,
     pub chunks_out: u64,
-    /// Bytes of rows read by jobs, and of chunks written.
+    /// Bytes of rows read by jobs, and bytes of chunks written.
     pub bytes_read: u64,
     pub bytes_written: u64,
-    /// Records of replaced chunks, and of their replacements.
+    /// Records of the replaced chunks, and records of the written chunks.
     pub records_in: u64,
     pub records_out: u64,
-    /// Samples replaced by a later one of the same time.
+    /// Samples replaced by later samples with the same time.
     pub samples_replaced: u64,
     /// Chunks deleted because all of their records were expired.
     pub chunks_expired: u64,
-    /// Rows that an earlier process had replaced and not deleted.
+    /// Rows that an earlier process replaced but did not delete.
     pub rows_dead: u64,
     /// Deletions requested, and deletions completed.
     pub deletions: u64,
@@ -33,9 +34,9 @@ pub struct UpkeepStats {
     pub series_forgotten: u64,
     /// Failed attempts that are retried.
     pub failures: u64,
-    /// Bytes read again only to verify them.
+    /// Bytes read only to verify them.
     pub verified_bytes: u64,
-    /// CPU time, ns.
+    /// CPU time of the upkeep, ns.
     pub busy_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Deletion: durable before the answer, in force immediately, applied to rows later (`sweep.rs`).
+//! Deletion: durable before the answer and in force immediately. Rows are rewritten later (`sweep.rs`).
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ pub struct Deleted {
     pub series: [usize; 3],
 }
 
-/// Masks the records of the series that all matchers accept, in the range, as far as they are stored by now. `seal`
-/// ends the active generation and completes when it has ended.
+/// Masks the records in the range, for the series that all matchers accept. Only records stored so far are masked. `seal`
+/// seals the active generation and completes after that.
 ///
 /// # Errors
-/// `Invalid` without a matcher or for an empty range, `Limit` when too many deletions or patterns are pending, the driver's:
-/// then the deletion may come into force after a restart.
+/// `Invalid` without a matcher or for an empty range; `Limit` when too many deletions or patterns are pending; the error
+/// of the driver. After an error of the driver, the deletion may still take effect after a restart.
 pub async fn delete(
     upkeep: &Arc<Upkeep>,
     matchers: &[Matcher],
@@ -39,7 +39,7 @@ pub async fn delete(
         let message = format!("deletion of {range} by {} matchers (at most {MATCHERS_MAX})", matchers.len());
         return Err(Error::invalid(message));
     }
-    // No merge may mix masked and unmasked records while the tombstone is made.
+    // No merge may mix masked and unmasked records while the tombstone is created.
     let _gate = upkeep.gate.write().await;
     let deleted = Deleted { series: selected(upkeep, matchers.to_vec()).await? };
     if deleted == Deleted::default() {
@@ -61,7 +61,7 @@ pub async fn delete(
     Ok(deleted)
 }
 
-/// Number of series that all matchers accept, by kind. Patterns may take long: stops when the caller no longer waits.
+/// Number of series that all matchers accept, by kind. Patterns may take long, so it stops when the caller stops waiting.
 async fn selected(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>) -> Result<[usize; 3]> {
     let upkeep = Arc::clone(upkeep);
     let waiter = Waiter::default();

@@ -1,4 +1,4 @@
-//! Inputs to the choice of merges: the facts of one row without its records, and the first unknown row.
+//! Inputs of the choice of merges: the facts of one row that need no decoding of records, and the first unknown row.
 
 use tacho_model::{TimeRange, Timestamp};
 
@@ -12,16 +12,16 @@ pub struct Facts {
     pub key: ChunkKey,
     /// Time of the last record.
     pub end: Timestamp,
-    /// Limit of the change of its times by a rule, ns; 0 for rows of other kinds.
+    /// Largest change of the row's times by a rule, ns; 0 for entries and executions.
     pub error: u64,
     pub overhang: Overhang,
-    /// Times, entries or calls: the size of a chunk is measured in them.
+    /// Number of times, entries or calls. The size of a chunk is measured by it.
     pub records: usize,
-    /// Values to decode: records times members.
+    /// Values to decode: the records, multiplied by the members.
     pub values: usize,
-    /// One bit for each member of the group that has values here; 1 for entries and executions.
+    /// Bit mask of the members of the group with values in this row; 1 for entries and executions.
     pub members: u64,
-    /// Only rows of one bucket can share a chunk.
+    /// Only rows of the same bucket can share a chunk.
     pub bucket: i64,
     /// `None` for a row that no merge wrote.
     pub replacement: Option<Replacement>,
@@ -34,38 +34,39 @@ impl Facts {
         self.overhang.around(TimeRange::new(self.key.start, self.end))
     }
 
-    /// Whether one of two values with the same time would replace the other.
+    /// Whether a sample of one row could replace a sample of the other with the same time.
     pub const fn conflicts(&self, other: &Self) -> bool {
         self.members & other.members != 0
     }
 
-    /// One merge wrote both: overlaps between them are resolved.
+    /// Whether the same merge wrote both rows. Overlaps between such rows are resolved.
     pub fn is_sibling(&self, other: &Self) -> bool {
         self.replacement.is_some() && self.replacement == other.replacement
     }
 }
 
-/// The work that the rules require for a row.
+/// Work that the rules require for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     #[default]
     Sound,
-    /// To be rewritten: a deletion masks a part of it, some members are expired, or its resolution is too high for its age.
+    /// The row must be rewritten: a deletion masks a part of it, some members are expired, or its resolution is too high
+    /// for its age.
     Due,
     /// All of its records are expired.
     Expired,
 }
 
-/// The first row behind the known ones.
+/// The first row after the known rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub start: Timestamp,
-    /// Start of the reach of this row and of all behind it.
+    /// Earliest start of the reach of this row and all later ones.
     pub reach: Timestamp,
 }
 
 impl Next {
-    /// A row that starts here and reaches no further back.
+    /// A row that starts at `start` and does not reach further back.
     pub const fn at(start: Timestamp) -> Self {
         Self { start, reach: start }
     }

@@ -1,4 +1,4 @@
-//! Removes series without records from the index, and their row from the driver.
+//! Removes series without records from the index, and their rows from the driver.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use crate::generation::Generations;
 use crate::index::Index;
 use crate::keys::{chunk_scan, spans};
 
-/// For a partition that was found empty. Does nothing if memory holds records of it, or if a flush has ended in
-/// between.
+/// Removes the series of a partition that was found to be empty. Does nothing if memory holds records of the partition,
+/// or if a flush has ended in the meantime.
 pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
-    // The flusher checks these rows under the metadata lock: it puts the row of a returning series after this delete.
+    // The flusher checks these rows under the metadata lock. If the series returns, the flusher puts its row after this
+    // delete.
     let _locked = upkeep.store.metadata.lock.lock().await;
     let before = upkeep.store.progress.borrow().flushed;
     if holds_rows(&*upkeep.store.driver, partition, TimeRange::ALL).await {
@@ -31,7 +32,7 @@ pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     delete_with_retries(upkeep, &deletes).await;
 }
 
-/// Whether any row of any generation exists that may reach into the range. `true` on an error.
+/// Whether any row of any generation may have records in the range. `true` on an error.
 pub async fn holds_rows(driver: &dyn Driver, partition: Partition, range: TimeRange) -> bool {
     for span in spans(partition.kind) {
         let scan = chunk_scan(partition.kind, partition.id, *span, range);
@@ -46,11 +47,11 @@ pub async fn holds_rows(driver: &dyn Driver, partition: Partition, range: TimeRa
     false
 }
 
-/// Removes the partition and its series from the index; `None` when records have arrived since `flushed`.
+/// Removes the partition and its series from the index. `None` when records may have arrived since `flushed`.
 fn leave(upkeep: &Upkeep, partition: Partition, flushed: u64) -> Option<Vec<SeriesId>> {
     let generations = upkeep.store.generations.write();
     let mut index = upkeep.store.index.write();
-    // Records that were in memory during the scan are still there, or a flush has ended since.
+    // Records that were in memory during the scan are still in memory, unless a flush has ended since.
     if upkeep.store.progress.borrow().flushed != flushed {
         return None;
     }
@@ -62,7 +63,7 @@ fn leave(upkeep: &Upkeep, partition: Partition, flushed: u64) -> Option<Vec<Seri
     forgotten
 }
 
-/// The removed series; `None` when the group stays.
+/// The series removed with the group; `None` when the group stays.
 fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Option<Vec<SeriesId>> {
     let group = index.group_number(id)?;
     let members = index.group(group).members.to_vec();
@@ -73,7 +74,7 @@ fn leave_group(generations: &Generations, index: &mut Index, id: SeriesId) -> Op
     index.remove_group(group);
     let mut forgotten = Vec::new();
     for number in members {
-        // A series in another group has its records there.
+        // A series that is in another group stays, because it has records there.
         if index.groups_of(number).next().is_none() {
             forgotten.push(index.id(number));
             index.remove(Kind::Sample, number);

@@ -1,4 +1,4 @@
-//! Counts chunks that arrived since the last merge, in memory, so that the usual choice needs no read.
+//! Counts in memory the chunks that arrived since the last merge, so that the usual choice needs no read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,26 +9,26 @@ use super::window::{Partition, Stretch};
 use crate::driver::Row;
 use crate::keys::ChunkKey;
 
-/// The end of a partition that may be merged with later chunks.
+/// The part at the end of a partition that may be merged with later chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
     /// Chunks that no merge has read.
     pub chunks: u32,
-    /// Start of the first of them, or of the first row before them that is not full.
+    /// Start of the first fresh chunk, or of the first row before it that is not full.
     pub from: Timestamp,
-    /// Whether it is known that no earlier row reaches in.
+    /// Whether it is known that no earlier row reaches into this part.
     pub clean: bool,
 }
 
 impl Tail {
-    /// Joins two tails.
+    /// Combines two tails.
     pub fn and(self, other: Self) -> Self {
-        // A later start leaves a clean boundary clean.
+        // If a boundary is clean, a later start does not change that.
         let first = if other.from < self.from { other } else { self };
         Self { chunks: self.chunks + other.chunks, ..first }
     }
 
-    /// The stretch to read.
+    /// The stretch of the partition that a job must read.
     pub const fn stretch(&self) -> Stretch {
         if self.clean { Stretch::From(self.from) } else { Stretch::Around(self.from) }
     }
@@ -36,7 +36,7 @@ impl Tail {
 
 type Key = [u8; 17];
 
-/// Partitions with chunks that are not full.
+/// Tails of the partitions with chunks that are not full.
 #[derive(Debug, Default)]
 pub struct Fresh(Mutex<HashMap<Key, Tail>>);
 
@@ -45,7 +45,7 @@ impl Fresh {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts rows that were put into the table of chunks.
+    /// Counts rows that were put into the Chunks table.
     pub fn note(&self, rows: &[Row]) {
         let mut all = self.lock();
         for row in rows {
@@ -55,7 +55,7 @@ impl Fresh {
         }
     }
 
-    /// Takes the partitions with at least this many fresh chunks; the caller gives back the chunks that it does not
+    /// Takes out the partitions with at least this many fresh chunks. The caller gives back the chunks that it does not
     /// merge.
     pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
         let mut all = self.lock();
@@ -63,19 +63,19 @@ impl Fresh {
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 
-    /// Takes one partition: a job may move a boundary that another job found to be clean.
+    /// Takes out one partition. A job may change a boundary that another job found to be clean.
     pub fn take_one(&self, partition: &Partition) -> Option<Tail> {
         self.lock().remove(&Key::try_from(partition.key().as_slice()).ok()?)
     }
 
-    /// Adds chunks that a merge has left, or that were not read.
+    /// Adds back chunks that a merge has left, or that were not read.
     pub fn give_back(&self, partition: &Partition, tail: Tail) {
         if let Ok(key) = Key::try_from(partition.key().as_slice()) {
             add(&mut self.lock(), key, tail);
         }
     }
 
-    /// Fresh chunks of all partitions, and of partitions with enough for a merge.
+    /// Number of fresh chunks in all partitions, and in partitions with enough chunks for a merge.
     pub fn chunks(&self, enough: u32) -> (u64, u64) {
         let all = self.lock();
         all.values().fold((0, 0), |(sum, due), tail| {

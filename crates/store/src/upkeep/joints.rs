@@ -1,19 +1,19 @@
 //! Clean boundaries between the rows of a partition, in order of time.
 //!
-//! The order of overlapping rows matters. A row with moved times reaches further than its first and last time: later samples
-//! there may be resent copies of its samples (`group/resent.rs`).
+//! The order of overlapping rows matters. A row with moved times reaches further than its first and last time, because
+//! later samples there may be resent copies of its samples (`group/resent.rs`).
 
 use tacho_model::Timestamp;
 
 use super::facts::{Facts, Next};
 
-/// The lists have one item more than there are rows.
+/// Boundaries between rows. Each list has one item more than there are rows.
 pub struct Joints {
-    /// `clean[i]`: no conflicting row reaches from before row `i` to its start or over it.
+    /// `clean[i]`: no conflicting row before row `i` reaches to its start or beyond it.
     clean: Vec<bool>,
-    /// The same, not counting overlaps between siblings of a merge.
+    /// Like `clean`, but ignores overlaps between siblings of a merge.
     settled: Vec<bool>,
-    /// The earliest start of the reach of row `i` and all behind it; `None` where nothing follows.
+    /// The earliest start of the reach of row `i` and all later rows; `None` if there are none.
     behind: Vec<Option<Timestamp>>,
 }
 
@@ -32,7 +32,7 @@ impl Joints {
         let before_max = rows.iter().map(|row| row.overhang.before).max().unwrap_or(0);
         for (at, row) in rows.iter().enumerate() {
             let end = row.reach().end;
-            // A row binds all boundaries up to the last conflicting row whose reach starts before its own ends.
+            // Two conflicting rows with overlapping reaches make all boundaries between them unclean.
             let furthest = end.saturating_add_unsigned(before_max);
             let reached = rows[at + 1..].iter().take_while(|later| later.key.start <= furthest);
             for (later, behind) in reached.zip(at + 1..) {
@@ -52,7 +52,7 @@ impl Joints {
         joints
     }
 
-    /// Start of the reach of row `at` and of all behind it.
+    /// The earliest start of the reach of row `at` and all later rows.
     pub fn behind(&self, at: usize) -> Option<Timestamp> {
         self.behind.get(at).copied().flatten()
     }
@@ -61,12 +61,12 @@ impl Joints {
         self.clean.get(at).copied().unwrap_or(true)
     }
 
-    /// Whether row `at` overlaps a row that no merge has read together with it.
+    /// Whether row `at` overlaps a row that was not read by the same merge.
     pub fn is_bound(&self, at: usize) -> bool {
         [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
     }
 
-    /// The last clean boundary up to `at`, not before `low`.
+    /// The last clean boundary at or before `at`, but not before `low`.
     pub fn clean_before(&self, at: usize, low: usize) -> Option<usize> {
         (low..=at).rev().find(|boundary| self.is_clean(*boundary))
     }

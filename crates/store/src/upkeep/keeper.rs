@@ -1,7 +1,7 @@
-//! The upkeep task. Priorities: orders, then fresh chunks, then a slow sweep.
+//! The upkeep task. Its priorities: orders, then fresh chunks, then a slow sweep.
 //!
-//! Runs jobs in batches. A batch looks at some partitions concurrently and applies the results in one `put`; between two
-//! batches the task rests according to its pace, and takes orders.
+//! Runs jobs in batches. A batch checks some partitions concurrently and applies the results in one `put`. Between two
+//! batches, the task rests according to its pace, and accepts orders.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use super::window::Partition;
 use crate::options::Options;
 use crate::{Error, Result};
 
-/// Concurrent jobs when a caller waits for the end.
+/// Concurrent jobs when a caller waits for the result.
 const EAGER_JOBS: usize = 4;
 
-/// Works until the store is dropped.
+/// Runs until the store is dropped.
 pub async fn run(upkeep: Arc<Upkeep>) {
     let _open = CloseOrders(upkeep.clone());
     Keeper::new(upkeep).run().await;
 }
 
-/// Closes the orders when the task ends, also when it is aborted.
+/// Closes the orders when the task ends, including an end by abort.
 struct CloseOrders(Arc<Upkeep>);
 
 impl Drop for CloseOrders {
@@ -46,13 +46,13 @@ struct Keeper {
     upkeep: Arc<Upkeep>,
     backlog: VecDeque<Job>,
     next_sweep: tokio::time::Instant,
-    /// When the next part of the stored bytes is verified.
+    /// Time of the next verification of stored bytes.
     next_verify: tokio::time::Instant,
     /// Whether all partitions were checked since the start.
     swept: bool,
-    /// End of the downsampled part of each partition.
+    /// End of the downsampled part, by partition.
     thinned: HashMap<Partition, Timestamp>,
-    /// Deletions tried since the last sweep that are not completed.
+    /// Deletions that were tried since the last sweep and are not completed.
     tried: HashSet<u64>,
 }
 
@@ -66,8 +66,8 @@ impl Keeper {
     }
 
     async fn run(mut self) {
-        // Without merges there are no sweeps: then the time of the next sweep, which stays in the past, must not wake the
-        // task.
+        // Without merges there are no sweeps, and the time of the next sweep stays in the past. That time must not wake
+        // the task.
         let merges = self.upkeep.store.options.merge_in_background && self.can_replace().is_ok();
         loop {
             while let Some(order) = self.upkeep.orders.take() {
@@ -93,7 +93,7 @@ impl Keeper {
         }
     }
 
-    /// Without an atomic `put` a crash could leave a merge half done.
+    /// Without an atomic `put`, a crash could leave a merge half done.
     fn can_replace(&self) -> Result<()> {
         if self.upkeep.store.driver.capabilities().atomic_put {
             return Ok(());
@@ -107,7 +107,7 @@ impl Keeper {
             Order::MergeAll => Mode::All,
             Order::Sweep => Mode::Tiered,
         };
-        // The backlog is obsolete: all partitions are checked now.
+        // The backlog is discarded, because all partitions are checked now.
         self.backlog.drain(..).for_each(|job| give_back(&self.upkeep.store.inbox, &job));
         let result = match self.can_replace() {
             Ok(()) => self.merge_everything(mode).await,
@@ -118,7 +118,7 @@ impl Keeper {
 
     async fn merge_everything(&mut self, mode: Mode) -> Result<MergeReport> {
         let begun = Instant::now();
-        // This includes the fresh chunks; those not wholly flushed are given back.
+        // Includes the fresh chunks. Chunks that are not completely flushed are given back.
         let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
         let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
         let jobs = sweep::partitions(&self.upkeep.store.index).into_iter().map(job);
@@ -132,7 +132,7 @@ impl Keeper {
         }
     }
 
-    /// Fills an empty backlog.
+    /// Fills the backlog if it is empty.
     async fn fill(&mut self) {
         let (upkeep, options) = (&self.upkeep, &self.upkeep.store.options);
         if !self.backlog.is_empty() {
@@ -143,7 +143,7 @@ impl Keeper {
             self.tried.clear();
         }
         sweep::finish_deletions(upkeep, Some(pace(options)), &mut self.tried).await;
-        // Merges write before they free space: on a full disk only expiry and deletions go on.
+        // Merges write before they free space. On a full disk, only expiry and deletions continue.
         let room = upkeep.store.space.check().is_ok();
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
         let fresh = |mode| move |(partition, tail)| job(partition, tail, mode);
@@ -166,7 +166,7 @@ impl Keeper {
         }
     }
 
-    /// Reads some stored bytes again. Other work comes first.
+    /// Verifies some stored bytes. Other work has priority.
     async fn verify(&mut self) {
         let begun = Instant::now();
         let rest = match verify(&self.upkeep).await {
@@ -183,7 +183,7 @@ impl Keeper {
         self.next_verify = tokio::time::Instant::now() + rest;
     }
 
-    /// One batch of the backlog, and a rest, which an order ends.
+    /// Runs one batch of the backlog and then rests. An order ends the rest.
     async fn work(&mut self) {
         let begun = Instant::now();
         let mut results = JobResults::default();
@@ -235,10 +235,10 @@ mod tests {
     use crate::layer::faults::{Faults, Faulty};
     use crate::{Driver, MemoryDriver, Store};
 
-    /// Limit on wakes; above those of any day in these tests.
+    /// Limit on counted wakes; above the number of any day in these tests.
     const WAKES_MAX: usize = 1_000;
 
-    /// Number of wakes of the task in a day without work; the count ends at [`WAKES_MAX`].
+    /// Number of times that the task wakes in a day without work. The count stops at [`WAKES_MAX`].
     async fn wakes_a_day(driver: Arc<dyn Driver>, merge_in_background: bool) -> usize {
         let directory = tempfile::tempdir().unwrap();
         let hour = Duration::from_secs(3_600);
@@ -258,7 +258,7 @@ mod tests {
             wakes += 1;
             if wakes == WAKES_MAX { Poll::Ready(()) } else { keeper.as_mut().poll(context) }
         });
-        // The paused clock advances when all tasks wait: a task that never rests stops it.
+        // The paused clock advances only when all tasks wait. A task that never rests would stop it.
         let _ = tokio::time::timeout(24 * hour, counted).await;
         wakes
     }
@@ -266,10 +266,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_task_sleeps_until_there_is_something_to_do() {
         let memory = || Arc::new(MemoryDriver::new());
-        // Once in `u64::MAX` calls: the capability changes by the mere possibility.
+        // A fault in one of `u64::MAX` calls never occurs, but its possibility changes the capability.
         let torn = Faults { torn: u64::MAX, ..Faults::default() };
         let torn = Arc::new(Faulty::new(memory(), torn));
-        // In addition to the first and the last of the day: four sweeps if there are merges, and three rounds of
+        // In addition to the first and the last wake of the day: four sweeps if merges run, and three rounds of
         // verification.
         assert_eq!(wakes_a_day(memory(), true).await, 9, "merging");
         assert_eq!(wakes_a_day(memory(), false).await, 5, "not merging");

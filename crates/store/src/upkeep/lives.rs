@@ -1,9 +1,9 @@
-//! Changes and descents of each series' values: the values of a possible counter stay exact, and one chunk does not
-//! show whether a series is a counter.
+//! Counts the changes and descents of each series' values. The values of a series that may be a counter must stay exact,
+//! and one chunk does not show whether a series is a counter.
 //!
-//! Each sample is counted once, by the first merge that reads it, for series whose values a rule permits to change. The sums
-//! are in the Meta table (`docs/format/keys.md`) and are put with the rows of the merge. A series without a row may be a
-//! counter.
+//! Only series with values that a rule permits to change are counted. Each sample is counted once, by the first merge
+//! that reads it. The sums are in the Meta table (`docs/format/keys.md`) and are put with the rows of the merge. A series
+//! without a row may be a counter.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ const VERSION: u8 = 1;
 
 #[derive(Debug, Default)]
 pub struct Lives {
-    /// About 50 bytes per series whose values may be changed.
+    /// Takes about 50 bytes per series with values that may be changed.
     known: Mutex<HashMap<SeriesId, Movement>>,
     loaded: OnceCell<()>,
 }
@@ -34,12 +34,12 @@ impl Lives {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the rows of earlier processes, once.
+    /// Reads the rows of earlier processes, once per process.
     pub async fn load(&self, driver: &dyn Driver) -> Result<()> {
         let load = async || {
             let mut rows = driver.scan(Scan::all(Table::Meta, LIVES)).await?;
             while let Some(row) = rows.try_next().await? {
-                // Without it nothing is known of the series: it may be a counter.
+                // Without this row, the series has no history and may be a counter.
                 let told = |damaged: &Damaged| tracing::error!(%damaged, "row of a series' life skipped");
                 let Ok(row) = row.inspect_err(told) else { continue };
                 let (id, life) = decode(&row)?;
@@ -66,7 +66,7 @@ impl Lives {
         sums.iter().map(|(id, sum)| row(*id, *sum)).collect()
     }
 
-    /// Adds counts whose rows were put.
+    /// Adds counts after their rows were put.
     pub fn add<'a>(&self, new: impl Iterator<Item = &'a (SeriesId, Movement)>) {
         let mut known = self.lock();
         for (id, movement) in new {
@@ -75,8 +75,8 @@ impl Lives {
         }
     }
 
-    /// Removes series that have left the store; returns the deletes. As long as the rows were not loaded, any series may have
-    /// one.
+    /// Removes series that have left the store, and returns the deletes of their rows. Before the rows were loaded, any
+    /// series may have a row.
     pub fn forget(&self, series: &[SeriesId]) -> Vec<Delete> {
         let is_loaded = self.loaded.initialized();
         let mut known = self.lock();

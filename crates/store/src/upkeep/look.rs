@@ -1,4 +1,4 @@
-//! Looks at one window of one partition: computes the replacements, does not apply them.
+//! Checks one window of one partition: reads it and computes the replacements, but does not apply them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,15 +25,15 @@ use crate::{Error, ErrorKind, Result};
 pub struct Job {
     pub partition: Partition,
     pub stretch: Stretch,
-    /// Rows that start after it are ignored.
+    /// Rows that start after this time are ignored.
     pub end: Timestamp,
     pub mode: Mode,
     /// The fresh chunks taken for this job.
     pub tail: Option<Tail>,
-    /// Generations after it are ignored, from the first look on: a row that arrives later may reach over a boundary that was
-    /// clean.
+    /// Later generations are ignored from the first check of the job on, because a row that arrives later may reach over
+    /// a boundary that was clean. `None` before the first check.
     pub through: Option<u64>,
-    /// An earlier look of this job skipped rows that were not wholly flushed.
+    /// Whether an earlier check of this job skipped rows of generations that are not completely flushed.
     pub young: bool,
 }
 
@@ -51,22 +51,22 @@ impl Job {
     }
 }
 
-/// Result of a look.
+/// Result of checking a window.
 #[derive(Debug)]
 pub struct Seen {
     pub job: Job,
     pub replacements: Vec<RowReplacement>,
-    /// Where to continue after the replacements.
+    /// The stretch to continue with after the replacements.
     pub rest: Option<Stretch>,
-    /// The rest for later merges.
+    /// The part that is left for later merges.
     pub tail: Option<Tail>,
-    /// The partition has no rows.
+    /// Whether the partition has no rows.
     pub empty: bool,
     /// Rows that could not be read.
     pub undecodable: Vec<ChunkKey>,
-    /// A row that is due could not be rewritten.
+    /// Whether a due row could not be rewritten.
     pub undone: bool,
-    /// Rows that are not wholly flushed were skipped.
+    /// Whether rows of generations that are not completely flushed were skipped.
     pub young: bool,
     pub bytes_read: u64,
     pub rows_dead: u64,
@@ -74,13 +74,13 @@ pub struct Seen {
     pub busy: Duration,
 }
 
-/// Members of a partition and their rules.
+/// Rules for the members of a partition.
 struct Rules {
     treatments: Vec<Treatment>,
-    /// For samples: the series of each treatment, and their changes and descents.
+    /// For samples: the series of each treatment, with their changes and descents.
     series: Vec<SeriesId>,
     lives: Vec<Movement>,
-    /// Samples or entries of one series in one chunk.
+    /// Samples or entries of one series per chunk.
     values: usize,
 }
 
@@ -104,7 +104,7 @@ fn rules(upkeep: &Upkeep, partition: &Partition, now: Timestamp) -> Option<Rules
     Some(Rules { treatments, series, lives, values })
 }
 
-/// Reads a window, deletes dead rows of earlier processes, and computes the merges.
+/// Reads a window, deletes dead rows left by earlier processes, and computes the merges.
 pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
     let now = upkeep.store.clock.now();
     let through = job.through.unwrap_or(0);
@@ -115,11 +115,11 @@ pub async fn look(upkeep: &Arc<Upkeep>, job: Job) -> Result<Seen> {
         return Ok(Seen { tail: None, ..nothing(job) });
     };
     let (driver, notes) = (&*upkeep.store.driver, &upkeep.notes);
-    // Twice the limit of one merge: its end is chosen among some rows.
+    // Twice the limit of one merge, because the end of a merge is chosen among several rows.
     let values = upkeep.store.options.merge_values.max(1).saturating_mul(2);
     let scope = Scope { partition: job.partition, stretch: job.stretch, end: job.end, through, values };
     let window = window::read(driver, scope, &rules.treatments, notes).await?;
-    // An unreadable row may be one that replaced dead rows: then these are the only copy.
+    // An unreadable row may be the replacement of dead rows. The dead rows would then be the only copy.
     if window.undecodable.is_empty() {
         delete(driver, &window.dead).await?;
     }
@@ -165,7 +165,7 @@ fn aim(upkeep: &Upkeep, job: &Job, rules: &Rules) -> Aim {
 }
 
 async fn delete(driver: &dyn Driver, places: &[Place]) -> Result<()> {
-    // One call for each: the order matters, and there are few.
+    // One call for each row. The order matters, and there are few rows.
     for (partition, clustering) in places {
         let delete = Delete::row(Table::Chunks, partition.clone(), clustering.clone());
         driver.delete(vec![delete]).await?;
@@ -173,7 +173,7 @@ async fn delete(driver: &dyn Driver, places: &[Place]) -> Result<()> {
     Ok(())
 }
 
-/// Takes seconds of CPU time at worst: not on async worker threads.
+/// Takes seconds of CPU time in the worst case, so it must not run on async worker threads.
 fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim, cutting: &Cutting) -> Seen {
     let begun = Instant::now();
     let mut seen = Seen {
@@ -190,7 +190,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     let builder = RowBuilder::new(job.partition, window.merge, &upkeep.store.sequence, &rules.series);
     let next = window.next;
     let mut rows = std::mem::take(&mut window.rows);
-    // A replacement would also shadow an unreadable row with the same start.
+    // A replacement would also hide an unreadable row with the same start.
     for UnreadableRow { key, reason } in &window.undecodable {
         note(upkeep, &job.partition, key, reason);
     }
@@ -211,7 +211,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
         due = due.or(work.part(part, floor, behind, &mut seen));
         floor = floor.max(floor_after(part));
     }
-    // Rows still to be rewritten are met again after these replacements.
+    // Due rows that were skipped are handled after these replacements, when the stretch is read again.
     let passed = |due: Timestamp| !matches!(seen.rest, Some(Stretch::From(from)) if from <= due);
     if due.is_some_and(passed) {
         seen.undone = seen.replacements.is_empty();
@@ -220,12 +220,12 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     if seen.rest.is_none() {
         let on = |next: Next| match choice::resumes(&all, job.stretch.floor(), next, aim.ordered) {
             Some(from) => Stretch::From(from),
-            // Unreadable rows divide rows that overlap: these stay unchanged.
+            // Unreadable rows separate overlapping rows. These rows stay unchanged.
             None => Stretch::Past { from: next.start, reached: floor.saturating_sub(1) },
         };
         seen.rest = next.filter(|next| next.start <= job.end).map(on);
     }
-    // Another job finds out whether the partition is empty now.
+    // The next job checks whether the partition is empty now.
     let emptied = !seen.replacements.is_empty() && seen.replacements.iter().all(|e| e.after.chunks == 0);
     if seen.rest.is_none() && emptied {
         seen.rest = Some(Stretch::From(Timestamp::MIN));
@@ -234,12 +234,12 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     seen
 }
 
-/// The end of some rows of the window.
+/// What follows a part of the window.
 #[derive(Clone, Copy)]
 enum Behind {
-    /// An unreadable row; rows before it end before this time.
+    /// An unreadable row. All earlier rows end before this time.
     Unreadable(Timestamp),
-    /// The end of the window, and the first row behind it.
+    /// The end of the window, and the first row after it.
     Window(Option<Next>),
 }
 
@@ -254,8 +254,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Chooses and computes the merges of rows without an unreadable row between them. Returns the start of the first due row
-    /// that is in none of them.
+    /// Chooses and computes the merges of rows that have no unreadable row between them. Returns the start of the first
+    /// due row that is not in any of these merges.
     fn part(&self, part: &[Known], floor: Timestamp, behind: Behind, seen: &mut Seen) -> Option<Timestamp> {
         let facts: Vec<_> = part.iter().map(|row| row.facts).collect();
         let next = match behind {
@@ -275,7 +275,7 @@ impl Work<'_> {
         first_due(&facts, &self.merge(part, &facts, merges, seen))
     }
 
-    /// Computes the merges; returns those computed.
+    /// Computes the merges and returns them, aligned to downsampling steps.
     fn merge(&self, part: &[Known], facts: &[Facts], merges: Vec<Merge>, seen: &mut Seen) -> Vec<Merge> {
         let treatments = &self.rules.treatments;
         let merges: Vec<Merge> = merges.iter().map(|merge| aligned(merge, facts, treatments)).collect();
@@ -308,7 +308,7 @@ fn first_due(facts: &[Facts], merges: &[Merge]) -> Option<Timestamp> {
     due.map(|(_, row)| row.key.start)
 }
 
-/// Whether an unreadable row starts between two rows, or with one of them.
+/// Whether an unreadable row starts between the starts of two rows, or at one of them.
 fn divides(unread: Timestamp, a: &Known, b: &Known) -> bool {
     (a.facts.key.start..=b.facts.key.start).contains(&unread)
 }
@@ -318,8 +318,8 @@ fn floor_after(part: &[Known]) -> Timestamp {
     part.iter().map(|row| row.facts.reach().end).max().map_or(Timestamp::MIN, |end| end.saturating_add(1))
 }
 
-/// A merge that ends early ends with a step of downsampling: a step is downsampled as a whole. Rows that start after that end
-/// are ignored.
+/// Moves the end of a merge that ends early to the end of a downsampling step, because a step is downsampled as a whole.
+/// Rows that start after the new end are left out.
 fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);
@@ -328,7 +328,7 @@ fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     if rows.first().is_none_or(|row| until < row.key.start) {
         return merge.clone();
     }
-    // A copy of a moved sample may have been resent with a slightly later time.
+    // The copy of a moved sample may have been resent with a slightly later time.
     let moved = rows.iter().map(|row| row.error).max().unwrap_or(0);
     let count = rows.partition_point(|row| row.key.start <= until.saturating_add_unsigned(moved));
     Merge { rows: merge.rows.start..merge.rows.start + count, until }
@@ -352,7 +352,7 @@ fn replacement(
     Ok(builder.build(rows, merged))
 }
 
-/// Whether a sound row would only be rewritten, and not smaller.
+/// Whether the replacement only rewrites one sound row without making it smaller.
 fn is_idle(replacement: &RowReplacement, rows: &[Known]) -> bool {
     let ([new], [old]) = (&replacement.new[..], rows) else { return false };
     old.facts.state == State::Sound

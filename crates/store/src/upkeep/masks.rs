@@ -1,5 +1,5 @@
-//! Masks: which records of a series a reader must not see, because they are deleted or past their retention, although their rows
-//! still exist.
+//! Masks hide records of a series from readers. Masked records are deleted or past their retention, but their rows still
+//! exist.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::tombstones::{Mask, Tombstones};
 use crate::guarded::Guarded;
 use crate::options::Options;
 
-/// Inputs of masks.
+/// Inputs of the computation of masks.
 pub struct Masks {
     pub tombstones: Arc<Guarded<Tombstones>>,
     pub options: Arc<Options>,
@@ -18,9 +18,10 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// The current masks of a series, by its labels. `None` when no series has any, which is the usual case.
+    /// Returns a function from labels to the current masks of a series. `None` in the usual case that no series has
+    /// masks.
     pub fn by_labels(&self) -> Option<impl Fn(&Labels) -> Vec<Mask>> {
-        // A copy of some pointers: patterns are not tried while a deletion waits for the list.
+        // Copies the list of pointers, so that a deletion does not wait for the list while patterns are tried.
         let (tombstones, policies) = (self.tombstones.read().clone(), &self.options.policies);
         if tombstones.is_empty() && policies.retention.is_empty() {
             return None;
@@ -34,7 +35,7 @@ impl Masks {
     }
 }
 
-/// Masks records older than `keep`, of every generation.
+/// Masks the records of all generations that are older than `keep`.
 const fn expired(now: Timestamp, keep: u64) -> Mask {
     let last = now.saturating_sub_unsigned(keep).saturating_sub(1);
     Mask { id: 0, range: TimeRange::new(Timestamp::MIN, last), through: u64::MAX }

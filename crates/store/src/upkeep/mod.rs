@@ -1,4 +1,4 @@
-//! Upkeep: merges small chunks into large ones and deletes what rules or deletions drop.
+//! Upkeep: merges small chunks into large ones, and removes records that are expired or deleted.
 //!
 //! ```text
 //!   fresh.rs   partitions with new chunks           sweep.rs   partitions with work for rules or deletions
@@ -10,14 +10,15 @@
 //!   merge/          encodes the new chunks; lives.rs  which series are known not to be counters
 //!   replacement.rs  the new rows, and which ones they replace; sequence.rs  their numbers
 //!   replace.rs      put, publish to readers (snapshots.rs), delete
-//!   alive.rs        which rows count, for readers and for a start after a crash
+//!   alive.rs        which rows are alive, for readers and for a start after a crash
 //!   masks.rs        which records are masked, although their rows still exist
 //!   verify.rs       reads stored bytes again and reports rows that do not match their checksums
-//!   clock.rs        how far the clock is trusted to delete history
+//!   clock.rs        whether the clock is trusted for deleting records
 //! ```
 //! Decisions and formats: `docs/adr/0003-upkeep.md`, `docs/format/keys.md`.
 //!
-//! Path of one record: before, `flush.rs` put its chunk into the driver; it may come here several times.
+//! Path of one record. Before: `flush.rs` put its chunk into the driver. The record may pass through the upkeep several
+//! times.
 
 mod alive;
 mod batch;
@@ -99,22 +100,22 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// A flush has put these rows into the table of chunks.
+    /// Reports that a flush has put these rows into the Chunks table.
     pub fn note(&self, rows: &[Row]) {
         self.fresh.note(rows);
     }
 
-    /// A generation was flushed, or there is other work.
+    /// Reports that a generation was flushed, or that there is other work.
     pub fn wake(&self) {
         self.woken.notify_one();
     }
 }
 
-/// State of the upkeep. Only its own modules see the fields.
+/// State of the upkeep. The fields are visible only in the modules of the upkeep.
 pub struct Upkeep {
     store: StoreParts,
     lives: lives::Lives,
-    /// Held by a deletion while it takes effect, and by merges from their read of the tombstones to their `put`.
+    /// A deletion holds it while it takes effect. A merge holds it from its read of the tombstones to its `put`.
     gate: RwLock<()>,
     notes: Mutex<window::Notes>,
     counts: counts::Counts,
@@ -133,8 +134,8 @@ impl Upkeep {
         }
     }
 
-    /// Orders work from the task. Callers with the same order that waits get the same answer. The channel closes without an
-    /// answer when the task has ended.
+    /// Orders work from the task. Callers of an order that is already waiting share its answer. When the task has ended,
+    /// the channel closes without an answer.
     ///
     /// # Errors
     /// `Full` when too many callers wait for the same order.
@@ -142,7 +143,7 @@ impl Upkeep {
         self.orders.add(order)
     }
 
-    /// There is work: the task looks for it now.
+    /// Wakes the task because there is work.
     pub fn wake(&self) {
         self.store.inbox.wake();
     }
@@ -155,7 +156,7 @@ impl Upkeep {
         self.notes().undecodable.insert(place);
     }
 
-    /// Tombstones up to this one have been applied to these rows.
+    /// Notes that tombstones up to this one have been applied to these rows.
     fn set_applied(&self, rows: &[snapshots::Place], tombstone: u64) {
         self.notes().applied.extend(rows.iter().map(|row| (row.clone(), tombstone)));
     }

@@ -1,7 +1,7 @@
-//! Orders to the task, and the callers that wait for them.
+//! Orders to the upkeep task, and the callers that wait for them.
 //!
-//! At most one order of a kind waits: all callers until it starts get the same answer. A running order is not joined: it may
-//! miss what came after its start.
+//! At most one order of a kind waits. All callers that arrive before it starts get the same answer. A running order does
+//! not accept further callers, because it may miss records that arrived after its start.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use tokio::sync::{Notify, oneshot};
 use super::report::MergeReport;
 use crate::{Error, ErrorKind, Result};
 
-/// Limit on callers per order.
+/// Limit on callers that wait for one order.
 const WAITING_MAX: usize = 64;
-/// Retry delay: a merge of everything takes minutes.
+/// Retry delay for further callers. A merge of everything takes minutes.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Merge everything flushed, without a pause.
+    /// Merges everything flushed without a pause.
     MergeAll,
-    /// Apply all rules and deletions now.
+    /// Applies all rules and deletions now.
     Sweep,
 }
 
@@ -43,12 +43,12 @@ pub struct Orders {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Waiting>,
-    /// The task has ended.
+    /// Whether the task has ended.
     closed: bool,
 }
 
 impl Waiting {
-    /// The caller may have gone.
+    /// Sends the result to all callers. Some may have stopped waiting.
     pub fn answer(self, result: &Result<MergeReport>) {
         for reply in self.replies {
             let _ = reply.send(result.clone());
@@ -83,16 +83,16 @@ impl Orders {
         Ok(answer)
     }
 
-    /// The oldest order.
+    /// Takes the oldest order.
     pub fn take(&self) -> Option<Waiting> {
         let mut queue = self.queue();
         if queue.waiting.is_empty() { None } else { Some(queue.waiting.remove(0)) }
     }
 
-    /// Waits for an order. May be dropped and called again.
+    /// Waits for an order. May be cancelled and called again.
     pub async fn next(&self) -> Waiting {
         loop {
-            // The permit of an order that was already taken only causes one more check.
+            // The permit of an order that was already taken only causes one additional check.
             match self.take() {
                 Some(waiting) => return waiting,
                 None => self.added.notified().await,

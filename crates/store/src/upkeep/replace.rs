@@ -5,9 +5,9 @@
 //!     -> wait for readers that began before -> delete replaced rows
 //!     -> wait for readers that began before -> delete empty rows
 //! ```
-//! A crash before the put changes nothing; after the put the replaced rows are dead because of the new ones
-//! (`alive.rs`). Failed steps are retried with exponential backoff, a delete a limited number of times: rows left by it
-//! are dead anyway.
+//! A crash before the put changes nothing. After the put, the replaced rows are dead because the new rows exist
+//! (`alive.rs`). Failed steps are retried with exponential backoff. A delete is retried a limited number of times,
+//! because the rows that it leaves are dead anyway.
 
 use std::sync::Arc;
 
@@ -22,16 +22,17 @@ use crate::layer::retry::Backoff;
 use crate::stats::Stored;
 use crate::{Error, ErrorKind, Result};
 
-/// Limit on rows per delete.
+/// Limit on rows per call of delete.
 const DELETES: usize = 1_000;
-/// Attempts of a delete, some 15 s by the usual waits: other work waits for it.
+/// Attempts of a delete; with the usual waits about 15 s, during which other work waits.
 const DELETE_ATTEMPTS: u32 = 8;
 
-/// `tombstone` is the last one known when the replacements were computed; `gate` blocks new ones until the new rows are put.
+/// `tombstone` is the last tombstone known when the replacements were computed. `gate` prevents new ones until the new
+/// rows are put.
 ///
 /// # Errors
-/// The driver's error of a `put` that is not retried; then nothing is changed. `Unavailable` when replaced rows could not be
-/// deleted: the replacement is in force, and the next look deletes them.
+/// The driver's error of a `put` that is not retried; nothing is then changed. `Unavailable` when replaced rows could not
+/// be deleted; the replacement is then in force, and the next check of the partition deletes them.
 pub async fn replace(
     upkeep: &Arc<Upkeep>,
     replacements: &[RowReplacement],
@@ -58,7 +59,7 @@ pub async fn replace(
     replacements.iter().for_each(|replacement| count(upkeep, replacement));
     snapshots.wait_for_older(change).await;
     let deleted = delete(upkeep, &replaced).await;
-    // A reader that saw a replaced row on an earlier page must see the row that replaces it on a later page.
+    // A reader that saw a replaced row on an earlier page must see the replacement on a later page.
     wait_for_readers(snapshots).await;
     snapshots.forget(change, &new, &replaced);
     if deleted {
@@ -66,7 +67,7 @@ pub async fn replace(
         delete(upkeep, &empty).await;
         return Ok(());
     }
-    // They are dead because of the new rows; the next look at their partitions deletes them.
+    // The rows are dead because of the new rows. The next check of their partitions deletes them.
     let rows = replaced.len();
     Err(Error::new(
         ErrorKind::Unavailable,
@@ -74,7 +75,7 @@ pub async fn replace(
     ))
 }
 
-/// Waits for the end of all reads that have begun.
+/// Waits for the end of all reads that have already begun.
 pub async fn wait_for_readers(snapshots: &Snapshots) {
     snapshots.wait_for_older(snapshots.publish(&[], &[])).await;
 }
@@ -96,7 +97,7 @@ fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [St
     for replacement in replacements {
         let stored = &mut stored[replacement.kind as usize - 1];
         *stored += replacement.after;
-        // The driver has less than was counted only if a failed put took effect before a crash.
+        // The driver can have less than was counted only if a failed put took effect before a crash.
         stored.chunks = stored.chunks.saturating_sub(replacement.before.chunks);
         stored.bytes = stored.bytes.saturating_sub(replacement.before.bytes);
         stored.records = stored.records.saturating_sub(replacement.before.records);
@@ -104,7 +105,7 @@ fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [St
     stored
 }
 
-/// Puts new rows and statistics in one `put`. The metadata lock is not held during a wait: the flusher needs it.
+/// Puts new rows and statistics in one `put`. The metadata lock is not held during waits, because the flusher needs it.
 async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
     let mut backoff = backoff(upkeep);
     let moved = || replacements.iter().flat_map(|replacement| &replacement.moved);
@@ -126,7 +127,7 @@ async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
             }
         };
         report(upkeep, &error, "merged rows were not put");
-        // A full disk is not retried: a deletion, which waits for this, may be what frees space.
+        // A full disk is not retried. A deletion that waits for this put may be the only way to free space.
         if !error.retryable() || error.kind() == ErrorKind::StorageFull {
             return Err(error);
         }
@@ -134,7 +135,7 @@ async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
     }
 }
 
-/// Deletes rows of the table of chunks. `false`: some of them stay for now.
+/// Deletes rows of the Chunks table. Returns `false` if some of them could not be deleted.
 pub async fn delete(upkeep: &Upkeep, places: &[Place]) -> bool {
     let row =
         |(partition, clustering): &Place| Delete::row(Table::Chunks, partition.clone(), clustering.clone());
@@ -142,8 +143,8 @@ pub async fn delete(upkeep: &Upkeep, places: &[Place]) -> bool {
     delete_with_retries(upkeep, &rows).await
 }
 
-/// Retries with exponential backoff, a limited number of times. `false`: given up for now; the caller must work with
-/// the rows still there, and the next look deletes them.
+/// Retries with exponential backoff, a limited number of times. Returns `false` after the last failure. The caller must
+/// then accept that the rows still exist; the next check of the partition deletes them.
 pub async fn delete_with_retries(upkeep: &Upkeep, deletes: &[Delete]) -> bool {
     for some in deletes.chunks(DELETES) {
         if !delete_some_with_retries(upkeep, some).await {

@@ -1,7 +1,8 @@
-//! The rows that a merge writes, each with the range of rows that it replaces.
+//! Builds the rows that a merge writes. Each has the range of rows that it replaces.
 //!
-//! The first new row starts where the first replaced row started, so that a reader in order of time meets it before any of
-//! those. Where the first records are gone, an empty row is put there until the replaced ones are deleted.
+//! The first new row starts where the first replaced row started, so that a reader in order of time finds it before any
+//! replaced row. If the first records were dropped, an empty row is put at that start until the replaced rows are
+//! deleted.
 
 use bytes::Bytes;
 use tacho_chunk::semantic::Movement;
@@ -24,30 +25,30 @@ pub struct RowReplacement {
     pub kind: Kind,
     pub new: Vec<Row>,
     pub replaced: Vec<Place>,
-    /// New rows without a chunk: deleted after the replaced ones.
+    /// New rows without a chunk. They are deleted after the replaced rows.
     pub empty: Vec<Place>,
-    /// Contents of the replaced rows and of the new ones.
+    /// Counts of the replaced rows and of the new rows.
     pub before: Stored,
     pub after: Stored,
-    /// Samples replaced by a later one of the same time.
+    /// Samples replaced by later samples with the same time.
     pub samples_replaced: u64,
-    /// Rows whose records were all expired.
+    /// Number of rows with only expired records.
     pub expired: u64,
-    /// Changes and descents of series in samples that no merge has read before.
+    /// Changes and descents by series, in samples that no merge has read before.
     pub moved: Vec<(SeriesId, Movement)>,
 }
 
-/// Gives new rows their keys. One per window.
+/// Assigns keys to new rows. One builder is used per window.
 pub struct RowBuilder<'a> {
     partition: Partition,
     merge: u64,
     sequence: &'a Sequence,
-    /// For samples: the members of the group.
+    /// The members of the group, for samples.
     series: &'a [SeriesId],
 }
 
 impl<'a> RowBuilder<'a> {
-    /// `seen`: the highest merge number in the window.
+    /// `seen` is the highest merge number in the window.
     pub fn new(partition: Partition, seen: u64, sequence: &'a Sequence, series: &'a [SeriesId]) -> Self {
         Self { partition, merge: sequence.merge(seen), sequence, series }
     }
@@ -56,7 +57,7 @@ impl<'a> RowBuilder<'a> {
         self.partition.kind
     }
 
-    /// The rows that replace `sources`.
+    /// Builds the rows that replace `sources`.
     pub fn build(&self, sources: &[Known], merged: Merged) -> RowReplacement {
         let keys = || sources.iter().map(|row| row.facts.key);
         let first = keys().map(|key| key.start).min().unwrap_or(0);
@@ -95,10 +96,11 @@ impl<'a> RowBuilder<'a> {
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
         let Made { span, start, overhang, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
-            // It replaces its own row only, which shows that the merge did not cut here for size.
+            // A rest replaces its own source row only. This shows that the merge did not cut here because of the size.
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
-                // The order of numbers matters for entries with the same time. The rest of samples may be several rows.
+                // The order of numbers matters for entries with the same time. The rest of a row of samples may be
+                // several rows.
                 let number = if self.kind() == Kind::Entry { key.number } else { self.sequence.row() };
                 (number, Replacement { starts, ..*replacement })
             }

@@ -1,19 +1,20 @@
-//! Sequence numbers of merges and of the rows that they write: they rise over the whole life of the store.
+//! Sequence numbers of merges and of the rows that they write. They rise over the whole life of the store.
 //!
-//! A merge reads only a part of a partition. If its number were one more than those it reads, an unread row could replace a
-//! new one of a lower number; if its rows were numbered from those it reads, a new row could have the key of another.
+//! Numbers cannot be derived from the rows that a merge reads, because a merge reads only a part of a partition. A merge
+//! number that is one higher than those of the read rows could be too low: an unread row could then replace the new rows.
+//! A row number derived from the read rows could be in use already: a new row could then have the key of another row.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Set in the numbers of rows that merges write, not set in those of a flush.
+/// This bit is set in the numbers of rows that merges write, and not set in those of a flush.
 const OF_MERGE: u32 = 1 << 31;
 
-/// The sequence number of a row, but for its upper bits; 0 for a row of a flush.
+/// The lower bits of the sequence number of a row; 0 for a row of a flush.
 pub const fn row_sequence(number: u32) -> u64 {
     if of_merge(number) { (number & !OF_MERGE) as u64 } else { 0 }
 }
 
-/// Whether a merge wrote the row of that number.
+/// Whether a merge wrote the row with that number.
 pub const fn of_merge(number: u32) -> bool {
     number & OF_MERGE > 0
 }
@@ -26,7 +27,7 @@ impl Sequence {
         Self(AtomicU64::new(last))
     }
 
-    /// The last assigned number: the next process continues after it. To be put with the rows that have it.
+    /// The last assigned number. It must be put with the rows that use it, because the next process continues after it.
     pub fn last(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -36,12 +37,12 @@ impl Sequence {
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(next(last))).map_or(0, next)
     }
 
-    /// Above all assigned numbers, and above `seen`, which is higher only after merges of an older version.
+    /// A number above all assigned numbers and above `seen`. `seen` is higher only after merges of an older version.
     pub fn merge(&self, seen: u64) -> u64 {
         self.next(seen)
     }
 
-    /// A number for a row. Wraps after two thousand million, when no row of the same key is left.
+    /// A number for a row. Wraps after two thousand million numbers; rows with the same key no longer exist then.
     pub fn row(&self) -> u32 {
         OF_MERGE | (self.next(0) & u64::from(OF_MERGE - 1)) as u32
     }

@@ -1,14 +1,14 @@
-//! Snapshots: which rows a reader sees while merges put new rows and delete old ones.
+//! Snapshots determine which rows a reader sees while merges put new rows and delete old ones.
 //!
-//! A scan is paged: its first page may be read before a merge puts its rows, its last page after the merge has deleted the
-//! rows that they replace. So each reader opens a snapshot before it reads anything, and sees the rows of that moment:
+//! A scan is paged. Its first page may be read before a merge puts its rows, and its last page after the merge has
+//! deleted the replaced rows. Each reader therefore opens a snapshot before it reads, and sees the rows of that moment:
 //!
 //! ```text
 //!   merge    announce new rows -> put -> publish -> wait for older snapshots -> delete replaced rows -> forget
 //!   new      no snapshot sees them      later snapshots see them
 //!   replaced all snapshots see them     later snapshots do not
 //! ```
-//! Only the delete waits. After a crash there are no snapshots, and visibility depends on the rows alone (`alive.rs`).
+//! Only the delete waits. After a crash there are no snapshots, and visibility depends only on the rows (`alive.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Partition and clustering of a row in the table of chunks.
+/// Partition and clustering of a row in the Chunks table.
 pub type Place = (Vec<u8>, Vec<u8>);
 
 #[derive(Debug, Default)]
 pub struct Snapshots {
     state: Mutex<State>,
-    /// Number of marked rows: nearly always 0, and then a reader checks nothing else.
+    /// Number of marked rows. It is usually 0, and readers then skip all other checks.
     marked: AtomicUsize,
     left: Notify,
 }
@@ -36,22 +36,22 @@ struct State {
     marks: HashMap<Vec<u8>, HashMap<Vec<u8>, Mark>>,
 }
 
-/// Temporary state of a row.
+/// Temporary state of a row during a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
     born: Birth,
-    /// The change that replaced it.
+    /// The change that replaced the row.
     doomed: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Birth {
-    /// Not put by a recent change.
+    /// No recent change put the row.
     #[default]
     Known,
-    /// The put is running.
+    /// The put of the row is in progress.
     Announced,
-    /// The change that put it.
+    /// The change that put the row.
     At(u64),
 }
 
@@ -70,7 +70,7 @@ impl Mark {
     }
 }
 
-/// The snapshot of one reader; closed when it is dropped.
+/// The snapshot of one reader. Dropping it closes the snapshot.
 #[derive(Debug)]
 pub struct Snapshot {
     snapshots: Arc<Snapshots>,
@@ -120,14 +120,14 @@ impl Snapshots {
         self.mark(new, |mark| mark.born = Birth::Announced);
     }
 
-    /// Removes the marks of rows that were not put, or were deleted.
+    /// Removes the marks of rows that were not put or that were deleted.
     pub fn withdraw(&self, new: &[Place]) {
         self.unmark(new, |_| None);
     }
 
-    /// New snapshots see the new rows and not the replaced ones. Returns the number of the change.
+    /// Makes new snapshots see the new rows instead of the replaced ones. Returns the number of the change.
     pub fn publish(&self, new: &[Place], replaced: &[Place]) -> u64 {
-        // One lock for both: no snapshot may open between the two.
+        // One lock for both steps, so that no snapshot opens between them.
         let mut state = self.lock();
         let change = state.published + 1;
         set(&mut state, &self.marked, new, |mark| mark.born = Birth::At(change));
@@ -136,7 +136,7 @@ impl Snapshots {
         change
     }
 
-    /// Whether a snapshot is open that does not see this change.
+    /// Whether an open snapshot does not see this change.
     pub fn has_older(&self, change: u64) -> bool {
         self.lock().open.keys().next().is_some_and(|oldest| *oldest < change)
     }
@@ -152,10 +152,11 @@ impl Snapshots {
         }
     }
 
-    /// Removes the marks of a change: no older snapshot is open, and the replaced rows are deleted.
+    /// Removes the marks of a change. The caller has made sure that no older snapshot is open and the replaced rows are
+    /// deleted.
     pub fn forget(&self, change: u64, new: &[Place], replaced: &[Place]) {
         self.unmark(new, |mark| match mark.born {
-            // A later change may have replaced it in the meantime.
+            // A later change may have replaced the row in the meantime.
             Birth::At(at) if at <= change => Some(Mark { born: Birth::Known, ..mark }),
             _ => Some(mark),
         });
@@ -206,7 +207,7 @@ mod tests {
         (vec![1], vec![clustering])
     }
 
-    /// The rows of 0 to 3 that a snapshot sees.
+    /// The rows among 0 to 3 that a snapshot sees.
     fn seen(snapshot: &Snapshot) -> Vec<u8> {
         (0..4).filter(|row| snapshot.sees(&[1], &[*row])).collect()
     }

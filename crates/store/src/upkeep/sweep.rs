@@ -31,8 +31,8 @@ pub fn partitions(index: &Guarded<Index>) -> Vec<Partition> {
     samples.chain(others).collect()
 }
 
-/// Jobs for partitions with records past their retention or due for downsampling. `thinned`: end of the downsampled part of
-/// each partition.
+/// Jobs for partitions with records that are past their retention or due for downsampling. `thinned` has the end of the
+/// downsampled part of each partition.
 pub fn aged(upkeep: &Upkeep, thinned: &mut HashMap<Partition, Timestamp>) -> Vec<Job> {
     if !upkeep.store.options.policies.age() {
         return Vec::new();
@@ -72,7 +72,7 @@ fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
     }
 }
 
-/// Kind and id of a partition, in order.
+/// Kind and id of a partition; its order is the order of work.
 type Place = (Kind, SeriesId);
 
 /// Partitions that may have records of a deletion.
@@ -81,7 +81,7 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     for kind in Kind::ALL {
         let numbers = index::select(index, kind, &tombstone.matchers, &|| true).unwrap_or_default();
         let index = index.read();
-        // A series may have left the index since: then it has no records.
+        // A series may have left the index in the meantime. It then has no records.
         for number in numbers.into_iter().filter(|number| index.is_of(kind, *number)) {
             if kind == Kind::Sample {
                 places.extend(index.groups_of(number).map(|(group, _)| (kind, index.group(group).id)));
@@ -93,8 +93,9 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Applies deletions whose generations are all flushed, and removes deletions without remaining records. Others are
-/// added to `tried` and skipped until the next sweep: their records cannot be read, and a retry would not help.
+/// Applies deletions with generations that are all flushed, and removes deletions without remaining records. Other
+/// deletions are added to `tried` and skipped until the next sweep. Their records cannot be read, so an earlier retry
+/// would not help.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
     let flushed = upkeep.store.progress.borrow().flushed;
     let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed && !tried.contains(&tombstone.id);
@@ -129,7 +130,8 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
     }
 }
 
-/// Whether it may still mask records: in an unreadable row, or of an unknown series. Either may be readable again later.
+/// Whether the deletion may still mask records, in an unreadable row or of an unknown series. Both may become readable
+/// later.
 async fn is_needed(
     upkeep: &Upkeep,
     tombstone: &Tombstone,
@@ -150,7 +152,7 @@ async fn is_needed(
     false
 }
 
-/// No row has records that it masks. Readers that began before may still have seen one.
+/// Removes a deletion that masks no record of any row. Readers that began earlier may still have seen such a record.
 async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
     wait_for_readers(&upkeep.store.snapshots).await;
     if !delete_with_retries(upkeep, &[tombstone.delete()]).await {

@@ -1,8 +1,8 @@
-//! Tombstones: deletions whose records may still be in some rows (`docs/format/keys.md`, Tombstones).
+//! Tombstones are deletions with records that may still be in some rows (`docs/format/keys.md`, Tombstones).
 //!
-//! From the moment its row is durable, a tombstone masks all records of the matching series in its range that arrived in a
-//! generation up to its own. Reads use the [`Mask`]s of a series; merges drop masked records (`merge/`); when no row has any
-//! of them, the tombstone is removed (`sweep.rs`).
+//! When its row is durable, a tombstone masks all records of the matching series in its range, up to and including its
+//! generation. Reads use the [`Mask`]s of a series. Merges drop masked records (`merge/`). The tombstone is removed when
+//! no row has masked records (`sweep.rs`).
 
 use std::sync::Arc;
 
@@ -16,35 +16,35 @@ use crate::{Error, ErrorKind, Result};
 
 pub const TOMBSTONES: &[u8] = b"tombstones";
 
-/// Limit on pending deletions: each read checks all of them.
+/// Limit on pending deletions. Each read checks all of them.
 const TOMBSTONES_MAX: usize = 1_000;
-/// Limit on their compiled patterns, whose automatons stay in memory until they are done: some 50 MB, and for each thread
-/// that matches them concurrently at most 0.65 MB of cache per pattern, some 40 MB. Deletions of an earlier version are in
-/// force however many they are, and count.
+/// Limit on the compiled patterns of pending deletions. Their automatons stay in memory until the deletions are done and
+/// take some 50 MB. Each concurrent matching thread takes at most 0.65 MB of cache per pattern, some 40 MB. Deletions of
+/// an earlier version are in force even above this limit, and count towards it.
 const PATTERNS_MAX: usize = 64;
 const STATES_MAX: u64 = 200_000;
 
-/// Patterns have the syntax of the `regex` crate in the first version, Go's since; without patterns both versions are the
-/// same.
+/// In this version, patterns have the syntax of the `regex` crate; later versions use the syntax of Go. Tombstones
+/// without patterns are the same in both versions.
 const VERSION_UNICODE: u8 = 1;
 const VERSION: u8 = 2;
 
 /// One deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tombstone {
-    /// Rises from 1; also its key in the table.
+    /// Rises from 1. It is also the key of the tombstone's row.
     pub id: u64,
-    /// A series matches when all of them accept it.
+    /// A series matches if all matchers accept it.
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
-    /// Records of this and earlier generations are masked, later ones are not.
+    /// The last generation with masked records.
     pub through: u64,
 }
 
-/// Masked records of one series.
+/// Masks some records of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
-    /// Id of its tombstone.
+    /// Id of the tombstone.
     pub id: u64,
     pub range: TimeRange,
     pub through: u64,
@@ -62,7 +62,7 @@ impl Mask {
 pub struct Tombstones(Vec<Arc<Tombstone>>);
 
 impl Tombstones {
-    /// The masks of a series; nearly always empty.
+    /// The masks of a series. The list is usually empty.
     pub fn masks(&self, labels: &Labels) -> Vec<Mask> {
         let meant = self.0.iter().filter(|t| t.matches(labels));
         meant.map(|t| Mask { id: t.id, range: t.range, through: t.through }).collect()
@@ -80,23 +80,23 @@ impl Tombstones {
         self.0.clone()
     }
 
-    /// The id of the next one: the id of a failed `put` is used again, so that its row cannot stay.
+    /// The id of the next tombstone. The id of a failed `put` is used again, so that a row of that put is overwritten.
     pub fn next_id(&self) -> u64 {
         self.last_id() + 1
     }
 
-    /// 0 when there is none.
+    /// The highest id; 0 if there is none.
     pub fn last_id(&self) -> u64 {
         self.0.iter().map(|t| t.id).max().unwrap_or(0)
     }
 
-    /// The last generation that any of them masks: no later generation may have its number.
+    /// The last generation that any tombstone masks. New generations must have higher numbers.
     pub fn through(&self) -> u64 {
         self.0.iter().map(|t| t.through).max().unwrap_or(0)
     }
 
     /// # Errors
-    /// `Limit` when a deletion by these matchers exceeds a limit until others are done.
+    /// `Limit` when a deletion with these matchers would exceed a limit. It may succeed when other deletions are done.
     pub fn check_room(&self, matchers: &[Matcher]) -> Result<()> {
         let limit = |what: String| {
             let message = format!("limit of {what} in progress is reached");
@@ -196,7 +196,7 @@ fn take_fields(bytes: &[u8]) -> Result<Fields<'_>, Malformed> {
     let through = u64::from_be_bytes(cursor.array("through")?);
     let start = i64::from_be_bytes(cursor.array("start")?);
     let range = TimeRange::new(start, i64::from_be_bytes(cursor.array("end")?));
-    // The shortest matcher: its operator and two empty strings.
+    // The shortest matcher has an operator and two empty strings.
     let count = cursor.count(3, "matchers")?;
     let mut matchers = Vec::with_capacity(count);
     for _ in 0..count {
@@ -210,7 +210,7 @@ fn take_fields(bytes: &[u8]) -> Result<Fields<'_>, Malformed> {
     }
 }
 
-/// Their positions are on disk.
+/// The positions in this list are on disk.
 const OPS: [MatchOp; 4] = [MatchOp::Equal, MatchOp::NotEqual, MatchOp::Regex, MatchOp::NotRegex];
 
 fn op_byte(op: MatchOp) -> u8 {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_and_bad_ones_are_refused() {
+    fn rows_round_trip_and_bad_ones_are_refused() {
         for op in OPS {
             let tombstone = tombstone(3, op, "ö|b");
             let row = tombstone.row();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_the_first_version_mean_what_they_meant() {
+    fn patterns_of_the_first_version_keep_their_meaning() {
         let row = tombstone(3, MatchOp::Regex, r"\w+").row();
         let earlier = Row { value: Bytes::from([&[1], &row.value[1..]].concat()), ..row.clone() };
         let hides = |row: &Row, job: &str| {
@@ -278,7 +278,7 @@ mod tests {
             all.add(tombstone(id, MatchOp::Regex, "a.*b"));
         }
         full("limit of 64 patterns of deletions", &all, MatchOp::Regex, "b.*");
-        // A matcher without a pattern counts for nothing.
+        // A matcher without a pattern does not count.
         for id in all.next_id()..=TOMBSTONES_MAX as u64 {
             fits(&all, MatchOp::Regex, "a|b");
             all.add(tombstone(id, MatchOp::Equal, "a"));

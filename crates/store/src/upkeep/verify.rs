@@ -1,6 +1,6 @@
-//! Verifies older stored bytes, a little at a time, when there is no other work.
+//! Verifies older stored bytes in small parts when there is no other work.
 //!
-//! The back end reads its files and reports unreadable rows; here they are counted and logged as if a read had found them.
+//! The back end reads its files and reports unreadable rows. This module counts and logs them as a read would.
 
 use tacho_model::{Kind, SeriesId};
 
@@ -10,7 +10,7 @@ use crate::driver::{Damaged, Table, Verified};
 use crate::keys::{ChunkKey, chunk_place};
 use crate::{Error, Result};
 
-/// Bytes read, and whether this round is complete.
+/// Returns the bytes read, and whether this round is complete.
 pub async fn verify(upkeep: &Upkeep) -> Result<(u64, bool)> {
     let Verified { bytes, damaged, done } = upkeep.store.driver.verify().await?;
     upkeep.counts.verified_bytes.add(bytes);
@@ -24,7 +24,7 @@ fn report(unreadable: &Unreadable, row: Damaged) {
         Some((partition, key)) => {
             unreadable.note(partition, &key, &row.reason);
         }
-        // Its content is in memory; the next start misses it and reports that.
+        // The content of the row is in memory. The next start cannot read the row and reports that.
         None => tracing::error!(error = %Error::from(row), "row of the store's metadata is damaged"),
     }
 }

@@ -1,8 +1,8 @@
 //! Reads a window: the rows of a stretch of a partition, without decoding their records.
 //!
-//! A window has all rows that start in its stretch: the living ones with their facts, and those that a merge of an earlier
-//! process has replaced and not deleted. Its end separates no row from another with the same start, nor from the rows that it
-//! replaced.
+//! A window has all rows that start in its stretch. These are the living rows with their facts, and the rows that an
+//! earlier process has replaced but not deleted. The end of a window never separates rows with the same start. It never
+//! separates a row from the rows that it replaced.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -23,11 +23,11 @@ use crate::keys::{ChunkKey, Span, chunk_partition, chunk_scan, spans};
 use crate::memtable::SEGMENT_SHORT_MAX_NS;
 use crate::{Error, Result};
 
-/// A partition of the table of chunks.
+/// A partition of the Chunks table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Partition {
     pub kind: Kind,
-    /// Id of the group for samples, of the series for others.
+    /// Id of the group for samples, id of the series for other kinds.
     pub id: SeriesId,
 }
 
@@ -46,16 +46,16 @@ impl Partition {
 /// Selects the rows to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
-    /// Rows that start here or later; no earlier row reaches in.
+    /// Rows that start here or later. No earlier row reaches in.
     From(Timestamp),
-    /// Rows that may have records from here on.
+    /// Rows that may have records at or after this time.
     Around(Timestamp),
-    /// Rows that start at `from` or later; earlier rows may reach in, up to and including `reached`.
+    /// Rows that start at `from` or later. Earlier rows may reach in, up to and including `reached`.
     Past { from: Timestamp, reached: Timestamp },
 }
 
 impl Stretch {
-    /// From where on a boundary between rows can be trusted.
+    /// The time from which boundaries between rows can be trusted.
     pub const fn floor(self) -> Timestamp {
         match self {
             Self::From(_) => Timestamp::MIN,
@@ -64,12 +64,12 @@ impl Stretch {
         }
     }
 
-    /// The start, if rows that reach over it must be known.
+    /// The start of the stretch, if rows that reach over it must be known.
     pub const fn looks_back(self) -> Option<Timestamp> {
         if let Self::Around(from) = self { Some(from) } else { None }
     }
 
-    /// The range for [`chunk_scan`], which looks back.
+    /// The range for [`chunk_scan`]. That scan also includes rows that start earlier.
     const fn range(self, span: Span) -> TimeRange {
         let start = match self {
             Self::From(Timestamp::MIN) => Timestamp::MIN,
@@ -103,13 +103,13 @@ pub struct UnreadableRow {
 
 #[derive(Clone, Debug, Default)]
 pub struct Window {
-    /// In order of start.
+    /// Living rows, ordered by start.
     pub rows: Vec<Known>,
     /// Replaced rows that are not deleted yet.
     pub dead: Vec<Place>,
-    /// Rows without records that replaced others: without them the dead would be alive again.
+    /// Rows without records that replaced other rows. Without them, the dead rows would be alive again.
     pub emptied: Vec<Place>,
-    /// Unreadable rows, and the reasons. They are not touched, and nothing is merged across them.
+    /// Unreadable rows and the reasons. They are not changed, and no merge crosses them.
     pub undecodable: Vec<UnreadableRow>,
     /// The first row after the window; `None` at the end of the partition.
     pub next: Option<Next>,
@@ -117,16 +117,16 @@ pub struct Window {
     pub bytes: u64,
     /// The highest merge number of all rows.
     pub merge: u64,
-    /// Rows that are not wholly flushed were skipped.
+    /// Whether rows of generations that are not completely flushed were skipped.
     pub young: bool,
 }
 
-/// Remembered facts of rows, as long as the process runs.
+/// Facts about rows that are remembered until the process ends.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Rows whose records could not be decoded.
+    /// Rows with records that could not be decoded.
     pub undecodable: HashSet<Place>,
-    /// The last deletion that was applied to rows written since the start.
+    /// The last deletion that was applied, by row, for rows written since the start.
     pub applied: HashMap<Place, u64>,
 }
 
@@ -141,18 +141,18 @@ impl Notes {
 pub struct Scope {
     pub partition: Partition,
     pub stretch: Stretch,
-    /// Rows that start after it are skipped.
+    /// Rows that start after this time are skipped.
     pub end: Timestamp,
-    /// Rows of later generations are skipped: a flush may still write them again.
+    /// Rows of later generations are skipped, because a flush may still write them again.
     pub through: u64,
-    /// Limit on the values of its rows, about; bounds memory, together with [`BYTES_A_VALUE`].
+    /// Approximate limit on the values of the rows. Together with [`BYTES_A_VALUE`] it bounds memory.
     pub values: usize,
 }
 
-/// Rows behind a window that are checked for a reach into it: those that start within the largest permitted change of times,
-/// which is less than the usual distance of samples where times were moved.
+/// Limit on the rows after a window that are checked for a reach into it. Only rows that start within the largest
+/// permitted change of times are checked. That change is less than the usual distance of samples where times were moved.
 const AHEAD_MAX: usize = 16;
-/// Encoded bytes of a window per value.
+/// Encoded bytes per value that are assumed for the size of a window.
 const BYTES_A_VALUE: usize = 2;
 
 /// Reads a window.
@@ -182,7 +182,7 @@ pub async fn read(
                 break;
             }
         }
-        // Rows with the same start as an unreadable one are skipped as well: they must be seen together.
+        // Rows with the same start as an unreadable row are skipped as well, because they must be read together.
         torn_before = torn_before.max(key.start);
         let split = head.1.map_err(Error::from).and_then(|row| Ok((split_value(&row.value)?, row)));
         let (Split { replacement, overhang, chunk }, row) = match split {
@@ -202,12 +202,12 @@ pub async fn read(
         let opened = if is_undecodable { Err("its records cannot be decoded".into()) } else { opened };
         let known = opened.map(|chunk| facts(key, (replacement, overhang), chunk.header(), members, applied));
         let facts = known.as_ref().ok().copied();
-        // Where a merge would have to end before it starts (`choice.rs`).
+        // A merge would have to end before this row (`choice.rs`) if the window ended within its error.
         let error = facts.map_or(0, |facts| facts.error);
         (moved_max, torn_before) =
             (moved_max.max(error), torn_before.max(key.start.saturating_add_unsigned(error)));
-        // Rows that end before the stretch are read on the way to rows that reach into it. They must not fill the window: the
-        // stretch itself would never be reached.
+        // Rows that end before the stretch are read to find the rows that reach into it. They do not count towards the
+        // limits of the window. Otherwise the window could be full before the stretch itself is read.
         let is_passed =
             facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.reach().end < from));
         if !is_passed {
@@ -226,7 +226,7 @@ pub async fn read(
     Ok(window)
 }
 
-/// The largest change of times that the rules permit.
+/// The largest change of a time that the rules permit.
 fn time_max(members: &[Treatment]) -> u64 {
     let rules = members.iter().filter_map(|treatment| treatment.semantic);
     rules.map(|semantic| semantic.time).max().unwrap_or(0)
@@ -264,7 +264,7 @@ fn sort_out(found: Vec<Found>, window: &mut Window) {
     }
 }
 
-/// From the header and the rules.
+/// The facts of a row, from its header and the rules.
 fn facts(
     key: ChunkKey,
     (replacement, overhang): (Option<Replacement>, Overhang),
@@ -299,7 +299,7 @@ fn facts(
     }
 }
 
-/// `applied`: the last deletion that was applied to the row.
+/// The work that the rules require for a row. `applied` is the last deletion that was applied to it.
 fn state(key: ChunkKey, header: &Header, members: &[Treatment], applied: u64) -> State {
     let untreated = Treatment::default();
     let one = [(0, None)];
@@ -326,7 +326,7 @@ fn state(key: ChunkKey, header: &Header, members: &[Treatment], applied: u64) ->
 
 type Head = (ChunkKey, Scanned);
 
-/// Rows of all span classes of a partition, in order of start.
+/// Rows of all span classes of a partition, ordered by start.
 struct Heads {
     stretch: Stretch,
     /// Rows that were read ahead and not taken yet.
@@ -357,7 +357,7 @@ impl Heads {
         Ok(None)
     }
 
-    /// The facts of `first`, the row taken last, and of those behind it that may reach as far back.
+    /// The facts of `first`, which was taken last, and of the later rows that may reach as far back.
     async fn behind(&mut self, first: &Head, moved_max: u64) -> Result<Next> {
         let start = first.0.start;
         let furthest = start.saturating_add_unsigned(moved_max);

@@ -1,4 +1,4 @@
-//! A scratch store and helpers to make and read records.
+//! A scratch store, and helpers that create and read records.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tacho_model::{
 };
 use tacho_store::{Driver, MemoryDriver, Options, Origin, Result, Store};
 
-/// A directory and a driver that outlive the stores opened on them.
+/// A directory and a driver that exist longer than the stores opened on them.
 pub struct Bench {
     pub directory: tempfile::TempDir,
     pub driver: Arc<dyn Driver>,
@@ -38,7 +38,7 @@ impl Bench {
         self.try_open().await.unwrap()
     }
 
-    /// Existing journal files.
+    /// Paths of the existing journal files.
     pub fn journals(&self) -> Vec<std::path::PathBuf> {
         let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
         let mut files: Vec<_> = files.filter(|f| f.extension().is_some_and(|e| e == "journal")).collect();
@@ -83,7 +83,7 @@ pub fn entries(name: &str, points: &[(i64, &str)]) -> Batch {
     Batch { entries: vec![EntrySeries { labels: labels(name), entries }], ..Batch::default() }
 }
 
-/// One call of `a` that calls `b`, `start` ns since the epoch.
+/// One call of `a` that calls `b`. It starts `start` ns after the epoch.
 pub fn executions(name: &str, trace: u128, start: i64) -> Batch {
     let operation = |name: &str| Operation { kind: OperationKind::Method, name: name.into() };
     let event = |delta, kind| Event { delta, kind };
@@ -120,7 +120,7 @@ pub async fn texts(store: &Store, name: &str) -> Vec<(i64, String)> {
     entries.iter().map(|e| (e.at, text(&e.body))).collect()
 }
 
-/// Traces of all segments of a series, sorted.
+/// Sorted trace ids of all segments of a series.
 pub async fn traces(store: &Store, name: &str) -> Vec<u128> {
     let blocks = store.executions(id(name), TimeRange::ALL).await.unwrap();
     let mut traces: Vec<u128> =

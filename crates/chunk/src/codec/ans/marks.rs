@@ -1,13 +1,15 @@
-//! Where can reading a column start? A mark every [`STRIDE`] tokens stores the state of the decoder.
+//! From which positions can a column be read? From a mark, which stores the state of the decoder. There is one every
+//! [`STRIDE`] tokens.
 //!
-//! A chunk covers a day, but most queries cover an hour: without marks, everything before the hour would have to be decoded.
-//! A mark takes about 10 bytes; the three marks of a column of 8,192 numbers take about one percent.
+//! A chunk covers a day, but most queries cover an hour. Without marks, all values before the hour would have to be
+//! decoded. A mark takes about 10 bytes. The three marks of a column of 8,192 numbers take about one percent of it.
 
 use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
-/// Number of interleaved states; a mark stores all of them. Four steps need at most 44 bits, which one read yields.
+/// Number of interleaved states. A mark stores all of them. Four steps need at most 44 bits, which a single read
+/// provides.
 pub(super) const LANES: usize = 4;
 
 /// Tokens between marks; a multiple of [`LANES`].
@@ -18,7 +20,7 @@ pub(super) const STRIDE: usize = 2_048;
 pub(super) struct Mark {
     /// Index of the token.
     pub(super) token: usize,
-    /// The number at this position, and the first difference of each lower order.
+    /// The number at this position, and the first difference of each order below the order of the column.
     pub(super) firsts: Vec<u64>,
     pub(super) states: [usize; LANES],
     /// Position in the stream of tokens, which starts with the states.
@@ -27,13 +29,13 @@ pub(super) struct Mark {
     pub(super) more_bit: usize,
 }
 
-/// Number of stored marks. The one at the front is implicit.
+/// Number of stored marks. The mark at the start is not stored.
 pub(super) const fn count(tokens: usize) -> usize {
     tokens.saturating_sub(1) / STRIDE
 }
 
-/// Writes each mark as the difference from the previous one, then all states. `front` is the first mark, which is not
-/// written; `more`: whether there is a stream of extra bits.
+/// Writes each mark as the difference from the previous one, then the states of all marks. `front` is the first mark,
+/// which is not written. `more` states whether there is a stream of extra bits.
 pub(super) fn put(out: &mut Vec<u8>, front: &Mark, marks: &[Mark], log: u32, more: bool) {
     let mut before = front;
     for mark in marks {

@@ -1,9 +1,9 @@
-//! Numbers with small or repetitive differences: entropy coding, so that a frequent difference takes a fraction of a byte.
+//! Numbers with small or repetitive differences. With entropy coding, a frequent difference takes a fraction of a byte.
 //!
 //! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`),
-//! tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on all at once.
-//! A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens, 30 of them for marks (`marks.rs`), so
-//! that reading an hour does not require decoding the day.
+//! and tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on all of
+//! them in parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens. Marks take
+//! 30 of these bytes (`marks.rs`). They allow reading an hour without decoding the day.
 
 mod marks;
 mod table;
@@ -22,18 +22,18 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
 pub(super) struct Ans;
 
-/// Number of values below which a table never pays off.
+/// Minimum number of values. Below it, a table takes more than it saves.
 const COUNT_MIN: usize = 32;
-/// Bits that one read yields, at any bit offset.
+/// Number of bits that one read provides, at any bit offset.
 const WORD_BITS: u32 = 57;
 /// Highest order of differences.
 pub(super) const ORDER_MAX: u8 = 2;
-/// Size below which marks would take more than one thirtieth.
+/// Minimum size of a column with marks, bytes. Below it, marks would take more than one thirtieth.
 const MARKED_BYTES_MIN: usize = 1_024;
-/// Flag added to the order: the column has marks.
+/// Flag that is added to the order if the column has marks.
 const MARKED: u8 = 4;
 
-/// The first number of each order below `order`, where summation starts.
+/// The first number of each order below `order`. Summation starts with these numbers.
 fn firsts(words: &[u64], order: u8) -> Option<Vec<u64>> {
     match (order, words) {
         (0, _) => Some(vec![]),
@@ -43,7 +43,7 @@ fn firsts(words: &[u64], order: u8) -> Option<Vec<u64>> {
     }
 }
 
-/// The differences of an order, mod 2^64.
+/// The differences of the plan's order, mod 2^64, as tokens.
 fn tokens(words: &[u64], plan: tokens::Plan) -> Tokens {
     let steps = || words.iter().zip(words.iter().skip(1)).map(|(before, word)| word.wrapping_sub(*before));
     match plan.order {
@@ -53,7 +53,7 @@ fn tokens(words: &[u64], plan: tokens::Plan) -> Tokens {
     }
 }
 
-/// Sums up differences in place, once per element of `firsts`; the slice has free elements for these in front.
+/// Sums up differences in place, once per element of `firsts`. The front of the slice has free elements for the results.
 fn add_up(words: &mut [u64], firsts: &[u64]) {
     for (order, first) in firsts.iter().enumerate().rev() {
         let mut sum = *first;
@@ -68,19 +68,19 @@ fn add_up(words: &mut [u64], firsts: &[u64]) {
     }
 }
 
-/// Differences as tokens, and their extra bits.
+/// Differences as tokens, with their extra bits.
 struct Tokens {
     tokens: Vec<u8>,
     counts: [u32; TOKENS],
     more: Vec<u8>,
-    /// Position in `more` before each marked token.
+    /// Position in `more` before each token that has a mark.
     more_bits: Vec<usize>,
 }
 
 /// Output of [`Tokens::run`].
 struct Stream {
     bytes: Vec<u8>,
-    /// The states before each marked token, and the bit position.
+    /// The states and the bit position before each token that has a mark.
     marks: Vec<([usize; LANES], usize)>,
 }
 
@@ -111,7 +111,7 @@ impl Tokens {
     }
 
     /// Encodes the initial states, and the bits for each step between tokens. The encoder runs from the last token to the
-    /// first; the decoder runs forward.
+    /// first, the decoder from the first to the last.
     fn run(&self, encoder: &Encoder, log: u32) -> Stream {
         let mut states = [encoder.start(); LANES];
         let mut leaving = Vec::with_capacity(self.tokens.len());
@@ -119,8 +119,8 @@ impl Tokens {
         for (state, token) in states.iter_mut().zip(rest) {
             leaving.push(encoder.step(state, *token));
         }
-        // Lanes have separate states, so their order within a group is irrelevant; bits are emitted from the last token to
-        // the first.
+        // Lanes have separate states, so their order within a group is irrelevant. Bits are emitted from the last token
+        // to the first.
         leaving.reverse();
         let mut marks = Vec::with_capacity(marks::count(self.tokens.len()));
         let decoder_states = |states: [u32; LANES]| states.map(|state| (state - encoder.start()) as usize);
@@ -192,14 +192,14 @@ impl Parameters {
         self.frequencies.highest() >= LITERALS
     }
 
-    /// The mark at the front of the column.
+    /// The mark at the start of the column.
     fn front(&self) -> Mark {
         let bit = LANES * self.frequencies.log as usize;
         Mark { firsts: self.firsts.clone(), bit, ..Mark::default() }
     }
 }
 
-/// A column prepared for reading from the last mark at or before a position.
+/// A column that is ready for reading from the last mark at or before a position.
 struct Opened<'a> {
     parameters: Parameters,
     mark: Mark,
@@ -235,7 +235,7 @@ impl<'a> Opened<'a> {
         Ok(Self { parameters, mark, more, bytes })
     }
 
-    /// Fills `words` with numbers from the mark on; with `whole`, fails unless the streams end with the column.
+    /// Fills `words` with the numbers from the mark on. If `whole` is true, fails unless the streams end with the column.
     fn read(&self, words: &mut [u64], whole: bool) -> Result<(), Error> {
         let Self { parameters, mark, more, bytes } = self;
         let decoder = Decoder::new(&parameters.frequencies);
@@ -275,7 +275,7 @@ fn read_literals(bytes: &[u8], mark: &Mark, centre: i64, decoder: &Decoder, step
     bit
 }
 
-/// Decodes any tokens; those above the literals have extra bits in a second stream. Returns the end of both streams.
+/// Decodes any tokens. Tokens above the literals have extra bits in a second stream. Returns the end of both streams.
 fn read_tokens(
     [bytes, more]: [&[u8]; 2],
     mark: &Mark,
@@ -286,8 +286,8 @@ fn read_tokens(
     let (_, widest) = range_of(parameters.frequencies.highest());
     let centre = parameters.centre;
     if widest <= WORD_BITS {
-        // If few tokens have extra bits, most reads are near the end of the stream: padding makes them as fast as other
-        // reads.
+        // If few tokens have extra bits, most reads are near the end of the stream. Padding makes these reads as fast as
+        // other reads.
         let mut padded = Vec::with_capacity(more.len() + size_of::<u64>());
         padded.extend_from_slice(more);
         padded.resize(more.len() + size_of::<u64>(), 0);
@@ -323,7 +323,7 @@ fn read_tokens_with(
     (bit, more_bit)
 }
 
-/// The initial states, stored before the stream of bits.
+/// The initial states, which are stored before the stream of bits.
 fn first_states(bytes: &[u8], log: u32) -> [usize; LANES] {
     let mut bit = 0;
     [(); LANES].map(|()| {

@@ -1,31 +1,33 @@
-//! The state machine: how frequent is each token, and which state follows which?
+//! The state machine: assigns states to tokens by frequency, and defines the next state for each state.
 //!
-//! A token of frequency `f` out of `2^log` owns `f` states. The decoder outputs the token of its state and moves to `base +
-//! bits`, where `bits` are the next bits of the stream. States are assigned to tokens as in RFC 8878, section 4.1.1.
+//! A token with frequency `f` out of `2^log` has `f` states. The decoder outputs the token of its current state and moves
+//! to `base + bits`. `bits` are the next bits of the stream. States are assigned to tokens as in RFC 8878, section 4.1.1.
 
 use super::tokens::TOKENS;
 use crate::Error;
 use crate::bits::{BitWriter, bits_at, bytes_of, width_of};
 use crate::bytes::Reader;
 
-/// Limit on the number of states, `2^LOG_MAX`: the table fits the L1 cache, and four steps fit one read.
+/// Base 2 logarithm of the largest number of states. The table then fits into the L1 cache, and four steps fit into one
+/// read.
 pub(super) const LOG_MAX: u32 = 11;
 const LOG_MIN: u32 = 5;
-/// A table of this size is only enlarged for rare tokens.
+/// A table of this size is enlarged only for rare tokens.
 const LOG_ENOUGH: u32 = 9;
-/// States that rare tokens may get beyond their share: one in `2^EXCESS_LOG`, which costs other tokens 0.006 bits each.
+/// Limit on the states that rare tokens may get in excess of their share: one in `2^EXCESS_LOG`. This costs other tokens
+/// 0.006 bits each.
 const EXCESS_LOG: u32 = 8;
-/// Entries of a decoder: one per state of the largest table.
+/// Number of entries in a decoder: one per state of the largest table.
 const STATES_MAX: usize = 1 << LOG_MAX;
 
-/// Frequency of each token out of `2^log`.
+/// Frequency of each token, out of `2^log`.
 pub(super) struct Frequencies {
     pub(super) log: u32,
     of: [u16; TOKENS],
 }
 
 impl Frequencies {
-    /// Scales counts so that they sum to a power of two and every occurring token has a frequency of at least one.
+    /// Scales counts so that their sum is a power of two and every token that occurs has a frequency of at least one.
     pub(super) fn new(counts: &[u32; TOKENS], total: usize) -> Option<Self> {
         let log = log_of(counts, total);
         let mut of = [0u16; TOKENS];
@@ -43,8 +45,8 @@ impl Frequencies {
         Some(Self { log, of })
     }
 
-    /// Writes each token until all states are assigned: one bit for whether it occurs, then its frequency minus one, with as
-    /// many bits as the remaining states require.
+    /// Writes the tokens in order until all states are assigned. For each token, writes one bit that states whether it
+    /// occurs, then its frequency minus one, in as many bits as the remaining states require.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let mut writer = BitWriter::new(out);
         let mut left = 1u64 << self.log;
@@ -90,13 +92,13 @@ impl Frequencies {
         Ok(Self { log, of })
     }
 
-    /// The highest occurring token.
+    /// The highest token that occurs.
     pub(super) fn highest(&self) -> u8 {
         let at = self.of.iter().rposition(|frequency| *frequency > 0);
         at.and_then(|at| u8::try_from(at).ok()).unwrap_or(0)
     }
 
-    /// The token of each state; entries beyond the states are unused.
+    /// The token of each state. Entries above the number of states are unused.
     fn deal(&self) -> [u8; STATES_MAX] {
         let (mut sorted, mut states) = ([0; STATES_MAX], [0; STATES_MAX]);
         let mut from = 0;
@@ -107,7 +109,7 @@ impl Frequencies {
         }
         let size = 1usize << self.log;
         let step = (size >> 1) + (size >> 3) + 3;
-        // Positions are computed as products, not sums, so that they are independent of each other.
+        // Positions are computed as products and not as sums, so that they do not depend on each other.
         for (number, token) in sorted.iter().take(size).enumerate() {
             if let Some(state) = states.get_mut((number * step) & (size - 1) & (STATES_MAX - 1)) {
                 *state = *token;
@@ -117,8 +119,8 @@ impl Frequencies {
     }
 }
 
-/// Chooses the table size. Building each state takes time before the first number is decoded, and few states suffice for
-/// most columns. But a token rarer than one per table gets more than its share, at the cost of the other tokens.
+/// Chooses the table size. Each state takes time to build before the first number is decoded, and few states are enough
+/// for most columns. But in a small table, a rare token gets more states than its share, at the cost of the other tokens.
 fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
     let occurring = || counts.iter().filter(|count| **count > 0).map(|count| *count as usize);
     let least = width_of(occurring().count() as u64) + 1;
@@ -132,9 +134,9 @@ fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
 /// One state of the decoder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// Difference of the literal from the centre; unused for higher tokens.
+    /// Difference of the literal from the centre. Unused for tokens above the literals.
     pub(super) step: i32,
-    /// The next state, before `bits` bits of the stream are added.
+    /// The next state before `bits` bits of the stream are added.
     base: u16,
     bits: u8,
     pub(super) token: u8,
@@ -165,7 +167,8 @@ impl Decoder {
         Self { entries }
     }
 
-    /// Returns the entry of `state` and moves it on by the next bits of `stream`; also returns the number of these bits.
+    /// Returns the entry of `state`, and changes `state` by the next bits of `stream`. Also returns the number of these
+    /// bits.
     #[inline]
     pub(super) fn step(&self, state: &mut usize, stream: u64) -> (Entry, u32) {
         let entry = self.entries.get(*state & (STATES_MAX - 1)).copied().unwrap_or_default();
@@ -180,13 +183,13 @@ impl Decoder {
 /// The encoder's data of one token.
 #[derive(Clone, Copy, Default)]
 struct Symbol {
-    /// Added to a state; the upper half of the sum is the number of bits to emit.
+    /// Added to a state. The upper half of the sum is the number of bits to emit.
     bits: u32,
-    /// Added to the remaining state; the sum is the index of the next state.
+    /// Added to the remaining state. The sum is the index of the next state.
     places: i32,
 }
 
-/// Bits emitted by a state, at most [`LOG_MAX`], above four bits with their number.
+/// The bits that a step emits, at most [`LOG_MAX`], stored above four bits with their number.
 #[derive(Clone, Copy)]
 pub(super) struct Leaving(u16);
 
@@ -239,7 +242,7 @@ impl Encoder {
         1 << self.log
     }
 
-    /// Moves `state` to one whose token is `token`; returns the bits that the decoder needs to move back.
+    /// Moves `state` to a state of `token`. Returns the bits that the decoder needs to move back.
     #[inline]
     pub(super) fn step(&self, state: &mut u32, token: u8) -> Leaving {
         let symbol = self.symbols.get(usize::from(token)).copied().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Which differences share a token? Each difference becomes a token of a small alphabet plus extra bits.
+//! Which differences share a token? Each difference becomes a token of a small alphabet, with extra bits.
 //!
-//! Zigzag numbers below [`LITERALS`] are tokens themselves. Each larger power of two is divided into four tokens; the bits
-//! below the top three follow unencoded.
+//! Zigzag numbers below [`LITERALS`] are tokens themselves. The numbers between two powers of two share four tokens. The
+//! bits below the top three are stored without entropy coding.
 
 use crate::bytes::{unzigzag, zigzag};
 
@@ -10,14 +10,14 @@ pub(crate) const TOKENS: usize = 256;
 /// Numbers below this are tokens without extra bits.
 pub(super) const LITERALS: u8 = 16;
 
-/// How the differences of a column are reduced to small numbers, and the resulting cost.
+/// How the differences of a column are reduced to small numbers, and the estimated cost.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::codec) struct Plan {
-    /// 0: the numbers themselves, 1: differences, 2: differences of differences.
+    /// 0: the numbers themselves; 1: differences; 2: differences of differences.
     pub(super) order: u8,
-    /// The median, subtracted from each difference.
+    /// The median. It is subtracted from each difference.
     pub(super) centre: i64,
-    /// Bits per number, by the entropy of the sample's tokens.
+    /// Estimated bits per number: the entropy of the sample's tokens, with extra bits.
     pub(in crate::codec) bits: f64,
 }
 
@@ -68,7 +68,7 @@ pub(in crate::codec) fn plan<'a>(runs: impl Iterator<Item = &'a [u64]> + Clone, 
         }
         let centre = *sample.select_nth_unstable(middle).1;
         let bits = cost(sample.iter().map(|step| zigzag(step.wrapping_sub(centre))));
-        // Each order takes time to decode, so it must save space.
+        // A higher order takes more time to decode, so it must save space.
         if bits < best.bits * 0.98 - 0.01 {
             best = Plan { order, centre, bits };
         }
@@ -103,7 +103,7 @@ fn cost(numbers: impl Iterator<Item = u64>) -> f64 {
     let all = f64::from(total);
     let entropy = |count: &u32| f64::from(*count) * (all / f64::from(*count)).log2();
     let tokens: f64 = counts.iter().filter(|count| **count > 0).map(entropy).sum();
-    // One more bit, as a sample with a single token does not imply that the column has only one.
+    // One more bit, because a column may have several tokens even if its sample has only one.
     (tokens + more as f64 + 1.0) / all
 }
 

@@ -2,21 +2,21 @@
 
 use std::ops::Range;
 
-/// Limit on the slots of one text: a text with more is a document, not a log line.
+/// Limit on the slots of one text. A text with more slots is a document and not a log line.
 const SLOTS_MAX: usize = 256;
-/// A word of at least this many digits and letters a-f is an id; a shorter one may be a number with its unit.
+/// Minimum length of an id made of digits and letters a-f. A shorter word may be a number with its unit.
 const HEX_BYTES_MIN: usize = 7;
-/// Limit on the runs of digits and letters of a word that is split, such as `22T03`, `532ms`, `thread7`. A word with more
-/// runs is one slot.
+/// Limit on the runs of digits and letters in a word that is split, such as `22T03`, `532ms` or `thread7`. A word with
+/// more runs is a single slot.
 const RUNS_MAX: usize = 4;
 const UUID_BYTES: usize = 36;
 /// Bytes of the shortest time, `03:17:29`.
 const TIME_BYTES_MIN: usize = 8;
 
-/// Finds the slots of a text, in order; false if there are too many.
+/// Finds the slots of a text, in order. Returns false if there are too many.
 pub(super) type Cut = fn(&[u8], &mut Vec<Range<usize>>) -> bool;
 
-/// Slots are numbers, ids, and words with digits; all other words are fixed.
+/// Slots are numbers, ids, and words with digits. All other words are fixed.
 pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let mut at = 0;
@@ -34,7 +34,7 @@ pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
 }
 
 /// Slots are all words between spaces, without surrounding punctuation. Only the first word without a digit is fixed,
-/// as it indicates the subject of the text. For texts with many different names that have few words in common.
+/// because it usually names the subject of the text. For texts with many different names and few common words.
 pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let (mut at, mut fixed) = (0, false);
@@ -58,12 +58,12 @@ pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     true
 }
 
-/// Bytes at which a word may start and end; surrounding brackets, quotes and similar are fixed.
+/// Whether a word may start and end with this byte. Surrounding brackets, quotes and similar characters are fixed.
 fn is_core(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"/_-$".contains(byte)
 }
 
-/// Whether a word is a date or a time, such as `2026-11-22` and `03:17:29,005`: each of its numbers gets a slot.
+/// Whether a word is a date or a time, such as `2026-11-22` or `03:17:29,005`. Each number of such a word gets a slot.
 fn is_time(word: &[u8]) -> bool {
     word.len() >= TIME_BYTES_MIN && word.iter().all(|byte| byte.is_ascii_digit() || b":-.,".contains(byte))
 }

@@ -1,7 +1,8 @@
-//! The same words around varying numbers and ids, as in log lines: the words once, each number in its own column.
+//! The same words around varying numbers and ids, as in log lines. The words are stored once, and each number has its own
+//! column.
 //!
-//! [`cut`] finds the slots of a text, [`slot`] encodes the texts of one slot. Texts without a template are stored next to
-//! the templates, so that they are compressed together.
+//! [`cut`] finds the slots of a text. [`slot`] encodes the texts of one slot. Texts without a template are stored next to
+//! the templates, so that all of them are compressed together.
 
 mod cut;
 mod slot;
@@ -22,17 +23,17 @@ use self::slot::Slot;
 
 pub(super) struct Templates;
 
-/// Marks a slot in a template. A text that contains this byte has no template.
+/// Marks a slot in a template. A text that contains this byte cannot have a template.
 const SLOT: u8 = 0x11;
-/// Bounds the columns of a chunk whose texts never repeat.
+/// Limit on templates. Bounds the columns of a chunk with texts that never repeat.
 const TEMPLATES_MAX: usize = 4_096;
-/// Number of texts below which a template does not pay off: each slot has a column with a header.
+/// Minimum number of texts per template. Below it, the headers of the slots' columns take more than a template saves.
 const ROWS_MIN: usize = 16;
-/// Limits on the number of strings: fewer are not worth it; with more strings or slots, the table of strings could exceed
-/// the limit of readers.
+/// Limits on the number of strings. Fewer strings save too little. With more strings or slots, the table of strings could
+/// exceed the limit of readers.
 const STRINGS: RangeInclusive<usize> = 32..=CHUNK_RECORDS_MAX;
 const VALUES_MAX: usize = CHUNK_EVENTS_MAX / 2;
-/// If there are no templates after this many strings, the search stops.
+/// The search stops if there are no templates after this many strings.
 const GLANCE: usize = 1_024;
 
 impl Codec for Templates {
@@ -102,11 +103,11 @@ impl Codec for Templates {
 /// Strings that differ only in their slots.
 struct Group {
     rows: Vec<usize>,
-    /// Slots of all rows, row by row.
+    /// Slots of all rows, one row after the other.
     slots: Vec<Range<usize>>,
 }
 
-/// Adds the groups that are worth a template, from strings without one, and numbers their strings.
+/// Adds groups that are large enough for a template, from strings that have none, and sets the numbers of their strings.
 fn add_groups(strings: Strings<'_>, cut: Cut, groups: &mut Vec<Group>, numbers: &mut [u64]) {
     let mut new = group(strings, numbers, cut);
     new.retain(|group| group.rows.len() >= ROWS_MIN);
@@ -126,7 +127,7 @@ fn add_groups(strings: Strings<'_>, cut: Cut, groups: &mut Vec<Group>, numbers: 
     }
 }
 
-/// Groups strings without a number that differ only in their slots. Returns no groups if there is little to save.
+/// Groups strings without a number that differ only in their slots. Returns no groups if the saving would be small.
 fn group(strings: Strings<'_>, numbers: &[u64], cut: Cut) -> Vec<Group> {
     let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
     let (mut groups, mut slots, mut key) = (Vec::<Group>::new(), vec![], vec![]);
@@ -174,7 +175,7 @@ struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    /// Slots whose text is always the same become part of the template.
+    /// Slots with the same text in all rows become part of the template.
     fn new(group: &Group, strings: Strings<'a>) -> Self {
         let mut form = Self { template: vec![], slots: vec![] };
         let width = group.slots.len() / group.rows.len().max(1);
@@ -199,15 +200,15 @@ impl<'a> Form<'a> {
 
 /// A decoded template.
 struct Template<'a> {
-    /// The text before each slot, and after the last one.
+    /// The text before each slot, and the text after the last slot.
     words: Vec<&'a [u8]>,
     slots: Vec<Slot>,
-    /// Number of texts with this template.
+    /// Number of texts with this template that were written so far.
     row: usize,
 }
 
 impl<'a> Template<'a> {
-    /// Adds the number of its slots in all `rows` to `values`, which is limited before any slot is decoded.
+    /// Adds the number of slots in all `rows` to `values`. Checks the limit on `values` before any slot is decoded.
     fn new(template: &'a [u8], rows: usize, values: &mut usize) -> Result<Self, Error> {
         let slots = template.iter().filter(|byte| **byte == SLOT).count();
         *values = values.saturating_add(rows.max(1).saturating_mul(slots));
@@ -285,7 +286,7 @@ mod tests {
     fn a_few_bytes_cannot_request_many_slots() {
         let past = Error::limit("slots of all strings", CHUNK_EVENTS_MAX + 1, CHUNK_EVENTS_MAX);
         assert_eq!(unused(CHUNK_EVENTS_MAX + 1).unwrap_err(), past);
-        // Within the limit, but the slots are missing.
+        // The number is within the limit, but the slots are missing.
         assert!(matches!(unused(CHUNK_EVENTS_MAX).unwrap_err(), Error::Short { .. }));
         assert_eq!(unused(0).unwrap().get(0), Some(&b"alone"[..]));
     }

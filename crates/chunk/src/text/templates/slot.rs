@@ -1,4 +1,4 @@
-//! How are the texts of one slot encoded: as numbers, as ids, or as words?
+//! How are the texts of one slot encoded? As numbers, as ids, or as words.
 
 use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
@@ -17,14 +17,14 @@ const ID: u8 = 3;
 const WORDS: u8 = 4;
 const DICTIONARY: u8 = 5;
 
-/// Limit on the digits of a decimal number: such numbers fit into 64 bits.
+/// Limit on the digits of a decimal number, so that it fits into 64 bits.
 const DIGITS_MAX: usize = 18;
 const HEX_DIGITS_MAX: usize = 32;
 const WORD_DIGITS: usize = 16;
-/// A dictionary pays off if each word occurs this often on average.
+/// Average number of occurrences of each word from which a dictionary saves space.
 const PLACES_MIN: usize = 4;
 
-/// The texts of a slot. Words and the dictionary are in the table of strings, from an index on.
+/// The texts of a slot. Words and dictionaries are in the table of strings, starting at an index.
 pub(super) enum Slot {
     Decimal(Vec<u64>),
     Padded(usize, Vec<u64>),
@@ -127,7 +127,7 @@ const fn low(word: u128) -> u64 {
     word as u64
 }
 
-/// Decodes a slot of `count` texts; `used` is the number of table entries already taken.
+/// Decodes a slot of `count` texts. `used` is the number of table entries that are already taken.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     count: usize,
@@ -172,7 +172,7 @@ fn width(reader: &mut Reader<'_>, max: usize) -> Result<usize, Error> {
 
 /// Checks that words have at most `digits` digits.
 fn below(words: Vec<u64>, base: u64, digits: usize) -> Result<Vec<u64>, Error> {
-    // `None`: every word fits.
+    // `None` means that every word fits.
     let power = u32::try_from(digits).ok().and_then(|digits| base.checked_pow(digits));
     let long = power.and_then(|power| words.iter().find(|word| **word >= power));
     long.map_or(Ok(()), |long| Err(Error::value("number in a slot", *long)))?;

@@ -1,11 +1,12 @@
 //! Simulates a store on a driver with faults, full disks and crashes, and compares its answers with a model.
 //!
-//! A seed decides everything except thread scheduling: batches of four senders, repetitions, flushes, merges, deletions,
-//! expired records, driver faults, a full journal disk, crashes at any driver call and with garbage behind the last record.
-//! The model in plain maps (`model.rs`) defines the expected result: every acknowledged record that was not deleted, exactly
-//! once; of equal times the last one.
+//! The seed determines everything except thread scheduling: batches of four senders, repetitions, flushes, merges,
+//! deletions, expired records, driver faults, a full journal disk, and crashes. A crash may happen at any driver call and
+//! may leave garbage after the last record. The model (`model.rs`) defines the expected result with plain maps: every
+//! acknowledged record that was not deleted, exactly once. Of samples with equal times, the last one counts.
 //!
-//! This file and `conformance/mod.rs` use each other: it is one case of that suite and opens drivers with the suite's types.
+//! This file and `conformance/mod.rs` use each other: the simulation is one case of that suite, and it opens drivers with
+//! the suite's types.
 
 mod model;
 
@@ -27,12 +28,13 @@ use model::{BRIEF, BRIEF_NS, COARSE, Model, OWN, SHARED, Seen, batch, labels, po
 
 const SENDERS: u128 = 4;
 const STEPS: usize = 100;
-/// Default number of seeds; `TACHO_SIMULATION_SEEDS=100` runs as many, `TACHO_SIMULATION_FIRST=100` starts there.
+/// Default number of seeds. `TACHO_SIMULATION_SEEDS=100` runs 100 seeds; `TACHO_SIMULATION_FIRST=100` starts with seed
+/// 100.
 const SEEDS: u64 = 4;
 
 type Checked = Result<(), String>;
 
-pub async fn a_store_on_it_survives_faults_and_crashes(bench: Bench) -> Checked {
+pub async fn a_store_survives_faults_and_crashes(bench: Bench) -> Checked {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let first = number("TACHO_SIMULATION_FIRST").unwrap_or(0);
     let seeds = number("TACHO_SIMULATION_SEEDS").unwrap_or(SEEDS);
@@ -55,7 +57,7 @@ async fn run(seed: u64, opener: Opener, directory: &Path, seen: &mut Seen) -> Re
         world.step().await.map_err(|error| format!("step {step}: {error}"))?;
     }
     world.remove_faults();
-    // An earlier fault may still be running.
+    // An operation that an earlier fault interrupted may still be running.
     let _ = world.store()?.close().await;
     world.store()?.close().await.map_err(say)?;
     world.check().await?;
@@ -122,7 +124,7 @@ impl World {
             0..46 => self.append().await,
             46..52 => self.repeat().await,
             52..61 => {
-                // A failing driver fails the flush; the records must be readable regardless.
+                // If the driver fails, the flush fails. The records must be readable anyway.
                 let _ = self.store()?.flush().await;
                 Ok(())
             }
@@ -147,7 +149,7 @@ impl World {
         }
     }
 
-    /// Fails if the driver does; finished merges stay.
+    /// Fails if the driver fails. Finished merges are kept.
     async fn merge(&mut self) -> Checked {
         self.faulty.set_broken(None);
         let store = self.store()?;
@@ -155,7 +157,7 @@ impl World {
         Ok(())
     }
 
-    /// Flushes, merges and sweeps everything without faults: the statistics must match the content.
+    /// Flushes, merges and sweeps everything without faults. After that, the statistics must match the content.
     async fn merge_whole(&mut self) -> Checked {
         self.remove_faults();
         let store = self.store()?;
@@ -169,7 +171,7 @@ impl World {
         self.check().await
     }
 
-    /// Retries until it succeeds: an error leaves open whether the deletion is in force.
+    /// Retries until it succeeds, because an error does not say whether the deletion is in force.
     async fn delete(&mut self) -> Checked {
         let store = self.store()?;
         let sender = self.random.below(SENDERS as u64);
@@ -196,7 +198,7 @@ impl World {
         Ok(())
     }
 
-    /// The driver freezes at one of the next calls, whatever is running, and the process dies.
+    /// The driver freezes at one of its next calls, during any operation, and the process dies.
     async fn crash_at_work(&mut self) -> Checked {
         self.faulty.set_broken(None);
         self.faulty.freeze_after(self.random.below(20));
@@ -215,14 +217,14 @@ impl World {
         self.crash().await
     }
 
-    /// Drops the store, and keeps its counts.
+    /// Drops the store and keeps its counters.
     fn leave(&mut self) {
         if let Some(store) = self.store.take() {
             self.seen.add(&store.stats().upkeep);
         }
     }
 
-    /// All senders at once; each repeats its batch until it is taken, as in the protocol.
+    /// All senders append at the same time. Each repeats its batch until it is accepted, as in the protocol.
     async fn append(&mut self) -> Checked {
         let store = self.store()?;
         let mut new = |sender| Arc::new(batch(&mut self.random, sender, self.now, &mut self.next_trace));
@@ -279,7 +281,7 @@ impl World {
         self.faulty.set_quiet(true);
     }
 
-    /// Loses all memory, and leaves a torn record.
+    /// Discards all memory and leaves a torn record.
     async fn crash(&mut self) -> Checked {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
         self.leave();
@@ -301,7 +303,7 @@ impl World {
 
     async fn open(&mut self) -> Checked {
         if self.bare.capabilities().durable {
-            // Drop the old one first: it locks its directory.
+            // The old driver locks its directory, so it is dropped first.
             self.bare = Arc::new(crate::MemoryDriver::new());
             self.faulty = faulty(self.bare.clone(), 0);
             self.bare = reopen(&self.opener, &self.directory.join("driver")).await?;
@@ -313,10 +315,10 @@ impl World {
             flush_wait_first: Duration::from_micros(100),
             flush_wait_max: Duration::from_millis(2),
             disk: Arc::new(self.disk.clone()),
-            // Small enough for full chunks, frequent enough for merges.
+            // Small chunks, so that full chunks occur, and frequent flushes, so that merges occur.
             chunk_values: 64,
             merge_rows: 2,
-            // Sometimes so few values per merge that it must be cut.
+            // Sometimes the limit is so low that a merge must be split.
             merge_values: [50, 500, 4 << 20][self.random.below(3) as usize],
             merge_bytes_per_second: u64::MAX,
             merge_cpu_percent: 100,
@@ -327,7 +329,8 @@ impl World {
         };
         let clock = self.clock.clone();
         for attempt in 0..2 {
-            // Reading 256 shards without a fault is rare: the second attempt has none.
+            // A read of all 256 shards rarely succeeds with random faults. The second attempt therefore runs without
+            // faults.
             self.faulty.set_quiet(attempt > 0);
             match Store::open(self.faulty.clone(), &self.journal(), options.clone(), clock.clone()).await {
                 Ok(store) => {
@@ -335,7 +338,7 @@ impl World {
                     self.faulty.set_quiet(false);
                     return Ok(());
                 }
-                // The driver fails while the store is opened: the process ends and is started again.
+                // The driver failed while the store was opened. The process would end and be started again.
                 Err(error) if error.kind() == ErrorKind::Unavailable => {}
                 Err(error) => return Err(format!("store does not open: {error}")),
             }
@@ -377,7 +380,7 @@ impl World {
     }
 }
 
-/// Describes a missing, an additional or a different record.
+/// Describes the missing, additional and different records.
 fn same(got: &BTreeMap<i64, Value>, expect: &BTreeMap<i64, Value>) -> Checked {
     if got == expect {
         return Ok(());
@@ -397,13 +400,13 @@ fn check_order(samples: Vec<Sample>) -> Result<BTreeMap<i64, Value>, String> {
 fn faulty(driver: Arc<dyn Driver>, seed: u64) -> Arc<Faulty<Arc<dyn Driver>>> {
     let delay_max = Duration::from_millis(1);
     let (error_before, error_after, torn, duplicate, delay) = (9, 9, 9, 9, 9);
-    // A driver with atomic puts must keep them: its puts are not torn.
+    // A driver with atomic puts must keep them atomic, so its puts are not torn.
     let whole_puts = driver.capabilities().atomic_put;
     let faults = Faults { seed, error_before, error_after, torn, whole_puts, duplicate, delay, delay_max };
     Arc::new(Faulty::new(driver, faults))
 }
 
-/// A task of the dead store may hold the directory a moment longer.
+/// A task of the crashed store may hold the lock of the directory a little longer.
 async fn reopen(opener: &Opener, directory: &Path) -> Result<Arc<dyn Driver>, String> {
     let mut last = String::new();
     for _ in 0..500 {

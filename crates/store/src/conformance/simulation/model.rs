@@ -1,4 +1,4 @@
-//! The model: one sender's batches in plain maps, and a generator of batches.
+//! The model: the batches of one sender in plain maps, and a generator of batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,8 +13,8 @@ use tacho_model::{
 use crate::policy::{Downsampling, Policies, Rule};
 use crate::upkeep::UpkeepStats;
 
-/// Series of samples of each sender: three with shared times, one with its own times, one with a short retention, one that is
-/// downsampled.
+/// Series of samples of each sender: three with shared times, one with its own times, one with a short retention, and one
+/// that is downsampled.
 pub const SHARED: [&str; 3] = ["heap", "load", "threads"];
 pub const OWN: &str = "own";
 pub const BRIEF: &str = "brief";
@@ -22,7 +22,7 @@ pub const COARSE: &str = "coarse";
 /// Retention of [`BRIEF`], ns.
 pub const BRIEF_NS: u64 = 100;
 
-/// Older samples of [`COARSE`] are reduced to the last one of each step, ns.
+/// Age from which samples of [`COARSE`] are reduced to the last one of each step, ns.
 const FINE_NS: u64 = 150;
 const STEP_NS: i64 = 10;
 
@@ -38,7 +38,7 @@ pub fn policies() -> Policies {
     }
 }
 
-/// A step is open at the left and identified by its end.
+/// A step excludes its start and is identified by its end.
 const fn step(at: i64) -> i64 {
     (at + STEP_NS - 1).div_euclid(STEP_NS) * STEP_NS
 }
@@ -48,17 +48,17 @@ pub fn labels(name: &str, sender: u128) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), ("sender", &sender)]).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// The sum of one sender's batches.
+/// All batches of one sender.
 #[derive(Default)]
 pub struct Model {
     pub seq: u64,
     pub last: Arc<Batch>,
     pub samples: BTreeMap<String, BTreeMap<i64, Value>>,
-    /// Steps of [`COARSE`] with a deleted part, which may have been the only part left.
+    /// Steps of [`COARSE`] with deleted samples. The deleted samples may have been the last ones of the step.
     loose: BTreeSet<i64>,
-    /// In order of arrival.
+    /// Entries in order of arrival.
     pub entries: Vec<Entry>,
-    /// Start of each segment, by trace.
+    /// Start of each segment, by trace id.
     pub traces: BTreeMap<u128, i64>,
 }
 
@@ -73,7 +73,7 @@ impl Model {
         self.traces.extend(segments.map(|s| (s.trace.0, s.start)));
     }
 
-    /// `name`: of one series, or `None` for all.
+    /// Deletes the records of the series `name`, or of all series for `None`.
     pub fn delete(&mut self, name: Option<&str>, range: TimeRange) {
         let meant = |other: &str| name.is_none_or(|name| name == other);
         for (name, samples) in &mut self.samples {
@@ -98,10 +98,10 @@ fn value(random: &mut Random, kinds: &Range<u64>) -> Value {
     }
 }
 
-/// Records of one sender at time `now`. Traces are numbered from `next_trace` on.
+/// A batch of one sender at time `now`. Trace ids start with `next_trace`.
 pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128) -> Batch {
     let mut batch = Batch::default();
-    // Few times, so that many are written again; two far ones, so that chunks are cut.
+    // Few distinct times, so that many samples are overwritten. Two times far away, so that chunks are cut.
     let moments = |random: &mut Random| -> Vec<i64> {
         let moment = |random: &mut Random| random.below(300) as i64 + random.below(2) as i64 * (1 << 52);
         (0..random.below(40)).map(|_| moment(random)).collect()
@@ -164,14 +164,14 @@ impl Model {
                 step(*at) > fine_from
                     || last_of_step.get(&step(*at)) == Some(at) && !self.loose.contains(&step(*at))
             };
-            // The others may or may not be there still.
+            // The other samples may or may not be deleted yet.
             expect.retain(|at, _| stays(at) || found.contains_key(at));
         }
         expect
     }
 }
 
-/// Events of a run: a simulation without merges would prove nothing.
+/// Counts of events in a run. A simulation without merges would prove nothing.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub merges: u64,

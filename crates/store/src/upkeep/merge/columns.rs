@@ -1,4 +1,4 @@
-//! Columns of samples in memory, between their decoding (`samples.rs`) and their encoding (`lossy.rs`).
+//! Columns of samples in memory, between decoding (`samples.rs`) and encoding (`lossy.rs`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use tacho_model::{TimeRange, Timestamp};
 
 use crate::group::resent::Moved;
 
-/// Values of one member at the times of its class.
+/// Values of one member at the times of a class.
 pub struct Column {
     pub member: u16,
     pub values: ValueColumn,
     pub loss: Option<Loss>,
-    /// Indices of values that were not changed.
+    /// Index ranges of values that were not changed.
     pub exact: Vec<Range<usize>>,
     /// Permitted loss of precision in a full chunk.
     pub semantic: Semantic,
     pub encoding: Encoding,
 }
 
-/// Columns that have the same times.
+/// Columns with the same times.
 pub struct Class {
     pub at: Arc<[Timestamp]>,
     pub times: Moving,
-    /// Generation of its rows: the largest of the sources, or of its parts.
+    /// Generation of the new rows: the largest generation of the sources, or of its own parts.
     pub generation: u64,
     pub columns: Vec<Column>,
 }
 
-/// Facts of the times of a class.
+/// Information about moved times of a class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moving {
-    /// Rows with moved times, in order of time. Times between them are exact.
+    /// Rows with moved times, ordered by time. All times between these rows are exact.
     pub moved: Arc<[Shifted]>,
-    /// Exact times between moved ones: moving them, too, would change the order.
+    /// Whether exact times must stay exact, because they are between moved ones and moving them could change the order.
     pub stays: bool,
 }
 
-/// A row with moved times, with all of its times, also those that no new row has.
+/// A row with moved times. It has all times of the row, including those that are in no new row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shifted {
     pub row: Moved,
@@ -52,7 +52,7 @@ impl Shifted {
     }
 }
 
-/// The parts of some ranges within `part`, counted from its start.
+/// The intersections of the ranges with `part`, as offsets from the start of `part`.
 pub fn within(ranges: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     let cut = |range: &Range<usize>| {
         let range = range.start.clamp(part.start, part.end)..range.end.clamp(part.start, part.end);
@@ -63,7 +63,7 @@ pub fn within(ranges: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>>
     here.map(cut).filter(|range| !range.is_empty()).collect()
 }
 
-/// Whether one of the ranges, which ascend and do not touch, holds all of `part`.
+/// Whether one of the ranges contains all of `part`. The ranges ascend and do not touch.
 pub fn holds(ranges: &[Range<usize>], part: &Range<usize>) -> bool {
     let first = ranges.partition_point(|range| range.end < part.end);
     ranges.get(first).is_some_and(|range| range.start <= part.start)

@@ -1,4 +1,4 @@
-//! Merges rows of entries: sorted by time, entries of one time in their order of arrival.
+//! Merges rows of entries. Entries are sorted by time; entries with the same time stay in their order of arrival.
 
 use std::ops::Range;
 
@@ -30,13 +30,13 @@ pub fn merge(
         kept.extend(now);
         rests.push((source.key, rest));
     }
-    // A stable sort: arrival order stays.
+    // The sort is stable, so the order of arrival is kept.
     kept.sort_by_key(|entry| entry.at);
     let generation = generation(sources);
     merged.rows.extend(encode(&kept, cutting).map(|row| Made { generation, ..row }));
     for (key, rest) in rests {
         let (generation, rest_of) = (key.generation, Some(key));
-        // One row: it keeps the number of the row whose rest it is.
+        // One row. It keeps the number of the source row.
         let whole = Cutting { records: usize::MAX, ..*cutting };
         merged.rows.extend(encode(&rest, &whole).map(|row| Made { generation, rest_of, ..row }));
     }
@@ -54,7 +54,7 @@ fn encode<'a>(entries: &'a [Entry], cutting: &Cutting) -> impl Iterator<Item = M
     })
 }
 
-/// By number, bytes of bodies, and time.
+/// Cuts entries by number, bytes of bodies, and time.
 fn cuts(entries: &[Entry], records: usize) -> Vec<Range<usize>> {
     let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut bytes = 0;

@@ -1,6 +1,6 @@
-//! Merges rows of executions: segments go into larger blocks, by day.
+//! Merges rows of executions. Segments are moved into larger blocks, by day.
 //!
-//! A segment is stored once and has no order, so overlapping rows need no work. A row that stays alone keeps its bytes.
+//! A segment is stored once and has no order, so overlapping rows need no work. A row that is not merged keeps its bytes.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::group::resent::Overhang;
 use crate::keys::Span;
 use crate::memtable::{CHUNK_CALLS_MAX, CHUNK_OPEN_BYTES_MAX, SEGMENT_SHORT_MAX_NS};
 
-/// Rows that may become one: span class and day of their first record, as in the memtable.
+/// Rows with the same bucket may be merged: the span class, and the day of the first record as in the memtable.
 fn bucket(source: &Source) -> (Span, i64) {
     let day = source.key.start.div_euclid(SEGMENT_SHORT_MAX_NS.cast_signed());
     (source.key.span, if source.key.span == Span::Short { day } else { 0 })
@@ -25,7 +25,7 @@ pub fn merge(sources: &[Source], treatment: &Treatment) -> Result<Merged, Unread
     }
     let mut merged = Merged::default();
     for ((span, _), places) in buckets {
-        // The largest generation of these rows alone: a record masked in one bucket must stay masked in it.
+        // The largest generation of the rows in this bucket only, so that a record that is masked here stays masked.
         let generation = places.iter().map(|place| sources[*place].key.generation).max().unwrap_or(0);
         let mut growing = Growing::default();
         for place in &places {

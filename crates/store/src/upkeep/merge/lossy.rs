@@ -1,8 +1,8 @@
-//! Encodes a class as chunks, and reduces the precision of exact values and times as rules permit, once a chunk is not
-//! expected to grow.
+//! Encodes a class as chunks. When a chunk is not expected to grow any more, reduces the precision of exact values and
+//! times as rules permit.
 //!
-//! A chunk with some changed values or times is reduced as well when exact ones join it. So data that arrives in pieces
-//! becomes as small as data that arrives at once, and no error exceeds the rule's limit.
+//! If exact values or times join a chunk that already has changed ones, they are reduced as well. Data that arrives in
+//! pieces therefore becomes as small as data that arrives at once, and no error exceeds the limit of the rule.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use super::rows::{Cutting, Made, span_of};
 use crate::group::resent::{Moved, Overhang};
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
 
-/// The chunks of a class: parts of equal size near the wanted number of records.
+/// The chunks of a class. Parts have equal size, near the wanted number of records.
 pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
     let mut rows = Vec::new();
     for cut in cuts(&class.at, cutting.records, &class.times) {
@@ -29,7 +29,7 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
         let (movable, fixed): (Vec<&Column>, Vec<&Column>) =
             all.iter().partition(|column| last && column.semantic.time > 0);
         match compacted(at, &movable, &class.times) {
-            // The times of the others stay exact: they get a row of their own.
+            // The times of the other columns stay exact, so these columns get a separate row.
             Some((moved, more)) => {
                 let more = Known { error: error.max(more), ..known };
                 rows.push(row(&moved, more, &movable, cut.clone(), last));
@@ -44,11 +44,11 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
 }
 
 impl Moving {
-    /// The largest change of one of these times.
+    /// The largest possible change among these times.
     fn error_max(&self, at: &[Timestamp]) -> u64 {
         let [Some(first), Some(last)] = [at.first(), at.last()] else { return 0 };
         let here = self.rows().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
-        // A column of another type may continue before and after it.
+        // A column of another type may have times only before and after the moved row.
         let holds = |moved: &&Moved| {
             at.partition_point(|at| *at < moved.range.start) < at.partition_point(|at| *at <= moved.range.end)
         };
@@ -59,7 +59,7 @@ impl Moving {
         self.moved.iter().map(|moved| &moved.row)
     }
 
-    /// How far outside of these times the originals of the first and the last may be.
+    /// How far the originals of the first and the last time may be outside of these times.
     fn overhang(&self, at: &[Timestamp]) -> Overhang {
         let of = |at: Timestamp| self.moved.iter().find(|moved| moved.has(at));
         let before = |at: Timestamp| {
@@ -79,7 +79,7 @@ impl Moving {
         }
     }
 
-    /// The place nearest to `place`, above `after`, that cuts no row with moved times.
+    /// The cut position nearest to `place` and above `after` that does not cut a row with moved times.
     fn whole(&self, at: &[Timestamp], place: usize, after: usize) -> usize {
         let Some([before, next]) =
             place.checked_sub(1).and_then(|before| Some([*at.get(before)?, *at.get(place)?]))
@@ -96,7 +96,7 @@ impl Moving {
         if first { start } else { end }
     }
 
-    /// Whether a chunk of these would cover too long a time.
+    /// Whether a chunk of the times from `from` to `end` would cover too long a time.
     fn is_long(&self, at: &[Timestamp], from: usize, end: usize) -> bool {
         let [Some(first), Some(last)] = [at.get(from), end.checked_sub(1).and_then(|last| at.get(last))]
         else {
@@ -105,7 +105,7 @@ impl Moving {
         last.abs_diff(*first) > CHUNK_WIDE_SPAN_MAX_NS
     }
 
-    /// Runs of indices of exact times.
+    /// Index ranges of exact times.
     fn exact(&self, at: &[Timestamp]) -> Vec<Range<usize>> {
         let mut exact = Vec::new();
         let mut from = 0;
@@ -120,15 +120,15 @@ impl Moving {
     }
 }
 
-/// Facts of the times of a row.
+/// Facts about the times of a row.
 #[derive(Clone, Copy)]
 struct Known {
-    /// The largest change of one of them.
+    /// The largest change of one of the times.
     error: u64,
     overhang: Overhang,
 }
 
-/// A part of some columns; `at` are its times.
+/// Makes a row of a part of some columns. `at` are the times of the part.
 fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
     let part = |column: &&Column| {
         let values = column.values.copy_of(cut.clone());
@@ -149,7 +149,7 @@ fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usi
         })
         .collect();
     let of = |n: usize| columns[n].encoding;
-    // All columns share the times: rules of some columns do not apply to them.
+    // All columns share the times, so codec rules of single columns do not apply to the times.
     let agreed = columns.iter().all(|column| column.encoding == of(0));
     let times = if agreed { of(0) } else { Encoding::thorough() };
     let chunk = encode_group_by(at, times_known.error, &made, &times, of);
@@ -165,8 +165,8 @@ fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usi
     }
 }
 
-/// Exact times moved as far as all columns permit; first and last of a run stay exact, so that no overlap of chunks
-/// arises. `None` where all stay exact.
+/// Moves exact times as far as all columns permit. The first and last time of a run stay exact, so that chunks do not
+/// start to overlap. `None` if no time moves.
 fn compacted(at: &[Timestamp], columns: &[&Column], times: &Moving) -> Option<(Vec<Timestamp>, u64)> {
     let bound = columns.iter().map(|column| column.semantic.time).min().filter(|_| !times.stays)?;
     let (mut all, mut error_max) = (at.to_vec(), 0);
@@ -178,7 +178,7 @@ fn compacted(at: &[Timestamp], columns: &[&Column], times: &Moving) -> Option<(V
     (error_max > 0 && all.is_sorted_by(|a, b| a < b)).then_some((all, error_max))
 }
 
-/// Exact values of a cut, reduced as far as their rule permits; `before`: the loss of the others.
+/// Reduces the exact values of a cut as far as their rule permits. `before` is the loss of the other values.
 fn simplified(
     values: ValueColumn,
     before: Option<Loss>,
@@ -202,8 +202,8 @@ fn simplified(
     }
 }
 
-/// Where to cut: no part is longer than a wide chunk may be, and parts of one stretch have equal size; but a row with moved
-/// times stays whole, because its first and its last time are known to be exact.
+/// Cut positions. No part is longer than a wide chunk may be, and parts of one stretch have equal size. A row with moved
+/// times stays whole, because its first and last time are known to be exact.
 fn cuts(at: &[Timestamp], records: usize, times: &Moving) -> Vec<Range<usize>> {
     let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut from = 0;
@@ -213,7 +213,8 @@ fn cuts(at: &[Timestamp], records: usize, times: &Moving) -> Vec<Range<usize>> {
         let parts = ((stretch + records / 2) / records.max(1)).max(1);
         let mut ends: Vec<usize> =
             (1..=parts).map(|n| times.whole(at, from + stretch * n / parts, from)).collect();
-        // A row with moved times may reach over the end of the stretch: then the rest starts another.
+        // A row with moved times may reach over the end of the stretch. The rest of the times then starts another
+        // stretch.
         ends.dedup();
         for end in ends {
             cuts.push(from..end);

@@ -1,12 +1,12 @@
-//! Merges rows of one partition into fewer rows with the same records: pure functions, one file for each kind of record.
+//! Merges rows of one partition into fewer rows with the same records. Pure functions; one file for each kind of record.
 //!
 //! ```text
-//!   samples.rs      columns of members: which values count (picks.rs), downsampled when old
+//!   samples.rs      columns of members: selects values (picks.rs), downsamples old ones
 //!   lossy.rs        cuts columns into chunks, reduces precision as rules permit
-//!   entries.rs      sorted by time, those of one time in order of arrival
+//!   entries.rs      entries sorted by time; equal times in order of arrival
 //!   executions.rs   segments in larger blocks of their day
 //! ```
-//! Masked and expired records are dropped. `rows.rs` has what all of them take and make.
+//! Masked and expired records are dropped. `rows.rs` defines the inputs and outputs of all merges.
 
 mod columns;
 mod entries;
@@ -21,8 +21,8 @@ use tacho_model::{Kind, Timestamp};
 
 pub use rows::{Cutting, Made, Merged, Source, Treatment, Unreadable, end_of_step};
 
-/// Merges the records of `sources` up to and including `until`; later records stay unchanged. `members` has one treatment for
-/// each member of the group; `lives` has its changes and descents as far as known.
+/// Merges the records of `sources` up to and including `until`. Later records stay unchanged. `members` has one treatment
+/// for each member of the group. `lives` has the known changes and descents of each member.
 pub fn merge(
     kind: Kind,
     sources: &[Source],

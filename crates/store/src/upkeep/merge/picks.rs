@@ -1,4 +1,4 @@
-//! Merges several columns of times, some of them equal: which samples count, in order of time.
+//! Merges several columns of times, some of which may be equal: selects the samples that are kept, ordered by time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use tacho_model::{TimeRange, Timestamp};
 
 use super::rows::Treatment;
 
-/// Times of one source, and its rank: of equal times the one of the highest rank counts.
+/// Times of one source, and its rank. Of samples with equal times, the one with the highest rank is kept.
 #[derive(Clone, Debug)]
 pub struct Ranked {
-    /// Generation and number.
+    /// Generation and number of the source's chunk.
     pub rank: (u64, u32),
     pub times: Times,
 }
@@ -23,17 +23,17 @@ pub struct Run {
     pub places: Range<usize>,
 }
 
-/// The remaining samples and their sources: the concatenated runs have the times `at`, strictly ascending.
+/// The kept samples and their sources. The runs, concatenated, have the strictly ascending times `at`.
 #[derive(Clone, Debug)]
 pub struct Picks {
     pub at: Arc<[Timestamp]>,
     pub runs: Vec<Run>,
-    /// Samples replaced by a later one of the same time.
+    /// Samples replaced by later samples with the same time.
     pub replaced: u64,
 }
 
 impl Picks {
-    /// Parts the samples by `is_apart`; the second is `None` when there are none.
+    /// Divides the samples by `is_apart`. The second part is `None` if it has no samples.
     pub fn split(self, is_apart: impl Fn(usize, Timestamp) -> bool) -> (Self, Option<Self>) {
         let mut parts = [(Vec::new(), Vec::<Run>::new()), (Vec::new(), Vec::new())];
         let sources = self.runs.iter().flat_map(|run| run.places.clone().map(|place| (run.source, place)));
@@ -54,7 +54,7 @@ impl Picks {
     }
 }
 
-/// The samples of the sources numbered in `chosen` that are in `part` and not dropped.
+/// Selects the samples within `part` that are not dropped, from the sources with an index in `chosen`.
 pub fn pick(sources: &[Ranked], chosen: &[usize], part: TimeRange, treatment: &Treatment) -> Picks {
     let mut runs: Vec<Run> = Vec::new();
     for source in chosen {
@@ -73,7 +73,7 @@ pub fn pick(sources: &[Ranked], chosen: &[usize], part: TimeRange, treatment: &T
     Picks { at: at.into(), runs, replaced }
 }
 
-/// The samples of one source that are in `part` and not dropped.
+/// Index ranges of the samples of one source within `part` that are not dropped.
 fn kept(ranked: &Ranked, part: TimeRange, treatment: &Treatment) -> Vec<Range<usize>> {
     let part = TimeRange::new(part.start.max(treatment.expired_before), part.end);
     let whole = ranked.times.slice(part);
@@ -91,7 +91,7 @@ fn kept(ranked: &Ranked, part: TimeRange, treatment: &Treatment) -> Vec<Range<us
     kept
 }
 
-/// Overlapping runs as runs that do not overlap, and the number of replaced samples.
+/// Converts overlapping runs to runs that do not overlap. Also returns the number of replaced samples.
 fn interleave(sources: &[Ranked], runs: &[Run]) -> (Vec<Run>, u64) {
     let mut all: Vec<(Timestamp, (u64, u32), usize, usize)> = Vec::new();
     for run in runs {
@@ -103,7 +103,8 @@ fn interleave(sources: &[Ranked], runs: &[Run]) -> (Vec<Run>, u64) {
     }
     all.sort_unstable();
     let before = all.len();
-    // The later of two equal times stays: `dedup_by` hands over (later, earlier) and removes the later.
+    // The later of two samples with equal times is kept. `dedup_by` passes (later, earlier) and removes the later
+    // element.
     all.dedup_by(|later, earlier| {
         let same = later.0 == earlier.0;
         if same {
@@ -142,9 +143,9 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with a simple model: every record in a map, later generations over earlier ones.
+        /// Compared with a simple model: all records in a map, where later generations replace earlier ones.
         #[test]
-        fn of_equal_times_the_last_written_counts(
+        fn the_last_written_of_equal_times_is_kept(
             sources in prop::collection::vec(prop::collection::btree_set(0i64..40, 0..20), 1..5),
             (start, end) in (0i64..40, 0i64..40),
             masks in prop::collection::vec((0i64..40, 0i64..10, 0u64..5), 0..3),

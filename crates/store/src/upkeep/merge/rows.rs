@@ -1,4 +1,4 @@
-//! Which rows does a merge take, by which rules, and which does it make?
+//! Inputs and outputs of a merge: the source rows, the rules for each member, and the new rows.
 
 use bytes::Bytes;
 use tacho_chunk::semantic::{Movement, Semantic};
@@ -11,7 +11,7 @@ use crate::group::resent::Overhang;
 use crate::keys::{CHUNK_SPAN_MAX_NS, ChunkKey, Span};
 use crate::policy::{ChunkSettings, Policy};
 
-/// A row to be replaced.
+/// A row that will be replaced.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub key: ChunkKey,
@@ -24,9 +24,9 @@ pub struct Source {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Treatment {
     pub masks: Vec<Mask>,
-    /// Records before it are expired.
+    /// Records before this time are expired.
     pub expired_before: Timestamp,
-    /// Samples up to this time are downsampled; a step ends there.
+    /// Samples up to this time are downsampled. The time is the end of a step.
     pub thin: Option<(Timestamp, Aggregation)>,
     pub semantic: Option<Semantic>,
     pub chunks: ChunkSettings,
@@ -48,17 +48,18 @@ impl Treatment {
     }
 }
 
-/// The last end of a step up to this time: a step is `(k * step - step, k * step]`.
+/// The last end of a step at or before this time. A step is `(k * step - step, k * step]`.
 pub fn end_of_step(at: Timestamp, to: Aggregation) -> Timestamp {
     at.saturating_sub(at.rem_euclid(to.step.max(1)))
 }
 
-/// How new chunks are cut and written.
+/// How new chunks are cut and encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutting {
-    /// Records per chunk, about.
+    /// Approximate number of records per chunk.
     pub records: usize,
-    /// Chunks that end before it are not expected to grow: one-time reductions are applied.
+    /// Chunks that end before this time are not expected to grow. Lossy reductions, which are done once, are applied to
+    /// them.
     pub settled_before: Timestamp,
 }
 
@@ -69,9 +70,10 @@ pub struct Made {
     pub start: Timestamp,
     pub overhang: Overhang,
     pub generation: u64,
-    /// The key of the row whose rest this is: the rest keeps its place among the rows of its generation.
+    /// For the rest of a source row after the end of the merge: the key of that row. The rest keeps its place among the
+    /// rows of its generation.
     pub rest_of: Option<ChunkKey>,
-    /// Samples, entries, or completed calls.
+    /// Number of samples, entries, or completed calls.
     pub records: u64,
     pub chunk: Bytes,
 }
@@ -79,46 +81,46 @@ pub struct Made {
 /// Result of a merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
-    /// In order of time, rests last.
+    /// New rows ordered by time. Rests of source rows are last.
     pub rows: Vec<Made>,
-    /// Records read.
+    /// Number of records read.
     pub records: u64,
-    /// Samples replaced by a later one of the same time.
+    /// Samples replaced by later samples with the same time.
     pub replaced: u64,
-    /// By member: changes and descents in samples that no merge has read before.
+    /// Changes and descents by member, in samples that no merge has read before.
     pub moved: Vec<(u16, Movement)>,
 }
 
 impl Source {
-    /// Whether no merge wrote it.
+    /// Whether the row was not written by a merge.
     pub const fn is_fresh(&self) -> bool {
         !sequence::of_merge(self.key.number)
     }
 }
 
-/// The index of an unreadable source, and the reason.
+/// The index of an unreadable source, and the reason why it cannot be read.
 #[derive(Debug)]
 pub struct Unreadable {
     pub source: usize,
     pub error: tacho_chunk::Error,
 }
 
-/// The span class of a chunk that covers this time.
+/// The span class of a chunk that covers this range.
 pub(super) fn span_of(start: Timestamp, end: Timestamp) -> Span {
     if end.abs_diff(start) <= CHUNK_SPAN_MAX_NS { Span::Short } else { Span::Wide }
 }
 
-/// Generation of a merged row: the largest of its sources.
+/// Generation of a merged row: the largest generation of its sources.
 pub(super) fn generation(sources: &[Source]) -> u64 {
     sources.iter().map(|source| source.key.generation).max().unwrap_or(0)
 }
 
-/// Adds the index of the source.
+/// Adds the index of the source to an error.
 pub(super) fn failed(source: usize) -> impl Fn(tacho_chunk::Error) -> Unreadable {
     move |error| Unreadable { source, error }
 }
 
-/// Completed calls of a block as the statistics count them.
+/// Number of completed calls in a block, counted as in the statistics.
 pub(super) fn calls(block: &ExecutionBlock) -> u64 {
     block.calls() as u64
 }

@@ -1,7 +1,7 @@
-//! Merges rows of samples: columns of values with the same times stay together, whatever rows they come from.
+//! Merges rows of samples. Columns of values with the same times stay together, regardless of their source rows.
 //!
-//! A rule changes a value or a time once (`lossy.rs`). A column knows which of its values are still exact, a class which of
-//! its times are: only those are changed, so that errors never add up.
+//! A rule changes a value or a time once (`lossy.rs`). Each column records its exact values, and each class its exact
+//! times. Only exact values and times are changed, so that errors never add up.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,18 +17,18 @@ use super::picks::{Picks, Ranked, Run, pick};
 use super::rows::{Cutting, Made, Merged, Source, Treatment, Unreadable, failed};
 use crate::group::resent::{Moved, Timed, recognise};
 
-/// A source whose times are decoded; its values are decoded when they are needed.
+/// A source with decoded times. Its values are decoded when they are needed.
 struct Opened<'a> {
-    /// Its index among all sources.
+    /// Index of the source among all sources.
     place: usize,
     chunk: Chunk<'a>,
     generation: u64,
     moved: Option<Moved>,
-    /// No merge has read its samples before.
+    /// Whether no merge has read its samples before.
     is_fresh: bool,
 }
 
-/// A column and its times, which may be shared.
+/// A column and its times. Several columns may share the times.
 type TimedColumn = (Arc<[Timestamp]>, Column);
 
 pub fn merge(
@@ -74,8 +74,8 @@ pub fn merge(
     Ok(merged)
 }
 
-/// The samples of one source after the end of the merge: a resent sample has the time of the original, which may be on the
-/// other side of the end.
+/// The samples of one source after the end of the merge. A resent sample has the time of its original, which may be on
+/// the other side of the end.
 fn rest(
     opened: &[Opened<'_>],
     place: usize,
@@ -91,8 +91,8 @@ fn rest(
     if shapes.is_empty() {
         return Ok(Vec::new());
     }
-    // Old samples of a rest are dropped or downsampled together with the samples that they overlap: an older value must
-    // not reappear. Nothing is moved: samples between them are unknown here.
+    // Old samples of a rest are dropped or downsampled later, together with the samples that they overlap. Otherwise an
+    // older value could reappear. No time is moved, because samples between the times of the rest are unknown here.
     let later =
         |m: &Treatment| Treatment { thin: None, expired_before: Timestamp::MIN, semantic: None, ..m.clone() };
     let whole: Vec<Treatment> = members.iter().map(later).collect();
@@ -101,22 +101,22 @@ fn rest(
     Ok(all.classes)
 }
 
-/// The rules for the members of the group, and their changes and descents as far as known.
+/// The rules for the members of the group, and the known changes and descents of their values.
 struct Rules<'a> {
     members: &'a [Treatment],
     lives: &'a [Movement],
 }
 
-/// Members that are in the same sources and have the same treatment: they have the same picks.
+/// Members that are in the same sources and have the same treatment. The same samples are picked for them.
 #[derive(Clone)]
 struct Shape {
-    /// Indices of the sources.
+    /// Indices of the sources with these members.
     chosen: Vec<usize>,
     /// Index of the first equal treatment.
     treatment: usize,
     members: Vec<u16>,
-    /// By source, the times of its samples for these members: resent samples at the times to which their originals were
-    /// moved.
+    /// For each source, the times of its samples for these members. Resent samples have the times to which their
+    /// originals were moved.
     ranked: Arc<[Ranked]>,
 }
 
@@ -150,7 +150,7 @@ fn shapes(opened: &[Opened<'_>], ranked: &[Ranked], members: &[Treatment]) -> Ve
 #[derive(Default)]
 struct Gathered {
     classes: Vec<Class>,
-    /// Samples replaced by a later one.
+    /// Samples replaced by later samples.
     replaced: u64,
     movements: Vec<(u16, Movement)>,
 }
@@ -182,7 +182,7 @@ impl Gathered {
             };
             let (main, apart) = if moved.is_empty() { (picks, None) } else { picks.split(is_apart) };
             let main = (main, Moving { moved: moved.into(), stays: false }, generation);
-            // The samples that came before the moved ones must not get a later generation than the rest of these.
+            // Samples that arrived before the moved ones must not get a later generation than the rest of the moved row.
             let newest = |picks: &Picks| picks.runs.iter().map(|run| opened[run.source].generation).max();
             let apart = apart.map(|picks| {
                 let generation = newest(&picks).unwrap_or(generation);
@@ -191,7 +191,8 @@ impl Gathered {
             for member in of {
                 for (picks, moving, generation) in [Some(&main), apart.as_ref()].into_iter().flatten() {
                     let columns = columns(opened, ranked, picks, *member, treatment, rules)?;
-                    // Interleaved times, with each column moved separately, would be indistinguishable.
+                    // If columns of one member interleave and their times were moved separately, samples could not be
+                    // assigned to their originals.
                     let stays = moving.stays || interlace(columns.iter().map(|(at, ..)| &**at));
                     let moving = Moving { stays, ..moving.clone() };
                     for (at, column, movement) in columns {
@@ -225,14 +226,14 @@ impl Gathered {
     }
 }
 
-/// Whether some of these ascending columns of times interleave.
+/// Whether the time ranges of some of these ascending columns overlap.
 fn interlace<'a>(columns: impl Iterator<Item = &'a [Timestamp]>) -> bool {
     let mut ranges: Vec<_> = columns.filter_map(|at| Some((*at.first()?, *at.last()?))).collect();
     ranges.sort_unstable();
     !ranges.is_sorted_by(|a, b| a.1 < b.0)
 }
 
-/// The times of the sources, with resent copies of moved samples at their times. `None` where there are none.
+/// The times of the sources. Resent copies of moved samples have the moved times. `None` if no source has moved times.
 fn settled(
     opened: &[Opened<'_>],
     ranked: &[Ranked],
@@ -242,7 +243,7 @@ fn settled(
     if chosen.iter().all(|source| opened[*source].moved.is_none()) {
         return None;
     }
-    // A dropped sample that arrives again is new, not resent.
+    // A sample that was dropped and arrives again is new, not resent.
     let times = |source: &usize| {
         let Ranked { rank, times } = &ranked[*source];
         let is_left = |at: &Timestamp| !treatment.drops(rank.0, *at);
@@ -267,7 +268,7 @@ fn settled(
     Some(settled)
 }
 
-/// Runs whose values can share a column: of one type, and with one loss for all.
+/// Runs with values that can share a column: values of one type, and one loss for all of them.
 struct Sort {
     value_type: ValueType,
     loss: Option<Loss>,
@@ -276,7 +277,7 @@ struct Sort {
 
 fn sorts(opened: &[Opened<'_>], picks: &Picks, member: u16, semantic: Semantic) -> Vec<Sort> {
     let mut sorts: Vec<Sort> = Vec::new();
-    // Exact values may be changed later: then one loss must cover all.
+    // Exact values may be changed later. One loss must then cover all values.
     let may_join = |loss: Loss| match (semantic.value, loss.bound) {
         _ if loss.method.is_none() => true,
         (Some(Tolerance::Absolute(_)), Tolerance::Relative(_)) => false,
@@ -305,10 +306,10 @@ fn sorts(opened: &[Opened<'_>], picks: &Picks, member: u16, semantic: Semantic) 
     sorts
 }
 
-/// A column of a member, its times, and its changes and descents in new samples, if wanted.
+/// A column of a member, its times, and, if they are counted, the changes and descents in its new samples.
 type Counted = (Arc<[Timestamp]>, Column, Option<Movement>);
 
-/// The columns of one member: nearly always one, with all the times of the picks.
+/// The columns of one member. There is usually one column with all times of the picks.
 fn columns(
     opened: &[Opened<'_>],
     ranked: &[Ranked],
@@ -350,7 +351,7 @@ fn columns(
     Ok(sorts.into_iter().map(column).collect())
 }
 
-/// The indices in a column of the values of consecutive runs whose source `holds`.
+/// The index ranges in a column of the values from sources that `holds` accepts.
 fn places(runs: &[Run], holds: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     let (mut places, mut from): (Vec<Range<usize>>, usize) = (Vec::new(), 0);
     for run in runs {
@@ -366,7 +367,7 @@ fn places(runs: &[Run], holds: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     places
 }
 
-/// The concatenated values of runs.
+/// The values of the runs, concatenated.
 fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
     fn all<'a, T: Copy + 'a>(runs: &[Run], of: impl Fn(usize) -> Option<&'a [T]>) -> Vec<T> {
         let mut values = Vec::with_capacity(runs.iter().map(|run| run.places.len()).sum());
@@ -394,7 +395,7 @@ fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
     }
 }
 
-/// A column, with its old part downsampled where a rule says so.
+/// A column with its old part downsampled, if a rule requires that.
 fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<TimedColumn> {
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };
@@ -409,7 +410,8 @@ fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<T
     vec![(thin_at.into(), thin), (at[old..].into(), young)]
 }
 
-/// Indices of the steps, each of which ends at one of `thin`, that contain only values at the indices `exact`.
+/// Indices of the steps that contain only exact values. Each step ends at one of the times in `thin`; `exact` lists the
+/// exact indices.
 fn exact_steps(at: &[Timestamp], thin: &[Timestamp], exact: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut from = 0;
     let mut is_exact = |end: &Timestamp| {
