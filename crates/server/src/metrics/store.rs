@@ -6,7 +6,7 @@ use tacho_store::driver::Health;
 
 use super::registry::{Collect, Counter, Family, Gauge};
 
-/// Figures of [`Stats`], copied when metrics are read.
+/// Metrics of [`Stats`]. They are updated when metrics are read.
 pub struct StoreFigures {
     series: Family<Gauge, 1>,
     series_refused: Family<Counter, 0>,
@@ -37,7 +37,7 @@ pub struct StoreFigures {
     storage: StorageFigures,
 }
 
-/// Damage of the driver's files.
+/// Metrics of damaged files of the driver.
 struct StorageFigures {
     damaged: Family<Gauge, 0>,
     places: Family<Gauge, 0>,
@@ -74,7 +74,7 @@ impl Default for StorageFigures {
     }
 }
 
-/// The limit on chunks.
+/// Metrics of the limit on chunks.
 struct ChunkLimitFigures {
     max: Family<Gauge, 0>,
     refused: Family<Counter, 0>,
