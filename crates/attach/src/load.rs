@@ -336,7 +336,7 @@ mod tests {
             drop(trigger);
             assert!(!file.exists());
         }
-        Trigger::in_directory(&directory.path().join("gone"), &this).err().expect("the file cannot be created");
+        Trigger::in_directory(&directory.path().join("gone"), &this).err().expect("it is not created");
     }
 
     #[test]
