@@ -146,7 +146,11 @@ fn answers_are_kept_until_the_rules_change() {
     let [(shown, _)] = &server.control.agents(SystemClock.now())[..] else { panic!("one agent") };
     let report = shown.report.clone().unwrap();
     assert_eq!((report.on, report.off, report.aggregated), (3, 4, 0));
-    assert_eq!(report.rules, [(1, 4, String::new())], "rules are named by id, and rules that were never sent are ignored");
+    assert_eq!(
+        report.rules,
+        [(1, 4, String::new())],
+        "rules are named by id, and rules that were never sent are ignored"
+    );
     assert_eq!(shown.totals.executions_dropped, 9);
 
     assert_eq!(server.metrics.control.agents.with(["shop"]).get(), 1);
