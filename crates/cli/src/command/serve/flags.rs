@@ -1,4 +1,4 @@
-//! The flags of `tacho serve`: one for each setting that is not a table of `tacho.toml`.
+//! The flags of `tacho serve`. Each setting has a flag, except for tables of rules in `tacho.toml`.
 
 use std::path::PathBuf;
 
@@ -107,7 +107,7 @@ impl From<Flags> for Settings {
             merge_rows: flags.merge_rows,
             disk_reserve_bytes: flags.disk_reserve_bytes,
             sweep_seconds: flags.sweep_seconds,
-            // Rules are in the file only.
+            // Rules have no flags. Only the file has them.
             ..Self::default()
         }
     }
