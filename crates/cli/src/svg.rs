@@ -221,7 +221,10 @@ mod tests {
             let y: f64 = circle.split("cy=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
             assert!((AREA.0..=AREA.1).contains(&x) && (AREA.2..=AREA.3).contains(&y), "{x} {y}");
         }
-        assert!(svg.contains("text-anchor=\"end\" font-size=\"12\">best</text>"), "the label is left of a point near the right edge");
+        assert!(
+            svg.contains("text-anchor=\"end\" font-size=\"12\">best</text>"),
+            "the label is left of a point near the right edge"
+        );
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
     }
 

@@ -226,6 +226,10 @@ mod tests {
         let expect = "TACHO_SERVICE=e\\u{1b}v in the program's environment overrides service=x";
         assert_eq!(overruled(&Settings::from(settings), environment), [expect]);
         let this = Process::find(std::process::id()).expect("this process exists");
-        assert_eq!(unreachable(&Settings::new(), &this), None, "this process is in the network namespace of the test");
+        assert_eq!(
+            unreachable(&Settings::new(), &this),
+            None,
+            "this process is in the network namespace of the test"
+        );
     }
 }

@@ -88,7 +88,10 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     for (nth, piece) in whole.pieces.iter().enumerate() {
         let Some(bytes) = &piece.checkpoint else { continue };
         checkpoints += 1;
-        assert!(place.taken_up(&state, bytes, piece.seq - 1).is_none(), "a checkpoint ahead of the store is used");
+        assert!(
+            place.taken_up(&state, bytes, piece.seq - 1).is_none(),
+            "a checkpoint ahead of the store is used"
+        );
         let from = place.taken_up(&state, bytes, piece.seq).unwrap();
         let rest = place.run(&state, Some(from)).unwrap();
         let expect = &whole.pieces[nth + 1..];
