@@ -59,11 +59,7 @@ impl Default for StorageFigures {
                 [],
                 "Damaged places in the rows of damaged files of the driver.",
             ),
-            bytes: Family::new(
-                "tacho_storage_damaged_bytes",
-                [],
-                "Bytes of damaged places in files of the driver.",
-            ),
+            bytes: Family::new("tacho_storage_damaged_bytes", [], "Bytes of damaged places."),
             quarantined: Family::new(
                 "tacho_storage_files_quarantined",
                 [],
@@ -150,11 +146,7 @@ impl Default for StoreFigures {
             ),
             flushes: Family::new("tacho_flushes_total", ["outcome"], "Flushed generations."),
             chunks: Family::new("tacho_chunks_written_total", [], "Chunks written to the driver."),
-            chunk_bytes: Family::new(
-                "tacho_chunk_bytes_written_total",
-                [],
-                "Bytes of chunks written to the driver.",
-            ),
+            chunk_bytes: Family::new("tacho_chunk_bytes_written_total", [], "Bytes of written chunks."),
             chunks_unreadable: Family::new(
                 "tacho_chunks_unreadable_total",
                 [],
