@@ -32,7 +32,7 @@ pub struct Jvm {
     /// For example `17.0.15`. `None` when unknown.
     pub version: Option<String>,
     pub has_agent: bool,
-    /// Whether attaching is disabled: the performance data says so, or an option.
+    /// Whether attaching is disabled, according to the performance data or the options of the JVM.
     is_disabled: bool,
 }
 

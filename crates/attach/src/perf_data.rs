@@ -27,7 +27,8 @@ pub(super) struct PerfData {
 }
 
 impl PerfData {
-    /// `None` for another format. Damaged entries are skipped, because the JVM changes the file while it is read.
+    /// Parses the file. `None` for another format. Damaged entries are skipped, because the JVM changes the file at the same
+    /// time.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if !bytes.starts_with(&MAGIC) || *bytes.get(5)? != MAJOR {
             return None;

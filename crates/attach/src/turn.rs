@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::{Fault, Process};
 
-/// Limit on the time to wait for another loader: a little more than its timeouts for listening and loading together.
+/// Limit on the time to wait for the lock: a little more than the sum of the timeouts for listening and loading.
 const TURN_TIME_MAX: Duration = Duration::from_secs(100);
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -1,4 +1,5 @@
-//! Tests full budgets and queues: further requests get an error with Retry-After, and work continues when they have space again.
+//! Tests full memory budgets and a full queue of merges: further requests get an error with Retry-After. When memory or a place
+//! is free again, requests succeed.
 
 #[path = "../../server/tests/support/inside.rs"]
 mod inside;
@@ -16,7 +17,7 @@ use tacho_store::MemoryDriver;
 use tacho_store::layer::faults::{Faults, Faulty};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Number of bodies of maximum size that fit into the budget. The maximum is not below that of forms, which share the budget.
+/// Number of bodies of [`BODY_BYTES`] that fit into the budget. Forms share the budget, and a form has at most this size.
 const BODIES: usize = 16;
 const BODY_BYTES: usize = 1 << 20;
 

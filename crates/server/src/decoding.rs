@@ -4,8 +4,8 @@
 //! that gets no memory waits for a while; after that it gets 503 with Retry-After.
 //!
 //! Path of one record: `http/body.rs` reads the body of a write or of a form with a [`Hold`] on its bytes. `http/write.rs` and
-//! `http/import.rs` decode the body with a second [`Hold`] on the records. This one is reduced to the real size of the
-//! records and kept until they are on disk.
+//! `http/import.rs` decode the body with a second [`Hold`] on the records. The second one is reduced to the real size of the
+//! records, and kept until they are on disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use tacho_ingest::budget::memory_bytes_max;
 use tacho_model::{AttributeValue, Batch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Number of writes that are decompressed, decoded and appended concurrently. With so many, the journal syncs several writes
-/// at once.
+/// Limit on the writes that are decompressed, decoded and appended concurrently. It is high enough for the journal to sync
+/// several writes at once.
 const WRITES_MAX: usize = 16;
 /// Size limit of bodies other than writes, far above any PromQL query that a user or Grafana sends in a form.
 pub const FORM_BYTES_MAX: usize = 1 << 20;

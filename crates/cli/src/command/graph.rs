@@ -64,7 +64,7 @@ impl Graph {
 /// Level of detail.
 pub enum Detail {
     All,
-    /// Shows at most this many nodes that have callees, and only their most expensive calls.
+    /// At most this many nodes, and only their most expensive calls. Nodes without callees are omitted.
     Main(usize),
 }
 

@@ -1,11 +1,11 @@
-//! Why can the settings not be used?
+//! Errors in settings.
 
 use std::path::PathBuf;
 
 use super::address::Address;
 use super::settings::Settings;
 
-/// Why the settings cannot be used.
+/// The reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read the configuration file {path}: {source}")]

@@ -17,7 +17,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub(super) struct File(PathBuf);
 
-/// The file exists, but it cannot be used.
+/// The file exists, but its content cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the rules for probes in {}: {cause}", .path.display())]
 pub struct Unusable {

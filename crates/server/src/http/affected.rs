@@ -12,7 +12,7 @@ use tacho_store::{Damages, Error, ErrorKind, Read, Result, Store, Waiter};
 
 use crate::read::reader::{self, Reader, Selected};
 
-/// Time limit for counting, so that a large deletion does not wait for it.
+/// Time limit for counting, so that a large deletion does not have to wait long.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Number of series with records in the range, and number of these records.

@@ -78,7 +78,7 @@ impl Checkpoint {
         (fits && read.start.has_rejects(rejects)).then_some(read)
     }
 
-    /// The ledger up to the checkpoint.
+    /// The ledger of the pieces before the checkpoint.
     pub fn ledger(&self) -> Ledger {
         Ledger::of(&self.ledger)
     }

@@ -11,7 +11,7 @@ use tacho_model::{Batch, EntrySeries, Labels, SampleSeries};
 /// Size limit of a piece. A value and its time count as 20 bytes. With this limit, frames are smaller than 4 MiB.
 const PIECE_BYTES_MAX: usize = 2 << 20;
 const SAMPLE_BYTES: usize = 20;
-/// Bytes that a series counts in addition to its labels, and an entry in addition to its body.
+/// Overhead in the size of a piece: added to the bytes of a series' labels, and to the bytes of an entry's body.
 const RECORD_BYTES: usize = 32;
 
 /// Cuts a batch into pieces that fit into one frame each. Deterministic.

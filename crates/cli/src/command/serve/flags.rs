@@ -50,14 +50,14 @@ pub struct Flags {
     /// Interval at which the server stores its own metrics, seconds; 0 for never [default: 10]
     #[arg(long, value_name = "SECONDS")]
     selfwatch_seconds: Option<u64>,
-    /// Limit on the number of series; new ones above it are refused by name [default: 10000000]
+    /// Limit on the number of series; above it new series are refused, and the response names them [default: 10000000]
     #[arg(long, value_name = "N")]
     series_max: Option<usize>,
-    /// Memory limit of the index of series with their labels, bytes; new series above it are refused by name [default: a
-    /// quarter of the memory, at most 4294967296]
+    /// Memory limit of the index of series with their labels, bytes; above it new series are refused [default: a quarter of
+    /// the memory, at most 4294967296]
     #[arg(long, value_name = "BYTES")]
     index_bytes_max: Option<usize>,
-    /// Limit on the number of values of one label; new series above it are refused by name [default: 500000]
+    /// Limit on the number of values of one label; series with more values are refused [default: 500000]
     #[arg(long, value_name = "N")]
     label_values_max: Option<usize>,
     /// Limit on the number of chunks; at the limit only records up to two days from now are accepted [default: a quarter of the

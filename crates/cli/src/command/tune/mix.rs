@@ -110,7 +110,7 @@ fn default_lines(training: &Training) -> Vec<Line> {
     out
 }
 
-/// Chooses the time of a query. It ends at a random time of the data, and no range begins before the data.
+/// Chooses the time of a query. The range ends at a random time of the data, and never begins before the data.
 fn params(line: &Line, training: &Training, seed: u64, nth: u64) -> Params {
     let range = training.range;
     let share = xxh3_64_with_seed(&nth.to_le_bytes(), seed) as f64 / u64::MAX as f64;

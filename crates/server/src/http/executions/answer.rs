@@ -117,7 +117,7 @@ pub fn calltree(tree: &CallTree) -> Value {
     json!({ "service": tree.service, "root": node(&tree.root) })
 }
 
-/// Recursive. The depth is limited, because `tacho_query` limits the depth of the tree.
+/// Formats a node and its children. The recursion is bounded, because `tacho_query` limits the depth of the tree.
 fn node(n: &CallTreeNode) -> Value {
     json!({
         "operation": &*n.operation,

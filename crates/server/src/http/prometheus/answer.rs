@@ -59,7 +59,7 @@ pub(super) const LIGHT_LABELS_BYTES_MAX: usize = 8 << 20;
 /// Bytes of the labels as JSON. For few labels, an upper estimate.
 ///
 /// # Errors
-/// When they exceed the limit.
+/// When the labels exceed their limit.
 pub(super) fn label_bytes<'a>(series: impl Iterator<Item = &'a Labels> + Clone) -> Result<usize, ApiError> {
     // Upper estimate: six bytes for each byte of a label, and the punctuation.
     let most = series.clone().map(|labels| 6 * labels.canonical_bytes() + 16).sum::<usize>();

@@ -43,7 +43,7 @@ fn light(full: &Limits) -> Limits {
     }
 }
 
-/// A query, with the only data that it keeps while it waits.
+/// A query, with the data that it keeps while it waits.
 pub struct Question {
     pub text: String,
     pub at: promql::Params,
