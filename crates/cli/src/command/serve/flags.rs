@@ -57,7 +57,7 @@ pub struct Flags {
     /// the memory, at most 4294967296]
     #[arg(long, value_name = "BYTES")]
     index_bytes_max: Option<usize>,
-    /// Limit on the number of values of one label; series with more values are refused [default: 500000]
+    /// Limit on the number of values of one label; above it series with new values are refused [default: 500000]
     #[arg(long, value_name = "N")]
     label_values_max: Option<usize>,
     /// Limit on the number of chunks; at the limit only records up to two days from now are accepted [default: a quarter of the
