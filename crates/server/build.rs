@@ -1,11 +1,13 @@
-//! Lists the built page (`ui/dist`) as a table of `include_bytes!`, whatever names its hashed files have.
+//! Generates a table of `include_bytes!` with all files of the built page (`ui/dist`). Their names contain hashes, so the
+//! list cannot be written by hand.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // Asked for when it runs, and relative for cargo: checkouts that build into one folder have a page each.
+    // The directory is read at run time, and the path for cargo is relative, so that several checkouts may share one target
+    // directory.
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     println!("cargo::rerun-if-changed=../../ui/dist");
     let root = package.join("../../ui/dist");

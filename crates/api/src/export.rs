@@ -6,17 +6,17 @@ use crate::json::float;
 use crate::tally::Tally;
 use crate::units;
 
-/// Parameter that makes a request over all records continue where some cannot be read.
+/// Name of the parameter with which a request over all records skips unreadable records instead of failing.
 pub const ALLOW_DAMAGED: &str = "allow_damaged";
 
 /// Largest difference between the stored and the recorded samples of a series; 0 without a lossy rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
-    /// In the unit of the values; infinite if the bound is relative and a value is infinite.
+    /// Error bound in the unit of the values. Infinite if the bound is relative and a value is infinite.
     #[serde(with = "float")]
     pub value: f64,
     pub time_ns: u64,
-    /// How values are aggregated: each represents all values of a time step.
+    /// Present if values are downsampled: each one is an aggregate of all values of a time step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinned: Option<Thinned>,
 }
@@ -37,17 +37,17 @@ impl Bounds {
 /// Totals of the records read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Totals {
-    /// With at least one record.
+    /// Number of series with at least one record.
     pub series: u64,
     /// Number of these series with inexact values or times.
     pub lossy: u64,
-    /// The largest of all series.
+    /// The largest bounds of all series.
     pub bounds: Bounds,
     pub samples: Tally,
     pub entries: Tally,
 }
 
-/// The aggregate of all values of a step, mostly the average.
+/// The time step of downsampled values, and the aggregate that is kept of each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Thinned {
     #[serde(with = "name")]
@@ -61,7 +61,7 @@ impl Thinned {
     }
 }
 
-/// `averages of 1 h`
+/// For example `averages of 1 h`.
 impl std::fmt::Display for Thinned {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let how = match self.how {
@@ -77,7 +77,7 @@ impl std::fmt::Display for Thinned {
     }
 }
 
-/// `1 h`, `5 min`.
+/// Formats a step as `1 h` or `5 min`.
 fn step(ns: u64) -> String {
     const MINUTE_NS: u64 = 60_000_000_000;
     match ns {
@@ -88,7 +88,7 @@ fn step(ns: u64) -> String {
     }
 }
 
-/// As in settings.
+/// (De)serializes an aggregate by its name in settings.
 mod name {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use tacho_chunk::Aggregate;

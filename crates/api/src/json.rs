@@ -1,4 +1,4 @@
-//! JSON in the notation of Prometheus: times as seconds with milliseconds; and numbers that JSON cannot express.
+//! JSON in the notation of Prometheus: times are seconds with milliseconds, and `NaN` and infinities are strings.
 
 use serde_json::{Value, json};
 use tacho_model::Timestamp;
@@ -14,12 +14,12 @@ fn milliseconds_as_seconds(ms: i64) -> f64 {
     ms as f64 / 1e3
 }
 
-/// A member's value as text: strings without quotes.
+/// A member's value as text. Strings have no quotes.
 pub fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Bytes of a text in JSON, without its quotes, with the escapes that `serde_json` writes.
+/// Number of bytes of a text in JSON: with the escapes that `serde_json` writes, without the quotes.
 pub fn json_text_bytes(text: &str) -> usize {
     let escape = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
@@ -29,8 +29,8 @@ pub fn json_text_bytes(text: &str) -> usize {
     text.len() + text.bytes().map(escape).sum::<usize>()
 }
 
-/// A member that is a float: a number, or one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote all three
-/// as `null`, which is read as an infinity: the value of an unknown bound.
+/// A member that is a float: a number, or one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote `null`
+/// instead of these strings. `null` is read as infinity, the value of an unknown bound.
 pub mod float {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
     use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub mod float {
         if v.is_finite() { json!(v) } else { json!(text(v)) }
     }
 
-    /// Of a number that is not finite.
+    /// The string of a number that is not finite.
     const fn text(v: f64) -> &'static str {
         if v.is_nan() {
             "NaN"
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_count_as_they_are_written() {
+    fn the_length_of_a_text_is_that_of_its_json() {
         let text: String = (0..=0x7fu8).map(char::from).chain("ä漢🚀".chars()).collect();
         let written = serde_json::to_string(&text).unwrap();
         assert_eq!(json_text_bytes(&text), written.len() - 2);

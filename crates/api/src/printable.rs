@@ -1,5 +1,5 @@
 //! Escapes texts before they are printed to a terminal. Names come from other programs and machines, which may be
-//! hostile: an escape sequence could clear the screen, and a line break could imitate a line of this program.
+//! hostile. An escape sequence could clear the screen, and a line break could imitate a line of this program.
 
 /// The text on one line: characters that a terminal would interpret are escaped, such as `\n` and `\u{1b}`.
 pub fn printable(text: &str) -> String {
@@ -10,7 +10,7 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// As [`printable`], but line breaks and tabs are kept.
+/// The same as [`printable`], except that line breaks and tabs are kept.
 pub fn printable_lines(text: &str) -> String {
     let kept = |part: &str| {
         let cells: Vec<String> = part.split('\t').map(printable).collect();

@@ -1,12 +1,14 @@
-//! Summarises the series that a store refused. Its reasons are texts: `series a{id="x"}: limit of 3 series is reached`.
+//! Summarises the series that a store refused. The store reports a text for each: `series a{id="x"}: limit of 3 series is
+//! reached`.
 
 /// Limit on the characters of a series in a message.
 const SERIES_CHARS_MAX: usize = 200;
 
-/// The beginnings of reasons (`tacho_store`, index/admission.rs).
+/// The beginnings of the reasons that `tacho_store` gives (index/admission.rs).
 const REASONS: [&str; 2] = [": limit of ", ": label \""];
 
-/// The series, and the reason without details of this series. No series if the text has another form.
+/// Splits a text into the series and the reason without details of this series. If the text has another form, the
+/// series is `None`.
 pub fn parts(text: &str) -> (&str, &str) {
     // `label "id" has 4 values, at most 4 are allowed (new: "x")`
     let why = text.rsplit_once(" (new: ").map_or(text, |(why, _)| why);
@@ -17,7 +19,7 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// A series, cut to the limit of a message.
+/// The text of a series, truncated to the limit of a message.
 pub fn cut(series: &str) -> String {
     match series.char_indices().nth(SERIES_CHARS_MAX) {
         Some((end, _)) => format!("{}...", series.get(..end).unwrap_or(series)),
@@ -25,7 +27,7 @@ pub fn cut(series: &str) -> String {
     }
 }
 
-/// Each reason once, with its series before it.
+/// Lists each reason once, preceded by the series that it applies to.
 pub fn summaries<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut out: Vec<(&str, Vec<String>)> = Vec::new();
     for (series, why) in texts.map(parts) {

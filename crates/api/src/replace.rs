@@ -1,15 +1,15 @@
-//! Replaces a file atomically: a reader finds the old content or the new one.
+//! Replaces a file atomically: a reader gets either the old or the new content.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The file may still be the old one after a power failure.
+/// Replaces the file. After a power failure it may still have the old content.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, OpenOptions::new(), |_| Ok(()))
 }
 
-/// As [`replace`], with options for the new file; `settle` runs before it replaces the old one.
+/// The same as [`replace`], with options for the new file. `settle` runs on the new file before it replaces the old one.
 pub fn replace_with(
     path: &Path,
     bytes: &[u8],

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-/// The expected form of a numeric setting. Bytes have no unit either.
+/// The expected form of a numeric setting. Numbers of bytes have no unit either.
 pub const WHOLE_NUMBER: &str = "a whole number from 0 without a unit";
 
-/// A mistake in the TOML `text` in one line: its line number, that line, and `message`. `span` is in bytes of `text`.
+/// One-line message about an error in the TOML `text`: line number, content of the line, and `message`. `span` is the
+/// place of the error, in bytes of `text`.
 pub fn toml_cause(text: &str, message: &str, span: Option<Range<usize>>) -> String {
     let mut message = message.lines().collect::<Vec<_>>().join(", ");
-    // serde names the Rust type that it expects.
+    // The message of serde names the expected Rust type.
     for number in ["usize", "u64", "u32"] {
         message = message.replace(&format!("expected {number}"), &format!("expected {WHOLE_NUMBER}"));
     }

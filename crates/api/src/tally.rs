@@ -1,14 +1,14 @@
 //! Counts and checksums of records, to compare two sets of records.
 //!
-//! The checksum is the sum, modulo 2^64, of the XXH3-64 of each record with its series, time and value: independent of
-//! the order of records, so equal sets have equal sums. The sum detects loss, duplicates and rounding, but not
-//! manipulation by an adversary.
+//! The checksum is the sum, modulo 2^64, of the XXH3-64 of each record with its series, time and value. It does not depend
+//! on the order of records: equal sets have equal sums. It detects loss, duplicates and rounding, but not manipulation by
+//! an adversary.
 
 use serde::{Deserialize, Serialize};
 use tacho_model::{Body, Entry, Sample, SeriesId, Timestamp, Value};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Number and checksum of some records.
+/// Number and checksum of a set of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     pub count: u64,
@@ -16,24 +16,24 @@ pub struct Tally {
     pub sum: u64,
 }
 
-/// The records of a series in a store, and the start of its retention.
+/// The tally of a series in a store, and the retention of the series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     #[serde(flatten)]
     pub tally: Tally,
-    /// `None`: no limit.
+    /// `None`: the series has no retention limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
 }
 
-/// Retention, ns, and the time before which records are expired.
+/// A retention in ns, and the time before which records are expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
     pub keep_ns: u64,
     pub before: Timestamp,
 }
 
-/// Prefix of the hashed bytes.
+/// The form of a record: a prefix of its hashed bytes.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Form {
@@ -53,7 +53,7 @@ impl Tally {
         self.take(entry_hash(id, entry));
     }
 
-    /// Counts a record by its hash.
+    /// Adds the hash of one record.
     pub fn take(&mut self, hash: u64) {
         self.count += 1;
         self.sum = self.sum.wrapping_add(hash);
@@ -64,7 +64,7 @@ impl Tally {
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
-    /// The records added after `before`.
+    /// The tally of the records that were added after `before` was copied.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self { count: self.count - before.count, sum: self.sum.wrapping_sub(before.sum) }
@@ -99,7 +99,7 @@ fn head(id: SeriesId, form: Form, at: Timestamp, bits: u64) -> [u8; 33] {
     out
 }
 
-/// As text: not all JSON parsers read 64-bit integers exactly.
+/// (De)serializes a checksum as hexadecimal text, because not all JSON parsers read 64-bit integers exactly.
 mod hexadecimal {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_depends_on_everything_but_the_order() {
+    fn the_checksum_depends_on_all_fields_but_not_on_the_order() {
         let id = SeriesId(7);
         let sample = |at, value| Sample { at, value };
         let tally = |list: &[Sample]| {

@@ -1,10 +1,10 @@
-//! Times and durations in parameters: Unix seconds or RFC 3339; Prometheus durations or seconds.
+//! Times and durations in parameters. Times are Unix seconds or RFC 3339, durations have the Prometheus form or are seconds.
 
 use tacho_model::{DURATION_UNITS, Timestamp};
 
 const NS: i64 = 1_000_000_000;
 
-/// Unix seconds with a fraction, exact to the nanosecond, or RFC 3339. `None` when it is neither.
+/// Parses Unix seconds with a fraction (exact to the nanosecond) or RFC 3339. `None` for any other text.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     parse_seconds(text).or_else(|| {
         let at: jiff::Timestamp = text.parse().ok()?;
@@ -12,17 +12,18 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// `5m`, `1h30m`, `1.5s`, `100ms`, or seconds; nanoseconds, above zero.
+/// Parses `5m`, `1h30m`, `1.5s`, `100ms`, or a number of seconds. Returns nanoseconds above zero.
 pub fn parse_duration(text: &str) -> Option<i64> {
     parse_seconds(text).or_else(|| parse_units(text)).filter(|ns| *ns > 0)
 }
 
-/// As [`parse_duration`], without bare seconds: where a person writes a number, its unit would be a guess.
+/// The same as [`parse_duration`], but rejects numbers without a unit: users may not mean seconds.
 pub fn parse_duration_with_unit(text: &str) -> Option<i64> {
     parse_units(text).filter(|ns| *ns > 0)
 }
 
-/// Decimal seconds to nanoseconds; digits past the ninth are cut. An exponent goes through `f64`.
+/// Converts decimal seconds to nanoseconds. Fraction digits after the ninth are dropped. A number with an exponent is
+/// converted through `f64`.
 fn parse_seconds(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -35,7 +36,7 @@ fn parse_seconds(text: &str) -> Option<i64> {
     Some(if negative { -ns } else { ns })
 }
 
-/// `1`, `1.5` or `.5` in billionths; digits past the ninth are cut.
+/// Converts `1`, `1.5` or `.5` to billionths. Fraction digits after the ninth are dropped.
 fn parse_decimal(text: &str) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times() {
+    fn times_are_parsed_to_nanoseconds() {
         let cases = [
             ("0", Some(0)),
             ("4", Some(4 * NS)),
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed_to_nanoseconds() {
         let cases = [
             ("15", Some(15 * NS)),
             ("0.25", Some(NS / 4)),

@@ -1,6 +1,6 @@
 //! Amounts as text: three significant digits and a unit.
 
-/// `412 ns`, `3.07 µs`, `12.3 ms`, `1.20 s`, `3 min 5 s`.
+/// Formats a duration: `412 ns`, `3.07 µs`, `12.3 ms`, `1.20 s`, `3 min 5 s`.
 pub fn duration(ns: u64) -> String {
     const MINUTE_NS: u64 = 60_000_000_000;
     match ns {
@@ -12,7 +12,7 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// In the notation of rules: `30 d`, `12 h`; other durations as by [`duration`].
+/// Formats whole days and hours as in rules: `30 d`, `12 h`. Formats other durations with [`duration`].
 pub fn days(ns: u64) -> String {
     const HOUR_NS: u64 = 3_600_000_000_000;
     match ns {
@@ -22,7 +22,7 @@ pub fn days(ns: u64) -> String {
     }
 }
 
-/// `812 B`, `1.21 KiB`, `34.0 MiB`, `2.05 GiB`.
+/// Formats an amount of bytes: `812 B`, `1.21 KiB`, `34.0 MiB`, `2.05 GiB`.
 pub fn bytes(bytes: u64) -> String {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
@@ -35,7 +35,7 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -48,12 +48,12 @@ pub fn count(count: u64) -> String {
     out
 }
 
-/// `1 sample`, `1,234 samples`.
+/// Formats a number with its noun: `1 sample`, `1,234 samples`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// `42.0 %` of a share from 0 to 1; `-` where there is nothing to share.
+/// Formats a share from 0 to 1 as `42.0 %`. `-` if the share is not finite, because the total is 0.
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "-".to_owned() }
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_and_a_unit() {
+    fn amounts_have_three_digits_and_a_unit() {
         let cases = [
             (duration(0), "0 ns"),
             (duration(999), "999 ns"),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tacho_api::printable::printable;
 
-/// The oldest Java that the agent runs on.
+/// The oldest Java version that the agent supports.
 pub(crate) const JAVA_LEAST: u32 = 11;
 
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// For a table: the reason without the process.
+    /// The reason without the process, for a table.
     pub fn brief(&self) -> &'static str {
         match self {
             Self::Foreign { .. } => "another user's",

@@ -1,7 +1,7 @@
 //! Finds the Java programs on this machine and loads an agent into one of them.
 //!
 //! `process.rs` reads /proc, `perf_data.rs` reads the performance data of a JVM, `load.rs` attaches to one, `turn.rs` serializes
-//! attaching. Starts no Java and needs no JDK. Linux and HotSpot only.
+//! attaching. The crate starts no Java process and needs no JDK. It supports Linux and HotSpot only.
 
 mod fault;
 mod load;
@@ -18,10 +18,10 @@ use fault::JAVA_LEAST;
 use perf_data::PerfData;
 use process::Machine;
 
-/// The agent's sender thread (`Sender.java`), truncated to the length of thread names on Linux.
+/// Name of the agent's sender thread (`Sender.java`), truncated to the length of thread names on Linux.
 const AGENT_THREAD: &str = "tachograph-send";
 const ATTACH_IS_DISABLED: &str = "-XX:+DisableAttachMechanism";
-/// Variables of the environment in which a JVM looks for options.
+/// Environment variables from which a JVM reads options.
 const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
 /// A process that is a JVM.
@@ -29,10 +29,10 @@ pub struct Jvm {
     pub process: Process,
     /// Main class or jar, and its arguments.
     pub command: String,
-    /// `17.0.15`; `None` when unknown.
+    /// For example `17.0.15`. `None` when unknown.
     pub version: Option<String>,
     pub has_agent: bool,
-    /// It reports that it does not support attaching, or its options disable it.
+    /// Whether attaching is disabled, according to the performance data or the options of the JVM.
     is_disabled: bool,
 }
 
@@ -40,7 +40,7 @@ impl Jvm {
     /// The JVM with this process id.
     ///
     /// # Errors
-    /// When it does not exist, or this user may not inspect it.
+    /// When the process does not exist, or this user may not inspect it.
     pub fn find(pid: u32) -> Result<Self, Fault> {
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid })?;
         let name = title(&process);
@@ -55,7 +55,7 @@ impl Jvm {
         }
     }
 
-    /// All JVM processes, including those of other users that look like one, by process id.
+    /// All JVM processes, in the order of process ids. Inaccessible processes that look like a JVM are errors.
     pub fn all() -> Vec<Result<Self, Fault>> {
         let mut pids = Process::all();
         pids.sort_unstable();
@@ -69,7 +69,7 @@ impl Jvm {
         found.filter(is_listed).collect()
     }
 
-    /// `has_perf_data`: whether it has a performance data file.
+    /// `has_perf_data`: whether the process has a performance data file.
     fn of(process: Process, has_perf_data: bool) -> Self {
         let perf_data =
             has_perf_data.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
@@ -86,7 +86,7 @@ impl Jvm {
         Self { process, command, version, has_agent, is_disabled }
     }
 
-    /// Why the agent cannot be loaded into it, if known without trying.
+    /// The reason why the agent cannot be loaded into this JVM, if that is known without trying.
     pub fn obstacle(&self) -> Option<Fault> {
         let pid = self.process.pid;
         let version = self.version.as_deref().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Jvm {
         }
     }
 
-    /// Whether the agent runs in it now.
+    /// Whether the agent runs in this JVM now.
     pub fn runs_agent(&self) -> bool {
         self.process.has_thread(AGENT_THREAD)
     }
@@ -125,14 +125,14 @@ fn title(process: &Process) -> String {
     program.map_or_else(|| process.name(), |program| main(&program).to_owned())
 }
 
-/// 17 of `17.0.15`, 8 of `1.8.0_392`, 25 of `25-ea`.
+/// The feature number of a version: 17 for `17.0.15`, 8 for `1.8.0_392`, 25 for `25-ea`.
 fn feature(version: &str) -> Option<u32> {
     let version = version.strip_prefix("1.").unwrap_or(version);
     let digits = version.find(|c: char| !c.is_ascii_digit()).map_or(version, |end| &version[..end]);
     digits.parse().ok()
 }
 
-/// Whether an option was given to the JVM: on its command line, before the program, or by a variable of its environment.
+/// Whether the JVM has this option: on its command line before the main class or jar, or in an environment variable.
 fn has_option(option: &str, arguments: &[String], variable: impl Fn(&str) -> Option<String>) -> bool {
     let end = program_at(arguments).unwrap_or(arguments.len());
     let in_variable = |name: &&str| {
@@ -141,12 +141,12 @@ fn has_option(option: &str, arguments: &[String], variable: impl Fn(&str) -> Opt
     arguments[..end].iter().any(|word| word == option) || OPTIONS_VARIABLES.iter().any(in_variable)
 }
 
-/// Main class or jar, and its arguments, of a command line.
+/// The part of a command line that names the program: the main class or jar, and its arguments.
 fn program(arguments: &[String]) -> Option<String> {
     Some(arguments.get(program_at(arguments)?..)?.join(" "))
 }
 
-/// Position of the main class or jar on a command line; the end if nothing follows `-jar`.
+/// Position of the main class or jar on a command line. If nothing follows `-jar`, the end of the command line.
 fn program_at(arguments: &[String]) -> Option<usize> {
     const WITH_VALUE: [&str; 13] = [
         "-cp",

@@ -1,7 +1,7 @@
-//! Loads an agent into a running JVM, by version 1 of HotSpot's attach protocol, which all its versions support.
+//! Loads an agent into a running JVM. Uses version 1 of HotSpot's attach protocol, which all versions of HotSpot support.
 //!
-//! Sources in OpenJDK: `src/jdk.attach/linux/classes/sun/tools/attach/VirtualMachineImpl.java` is this end of it,
-//! `src/hotspot/os/posix/attachListener_posix.cpp` and `src/hotspot/share/services/attachListener.cpp` are the other.
+//! Sources in OpenJDK: `src/jdk.attach/linux/classes/sun/tools/attach/VirtualMachineImpl.java` is the client side,
+//! `src/hotspot/os/posix/attachListener_posix.cpp` and `src/hotspot/share/services/attachListener.cpp` are the JVM side.
 //!
 //! ```text
 //!   tacho                                    JVM
@@ -11,8 +11,9 @@
 //!     ◀──────────────────────────── 0 \n return code: 0 \n    once agentmain has returned
 //! ```
 //!
-//! On SIGQUIT, a JVM without the file, or with attaching disabled, prints a thread dump to its standard output; one that is not
-//! ready yet is terminated. So the signal is sent only to a JVM with a handler for it and with the file.
+//! On SIGQUIT, a JVM without the file, or with attaching disabled, prints a thread dump to its standard output. A JVM that
+//! has no handler for SIGQUIT yet is terminated. Therefore the signal is sent only to a JVM with a handler, after the file
+//! was created.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -28,21 +29,22 @@ use tacho_api::printable::printable;
 
 use crate::{Fault, Process};
 
-/// Timeout for a JVM to listen: it does at its next safepoint. SIGQUIT is sent once more after half of it; a JVM that begins to
-/// listen at that moment prints a thread dump for it: so the timeout is long, for busy machines.
+/// Timeout for a JVM to listen, which it begins at its next safepoint. SIGQUIT is sent again after half of this time. A JVM
+/// that begins to listen at that moment answers the second signal with a thread dump. The timeout is long so that this is
+/// rare on busy machines.
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
-/// Timeout for a JVM that has just started to handle SIGQUIT and to support agents.
+/// Timeout until a newly started JVM handles SIGQUIT and supports agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How a JVM that has just started answers a request to load an agent: before its modules are initialized, and, since JDK 21,
 /// before JVMTI's live phase.
 const NOT_READY: [&str; 2] =
     ["java.lang.NullPointerException", "Dynamic agent loading is only permitted in the live phase"];
 const PAUSE: Duration = Duration::from_millis(20);
-/// Timeout for loading: the agent transforms all classes that it watches.
+/// Timeout for loading, in which the agent transforms all classes that it watches.
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Limit on the bytes of a response.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// Limit on the bytes of a response that are reported.
+/// Limit on the bytes of a response that a message shows.
 const SAID_BYTES_MAX: usize = 400;
 
 /// Loads the agent at `jar`, a path as the process sees it, and returns when its `agentmain` has returned.
@@ -73,7 +75,7 @@ fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), F
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             Fault::NoAnswer { pid: process.pid, seconds: LOAD_TIME_MAX.as_secs() }
         }
-        // The JVM closed the connection, or reset it with unread bytes.
+        // The JVM closed the connection, or reset it because of unread bytes.
         _ => Fault::Refused { pid: process.pid },
     })?;
     if answer.is_empty() {
@@ -91,7 +93,8 @@ fn ask(stream: &mut UnixStream, request: &[u8]) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// The first line is the status of the command, the rest its output; on success `return code:` and that of the agent.
+/// The first line of a response is the status of the command, the rest is its output. On success the output is
+/// `return code:` and the return code of the agent.
 fn check_response(answer: &str) -> Result<(), String> {
     let (code, said) = answer.split_once('\n').unwrap_or((answer, ""));
     let said = said.trim();
@@ -108,7 +111,7 @@ fn check_response(answer: &str) -> Result<(), String> {
 }
 
 fn on_one_line(text: &str) -> String {
-    // An exception of the JVM: its stack trace is not useful here.
+    // The text may be an exception of the JVM. Its stack trace is not useful here.
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("at "));
     let mut line = printable(&lines.collect::<Vec<_>>().join("; "));
     if let Some((end, _)) = line.char_indices().find(|(at, _)| *at >= SAID_BYTES_MAX) {
@@ -118,7 +121,7 @@ fn on_one_line(text: &str) -> String {
     line
 }
 
-/// A connection to the JVM; makes it listen if it does not yet.
+/// Connects to the JVM. If the JVM does not listen yet, makes it listen first.
 fn connect(process: &Process) -> Result<UnixStream, Fault> {
     let pid = process.pid;
     let path = process.tmp()?.join(format!(".java_pid{}", process.own_pid));
@@ -143,7 +146,7 @@ fn connect(process: &Process) -> Result<UnixStream, Fault> {
     }
 }
 
-/// `None` when it does not listen.
+/// Connects to the socket. `None` when no process listens on it.
 fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
     let failed = |source| Fault::Io { doing: "connect to", path: path.to_owned(), source };
     let is_missing = |error: &io::Error| {
@@ -164,14 +167,14 @@ fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
     }
 }
 
-/// Whether the process itself listens at the other end: another process of its user may have created the socket.
+/// Whether the process itself listens at the other end. Another process of the same user may have created the socket.
 fn answers(stream: &UnixStream, process: &Process) -> io::Result<bool> {
     let peer = rustix::net::sockopt::socket_peercred(stream)?;
     Ok((peer.pid.as_raw_nonzero().get().cast_unsigned(), peer.uid.as_raw()) == (process.pid, process.uid))
 }
 
-/// Sends SIGQUIT to the process that was found, if it has a handler for it; returns whether it was sent. The signal would end a
-/// process without a handler, and the process id may have been reused in the meantime.
+/// Sends SIGQUIT if the process has a handler for it. Returns whether the signal was sent. SIGQUIT would end a process
+/// without a handler, and another process may have the id by now.
 fn send_sigquit(process: &Process) -> Result<bool, Fault> {
     let pid = process.pid;
     let failed = |error: Errno| match error {
@@ -179,10 +182,10 @@ fn send_sigquit(process: &Process) -> Result<bool, Fault> {
         error => Fault::Io { doing: "signal", path: format!("/proc/{pid}").into(), source: error.into() },
     };
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Fault::NoProcess { pid })?;
-    // The pidfd is opened before the check: so the checked process gets the signal, or none does.
+    // The pidfd is opened before the check, so that only the checked process can get the signal.
     let held = match rustix::process::pidfd_open(number, PidfdFlags::empty()) {
         Err(Errno::SRCH) => return Err(Fault::Ended { pid }),
-        // A kernel before 5.3, or a container that forbids it: without a pidfd the check is less strict.
+        // Kernels before 5.3 have no pidfd, and containers may forbid it. Without a pidfd the check is less strict.
         held => held.ok(),
     };
     if !process.now()?.handles_sigquit {
@@ -195,15 +198,15 @@ fn send_sigquit(process: &Process) -> Result<bool, Fault> {
     sent.map(|()| true).map_err(failed)
 }
 
-/// The file that distinguishes SIGQUIT for attaching from other SIGQUITs. Removed when dropped.
+/// The file by which the JVM distinguishes SIGQUIT for attaching from other SIGQUITs. Removed when dropped.
 struct Trigger {
-    /// Kept open: it is reachable after the process has ended, too.
+    /// Kept open, so that the file can be removed even after the process has ended.
     directory: OwnedFd,
     name: String,
 }
 
 impl Trigger {
-    /// In its working directory, or in its /tmp if that is not writable.
+    /// Creates the file in the working directory of the process, or in its /tmp if the working directory is not writable.
     fn new(process: &Process) -> Result<Self, Fault> {
         let own = Self::in_directory(&process.working_directory(), process);
         own.or_else(|_| {
@@ -222,11 +225,12 @@ impl Trigger {
         let name = format!(".attach_pid{}", process.own_pid);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::openat(&directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
-            // The file must belong to the JVM's user. Fails without root; harmless if it does already.
+            // The file must belong to the JVM's user. Changing the owner fails without root, which is harmless if the owner is
+            // right already.
             Ok(file) => {
                 let _ = std::os::unix::fs::fchown(file, Some(process.uid), Some(process.gid));
             }
-            // Another process attaches at the same time, or was killed while attaching. The JVM ignores files of other users.
+            // Another process attaches at the same time, or was killed while it attached. The JVM ignores files of other users.
             Err(Errno::EXIST) => {
                 let there = rustix::fs::statat(&directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
                 if there.st_uid != process.uid && there.st_uid != 0 {
@@ -297,17 +301,17 @@ mod tests {
         }
     }
 
-    /// A shell that exits with 7 on SIGQUIT, if it `handles` it, and with 0 at the end of its input.
+    /// A shell that exits with 0 at the end of its input. If it `handles` SIGQUIT, it exits with 7 on that signal.
     fn shell(handles: bool) -> (std::process::Child, Process) {
         let script = if handles { "trap 'exit 7' QUIT; echo up; read line" } else { "echo up; read line" };
-        // Ignored when the tests run in the background of a script, which a shell could not change.
+        // When tests run in the background of a script, SIGQUIT is ignored, and a shell cannot change that.
         let mut command = std::process::Command::new("env");
         command.args(["--default-signal=QUIT", "sh", "-c", script]);
         let piped = std::process::Stdio::piped;
         let mut child = command.stdin(piped()).stdout(piped()).spawn().unwrap();
         let mut up = [0; 3];
         child.stdout.as_mut().unwrap().read_exact(&mut up).unwrap();
-        let process = Process::find(child.id()).expect("it is there");
+        let process = Process::find(child.id()).expect("the shell runs");
         (child, process)
     }
 
@@ -320,13 +324,13 @@ mod tests {
             assert!(matches!(send_sigquit(&meant), Err(Fault::Another { .. })), "{meant:?}");
         }
         drop(child.stdin.take());
-        assert_ne!(child.wait().unwrap().code(), Some(7), "it was sent");
+        assert_ne!(child.wait().unwrap().code(), Some(7), "the signal was sent");
         assert!(matches!(send_sigquit(&process), Err(Fault::Ended { .. })));
 
         let (mut deaf, process) = shell(false);
-        assert!(!send_sigquit(&process).unwrap(), "it would end it");
+        assert!(!send_sigquit(&process).unwrap(), "the signal would end the process");
         drop(deaf.stdin.take());
-        assert!(deaf.wait().unwrap().code().is_some(), "no signal has ended it");
+        assert!(deaf.wait().unwrap().code().is_some(), "no signal has ended the process");
 
         let (mut child, process) = shell(true);
         assert!(send_sigquit(&process).unwrap());
@@ -337,7 +341,7 @@ mod tests {
     #[test]
     fn the_trigger_file_is_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let this = Process::find(std::process::id()).expect("it is there");
+        let this = Process::find(std::process::id()).expect("this process exists");
         let file = directory.path().join(format!(".attach_pid{}", this.own_pid));
         for is_there in [false, true] {
             if is_there {
@@ -348,13 +352,13 @@ mod tests {
             drop(trigger);
             assert!(!file.exists());
         }
-        Trigger::in_directory(&directory.path().join("gone"), &this).err().expect("it cannot be made");
+        Trigger::in_directory(&directory.path().join("gone"), &this).err().expect("it is not created");
     }
 
     #[test]
     fn only_a_socket_of_the_process_itself_is_used() {
         let directory = tempfile::tempdir().unwrap();
-        let this = Process::find(std::process::id()).expect("it is there");
+        let this = Process::find(std::process::id()).expect("this process exists");
         let path = directory.path().join("socket");
         assert!(open(&path, &this).unwrap().is_none());
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
@@ -365,7 +369,7 @@ mod tests {
             assert!(matches!(open(&path, &other), Err(Fault::NotItsOwn { .. })), "{other:?}");
         }
         drop(listener);
-        assert!(open(&path, &this).unwrap().is_none(), "it was left behind");
+        assert!(open(&path, &this).unwrap().is_none(), "a socket without a listener was used");
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "").unwrap();
         assert!(matches!(open(&path, &this), Err(Fault::NotItsOwn { .. })));

@@ -1,7 +1,7 @@
-//! Parses a JVM's performance data, `/tmp/hsperfdata_USER/PID`.
+//! Parses the performance data of a JVM, the file `/tmp/hsperfdata_USER/PID`.
 //!
-//! The format is that of `src/hotspot/share/runtime/perfMemory.hpp` in OpenJDK, version 2; the names are from
-//! `services/runtimeService.cpp` and `runtime/statSampler.cpp`:
+//! The format is version 2 of `src/hotspot/share/runtime/perfMemory.hpp` in OpenJDK. The names are defined in
+//! `services/runtimeService.cpp` and `runtime/statSampler.cpp` there.
 //!
 //! ```text
 //!  0  ca fe c0 c0   u8 byte order (1 little endian)   u8 major (2)   u8 minor   u8 accessible
@@ -14,7 +14,7 @@
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const LITTLE_ENDIAN: u8 = 1;
 const MAJOR: u8 = 2;
-/// A JVM has about 200.
+/// Limit on the entries that are read. A JVM has about 200.
 const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,12 +22,13 @@ pub(super) struct PerfData {
     /// Main class or jar, and its arguments.
     pub command: Option<String>,
     pub version: Option<String>,
-    /// Whether it supports attaching agents.
+    /// Whether the JVM supports attaching agents.
     pub takes_agents: Option<bool>,
 }
 
 impl PerfData {
-    /// `None` for another format. Missing or damaged entries are skipped: the file changes while it is read.
+    /// Parses the file. `None` for another format. Damaged entries are skipped, because the JVM changes the file at the same
+    /// time.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if !bytes.starts_with(&MAGIC) || *bytes.get(5)? != MAJOR {
             return None;
@@ -51,7 +52,7 @@ impl PerfData {
         match text(4).as_deref() {
             Some("sun.rt.javaCommand") => self.command = data(),
             Some("java.property.java.version") => self.version = data(),
-            // One character per capability, '1' if supported. The first one is attaching.
+            // One character per capability, '1' if supported. The first capability is attaching.
             Some("sun.rt.jvmCapabilities") => {
                 self.takes_agents = data().filter(|it| !it.is_empty()).map(|it| it.starts_with('1'));
             }
@@ -66,14 +67,14 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// An i32 that is not negative.
+    /// Reads a non-negative i32.
     fn int(&self, at: usize) -> Option<usize> {
         let bytes = self.bytes.get(at..)?.first_chunk()?;
         let value = if self.is_little { i32::from_le_bytes(*bytes) } else { i32::from_be_bytes(*bytes) };
         usize::try_from(value).ok()
     }
 
-    /// The text up to the first 0 byte.
+    /// Reads the text up to the first 0 byte.
     fn text(&self, at: usize) -> Option<String> {
         let text = self.bytes.get(at..)?.split(|byte| *byte == 0).next()?;
         Some(String::from_utf8_lossy(text).into_owned())
@@ -84,7 +85,7 @@ impl Fields<'_> {
 mod tests {
     use super::*;
 
-    /// A file of these entries, in either byte order.
+    /// Encodes a file with these entries, in little or big endian.
     fn file(entries: &[(&str, &str)], is_little: bool) -> Vec<u8> {
         let int = |value: usize| {
             let value = i32::try_from(value).unwrap();

@@ -1,4 +1,4 @@
-//! Properties of a process from /proc (proc(5)).
+//! Reads the properties of a process from /proc (proc(5)).
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,35 +9,36 @@ use rustix::fs::OFlags;
 
 use super::Fault;
 
-/// Limit on the bytes read of one file: far more than any of them has.
+/// Limit on the bytes read of one file, far above the size of any file that is read here.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const SIGQUIT: u32 = 3;
-/// Position of the field in /proc/PID/stat after the name, which is the second field.
+/// Position of the field with the start time (22) in /proc/PID/stat, counted from the field after the name (3).
 const STARTED_AT: usize = 22 - 3;
-/// Limit on the directories between `libjvm.so` and the home of its JDK: Java 8 has `jre/lib/amd64/server`.
+/// Limit on the number of directories between `libjvm.so` and the home of its JDK. Java 8 has `jre/lib/amd64/server`.
 const HOME_DEPTH_MAX: usize = 5;
 
-/// A process, as it was when it was found.
+/// The state of a process at the time when it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    /// Its process id in its own namespace.
+    /// The process id in the process's own namespace.
     pub own_pid: u32,
-    /// Its start time, in clock ticks since boot: distinguishes it from a later process with the same id.
+    /// Start time in clock ticks since boot. Distinguishes the process from a later one with the same id.
     pub started: u64,
-    /// The effective ones.
+    /// Effective user id.
     pub uid: u32,
+    /// Effective group id.
     pub gid: u32,
-    /// Whether it has a handler for SIGQUIT. Without one, the signal would end it.
+    /// Whether the process has a handler for SIGQUIT. Without a handler, the signal would end the process.
     pub handles_sigquit: bool,
-    /// By SIGSTOP, or a debugger.
+    /// Whether SIGSTOP or a debugger has stopped the process.
     pub is_stopped: bool,
 }
 
 /// The kind of JVM of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Machine {
-    /// `has_perf_data`: it has a performance data file ([`super::perf_data`]).
+    /// `has_perf_data`: the JVM has a performance data file ([`super::perf_data`]).
     HotSpot {
         has_perf_data: bool,
     },
@@ -48,7 +49,7 @@ pub(super) enum Machine {
 impl Process {
     pub fn find(pid: u32) -> Option<Self> {
         let folder = Path::new("/proc").join(pid.to_string());
-        // Start time first: if the process ends and its id is reused in between, the start times differ.
+        // The start time is read first. If the process ends and its id is reused in between, the start times differ.
         let started = started(&text(&folder.join("stat"))?)?;
         let found = Self::parse(&text(&folder.join("status"))?, started)?;
         // Threads have a later start time.
@@ -58,7 +59,7 @@ impl Process {
     /// The same process in its present state.
     ///
     /// # Errors
-    /// When it has ended, its id is reused, or its user has changed.
+    /// When the process has ended, its id is reused, or its user has changed.
     pub(super) fn now(&self) -> Result<Self, Fault> {
         let pid = self.pid;
         let now = Self::find(pid).ok_or(Fault::Ended { pid })?;
@@ -72,17 +73,17 @@ impl Process {
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// From /proc/PID/status.
+    /// Parses /proc/PID/status.
     fn parse(status: &str, started: u64) -> Option<Self> {
         let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
         let numbers = |key: &str| -> Option<Vec<u32>> {
             line(key)?.split_whitespace().map(|word| word.parse().ok()).collect()
         };
-        // The thread group id, also when the id is that of one of its threads.
+        // The thread group id is the process id, even if this file was opened by the id of another thread.
         let pid = *numbers("Tgid")?.first()?;
-        // From the outermost namespace to its own. Missing in kernels before 4.1.
+        // The ids are in order from the outermost namespace to that of the process. Kernels before 4.1 lack this line.
         let own_pid = numbers("NSpid").and_then(|pids| pids.last().copied()).unwrap_or(pid);
-        // Real, effective, saved, and that for files.
+        // The ids are in this order: real, effective, saved, file system.
         let effective = |key| numbers(key).and_then(|ids| ids.get(1).copied());
         let handled = u64::from_str_radix(line("SigCgt")?.trim(), 16).ok()?;
         let handles_sigquit = handled & (1 << (SIGQUIT - 1)) != 0;
@@ -95,16 +96,16 @@ impl Process {
         Path::new("/proc").join(self.pid.to_string()).join(name)
     }
 
-    /// The path here of a path in the process's mount namespace.
+    /// Converts a path in the process's mount namespace to a path in the namespace of this program.
     pub fn seen(&self, path: &Path) -> PathBuf {
         self.file("root").join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Its /tmp, where HotSpot keeps its files, independent of environment variables.
+    /// The /tmp of the process, in which HotSpot creates its files, independent of environment variables.
     ///
     /// # Errors
-    /// If it is a link in another mount namespace: followed from here, it would lead into the namespace of this
-    /// program.
+    /// If /tmp is a symbolic link in another mount namespace. This program would resolve the link in its own
+    /// namespace.
     pub fn tmp(&self) -> Result<PathBuf, Fault> {
         self.tmp_at(self.seen(Path::new("/tmp")), self.shares_root())
     }
@@ -130,13 +131,13 @@ impl Process {
         text(&self.file("comm")).map_or_else(|| "?".into(), |text| text.trim_end().to_owned())
     }
 
-    /// Whether this user has full access to it.
+    /// Whether this user has full access to the process.
     pub fn is_accessible(&self) -> bool {
         let us = rustix::process::geteuid();
         us.is_root() || us.as_raw() == self.uid
     }
 
-    /// `None` when it is not readable, or has ended.
+    /// The kind of JVM. `None` when the process is not readable or has ended.
     pub(super) fn machine(&self) -> Option<Machine> {
         let maps = text(&self.file("maps"))?;
         Some(machine(&maps))
@@ -147,18 +148,18 @@ impl Process {
         words(&self.file("cmdline"))
     }
 
-    /// Whether its command is called `java`.
+    /// Whether the name of the executable is `java`.
     pub(super) fn is_java_command(&self) -> bool {
         self.arguments().first().is_some_and(|command| command.rsplit('/').next() == Some("java"))
     }
 
-    /// A variable of its initial environment; `None` when not readable.
+    /// A variable of the environment that the process started with. `None` when the environment is not readable.
     pub fn variable(&self, name: &str) -> Option<String> {
         let words = words(&self.file("environ"));
         words.iter().find_map(|word| Some(word.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
     }
 
-    /// Whether one of its threads has this name, truncated by Linux to 15 bytes.
+    /// Whether a thread of the process has this name. Linux truncates thread names to 15 bytes.
     pub(super) fn has_thread(&self, name: &str) -> bool {
         let Ok(threads) = fs::read_dir(self.file("task")) else { return false };
         let mut names = threads.filter_map(|thread| text(&thread.ok()?.path().join("comm")));
@@ -173,7 +174,7 @@ impl Process {
     fn perf_data_below(&self, tmp: &Path) -> Option<Vec<u8>> {
         let mut folders = fs::read_dir(tmp).ok()?.filter_map(|entry| {
             let entry = entry.ok()?;
-            // HotSpot creates a directory. A link could lead to any file that another user chose.
+            // HotSpot creates a directory. A symbolic link could lead to any file that another user chose.
             let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
             (is_folder && entry.file_name().to_str()?.starts_with("hsperfdata_")).then(|| entry.path())
         });
@@ -184,8 +185,8 @@ impl Process {
         read(&path).ok()
     }
 
-    /// The Java version from its JDK's `release` file, for a JVM without performance data: with the file disabled, or whose
-    /// user has no name.
+    /// The Java version from the `release` file of the JDK, for a JVM without performance data. These are JVMs with the file
+    /// disabled, or whose user has no name.
     pub(super) fn java_version(&self) -> Option<String> {
         let maps = text(&self.file("maps"))?;
         let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);
@@ -193,12 +194,12 @@ impl Process {
         releases.find_map(|release| java_version(&release))
     }
 
-    /// The target of its standard error, if that is a file.
+    /// The file to which the process writes its standard error, if any.
     pub fn standard_error(&self) -> Option<PathBuf> {
         fs::read_link(self.file("fd/2")).ok().filter(|path| path.is_absolute() && !path.starts_with("/dev"))
     }
 
-    /// Whether it shares this machine's network namespace.
+    /// Whether the process shares the network namespace of this program.
     pub fn shares_network(&self) -> bool {
         let network = |process: &Path| fs::read_link(process.join("ns/net")).ok();
         let its = network(&self.file(""));
@@ -206,7 +207,7 @@ impl Process {
     }
 }
 
-/// From /proc/PID/maps.
+/// Detects the kind of JVM in /proc/PID/maps.
 fn machine(maps: &str) -> Machine {
     let has = |file: &str| maps.contains(file);
     match () {
@@ -216,30 +217,31 @@ fn machine(maps: &str) -> Machine {
     }
 }
 
-/// The path of the JVM's library, from /proc/PID/maps.
+/// Finds the path of the JVM's library in /proc/PID/maps.
 fn library(maps: &str) -> Option<&Path> {
     let line = maps.lines().find(|line| line.ends_with("/libjvm.so"))?;
     Some(Path::new(&line[line.find('/')?..]))
 }
 
-/// From the file `release` of a JDK: `JAVA_VERSION="17.0.15"`.
+/// Parses the file `release` of a JDK, which has a line like `JAVA_VERSION="17.0.15"`.
 fn java_version(release: &str) -> Option<String> {
     let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
     Some(version.trim().trim_matches('"').to_owned()).filter(|version| !version.is_empty())
 }
 
-/// From /proc/PID/stat. The name may contain any characters, also blanks and brackets.
+/// Parses the start time in /proc/PID/stat. The name before it may contain any characters, even blanks and brackets.
 fn started(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(STARTED_AT)?.parse().ok()
 }
 
-/// Whether both paths lead to the same file.
+/// Whether both paths refer to the same file.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b)) else { return false };
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Follows no link and does not block on a pipe: other users may control the directory.
+/// Reads a file without following a symbolic link and without blocking on a pipe, because other users may control the
+/// directory.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -252,7 +254,7 @@ fn text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&read(path).ok()?).into_owned())
 }
 
-/// Splits at 0 bytes.
+/// Reads a file of texts that are separated by 0 bytes.
 fn words(path: &Path) -> Vec<String> {
     let text = text(path).unwrap_or_default();
     text.split_terminator('\0').map(str::to_owned).collect()
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_time_is_read_from_stat() {
+    fn the_start_time_is_parsed_after_any_process_name() {
         let fields =
             "S 1 1 1 0 -1 4194304 98 0 0 0 0 0 0 0 20 0 1 0 8372113 3182592 187 18446744073709551615";
         for name in ["java", "a b", "x) S 1 1 (y", ""] {
@@ -298,7 +300,7 @@ mod tests {
 
     #[test]
     fn another_process_with_the_same_id_is_not_accepted() {
-        let this = Process::find(std::process::id()).expect("it is there");
+        let this = Process::find(std::process::id()).expect("this process exists");
         assert_eq!(this.now().unwrap().started, this.started);
         for other in [
             Process { started: this.started - 1, ..this.clone() },
@@ -313,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_link_in_place_of_tmp_is_followed_only_to_the_same_directory() {
-        let this = Process::find(std::process::id()).expect("it is there");
+        let this = Process::find(std::process::id()).expect("this process exists");
         let directory = tempfile::tempdir().unwrap();
         let (folder, link) = (directory.path().join("tmp"), directory.path().join("link"));
         fs::create_dir(&folder).unwrap();
@@ -333,13 +335,13 @@ mod tests {
 
     #[test]
     fn a_file_is_read_from_a_directory_but_not_through_a_link() {
-        let this = Process::find(std::process::id()).expect("it is there");
+        let this = Process::find(std::process::id()).expect("this process exists");
         let [tmp, elsewhere] = [0; 2].map(|_| tempfile::tempdir().unwrap());
         let file = this.own_pid.to_string();
         let told = |tmp: &Path| this.perf_data_below(tmp);
         fs::write(elsewhere.path().join(&file), "elsewhere").unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), tmp.path().join("hsperfdata_a")).unwrap();
-        assert_eq!(told(tmp.path()), None, "the folder is a link");
+        assert_eq!(told(tmp.path()), None, "the directory is a link");
         let folder = tmp.path().join("hsperfdata_b");
         fs::create_dir(&folder).unwrap();
         std::os::unix::fs::symlink(elsewhere.path().join(&file), folder.join(&file)).unwrap();
@@ -351,8 +353,8 @@ mod tests {
     }
 
     #[test]
-    fn the_facts_of_this_process_are_found() {
-        let this = Process::find(std::process::id()).expect("it is there");
+    fn the_properties_of_this_process_are_read() {
+        let this = Process::find(std::process::id()).expect("this process exists");
         assert_eq!(this.pid, std::process::id());
         assert!(this.is_accessible() && this.shares_network());
         assert_eq!(this.machine(), Some(Machine::None));

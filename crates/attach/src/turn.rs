@@ -1,4 +1,4 @@
-//! Serializes loading agents: a JVM loads a second agent without an error.
+//! Serializes the loading of agents, because a JVM would load a second agent without an error.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -8,23 +8,24 @@ use rustix::io::Errno;
 
 use crate::{Fault, Process};
 
-/// Timeout for the previous loader: a little more than the timeouts of listening and loading together.
+/// Limit on the time to wait for the lock: a little more than the sum of the timeouts for listening and loading.
 const TURN_TIME_MAX: Duration = Duration::from_secs(100);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The right to load an agent into a process. Released when dropped, and when this program ends.
+/// An exclusive lock for loading an agent into a process. Released when dropped, and when this program ends.
 pub struct Turn(#[expect(dead_code, reason = "the lock is held as long as the file is open")] OwnedFd);
 
 impl Turn {
-    /// Waits for the present holder. Facts read about the process before may have changed in the meantime.
+    /// Waits until no other program holds the lock. Properties of the process that were read before may have changed in the
+    /// meantime.
     ///
     /// # Errors
-    /// When the process does not exist, or the present holder does not finish in time.
+    /// When the process does not exist, or the other program does not release the lock in time.
     pub fn take(process: &Process) -> Result<Self, Fault> {
         Self::take_within(process, TURN_TIME_MAX, || std::thread::sleep(PAUSE))
     }
 
-    /// Uses a lock on the process' /proc entry: it leaves nothing behind and ends with the process.
+    /// Locks the /proc entry of the process. Such a lock needs no file and ends with the process.
     fn take_within(process: &Process, time_max: Duration, mut pause: impl FnMut()) -> Result<Self, Fault> {
         let pid = process.pid;
         let path = format!("/proc/{pid}");
@@ -51,17 +52,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_holds_the_turn() {
-        let this = Process::find(std::process::id()).expect("it is there");
-        let parent = Process::find(std::os::unix::process::parent_id()).expect("it is there");
+    fn the_lock_of_a_process_has_one_holder() {
+        let this = Process::find(std::process::id()).expect("the process exists");
+        let parent = Process::find(std::os::unix::process::parent_id()).expect("the process exists");
         let turn = Turn::take(&this).unwrap();
         let hasty = Turn::take_within(&this, Duration::ZERO, || panic!("there is no time for a pause"));
         assert!(matches!(hasty, Err(Fault::Busy { .. })));
         drop(Turn::take(&parent).unwrap());
-        // Released only after the next one was refused.
+        // The lock is released only after the second program has had to wait.
         let mut turn = Some(turn);
         let next = Turn::take_within(&this, TURN_TIME_MAX, || turn = None).unwrap();
-        assert!(turn.is_none(), "there were two turns at once");
+        assert!(turn.is_none(), "the lock had two holders");
         drop(next);
         drop(Turn::take(&this).unwrap());
         let gone = Process { pid: u32::MAX, ..this };

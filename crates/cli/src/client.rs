@@ -22,31 +22,31 @@ use tokio::task::JoinHandle;
 use crate::failure::Failure;
 use tls::Tls;
 
-/// Timeout of a request: longer than the server's own limit.
+/// Timeout of a request. It is longer than the default limit of the server.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
-/// Timeout of a connection, with its TLS handshake.
+/// Timeout for connecting, including the TLS handshake.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// One server. Every request has its own connection, except those of a [`Connection`].
+/// A client of one server. Every request uses a new connection, except requests of a [`Connection`].
 pub struct Client {
     /// `HOST:PORT`.
     authority: String,
     tls: Option<Tls>,
 }
 
-/// A connection that is reused for many requests, one after the other.
+/// A connection that is used for many requests, one after the other.
 pub struct Connection {
     authority: String,
     sender: SendRequest<Full<Bytes>>,
-    /// Reads and writes the socket. Ends when the sender is dropped.
+    /// The task that reads and writes the socket. It ends when the sender is dropped.
     driver: JoinHandle<hyper::Result<()>>,
 }
 
 /// A temporary refusal: the server is busy or full.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Retry after this time; the reason is the server's.
+    /// Retry after this time. The text is the reason given by the server.
     Later(Duration, String),
     Failed(Failure),
 }
@@ -55,14 +55,14 @@ impl Client {
     /// `server` is `HOST`, `HOST:PORT`, `http://HOST:PORT` or `https://HOST:PORT`.
     ///
     /// # Errors
-    /// When it is none of these, or the files of TLS cannot be used. The message never contains a password.
+    /// When the address has another form, or the TLS files cannot be used. The message never contains a password.
     pub fn new(server: &str) -> Result<Self, Failure> {
         let (authority, is_encrypted) = authority(server)?;
         let tls = is_encrypted.then(Tls::of_environment).transpose()?;
         Ok(Self { authority, tls })
     }
 
-    /// The JSON at `path`.
+    /// Sends a GET and parses the JSON response.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
         json(&self.get_text(path).await?)
     }
@@ -71,7 +71,7 @@ impl Client {
         self.send(Method::GET, path).await
     }
 
-    /// An empty POST.
+    /// Sends a POST without a body.
     pub async fn post(&self, path: &str) -> Result<String, Failure> {
         self.send(Method::POST, path).await
     }
@@ -98,7 +98,7 @@ impl Client {
         Ok((status, connection.text(response).await?))
     }
 
-    /// A connection for many requests.
+    /// Opens a connection for many requests.
     pub async fn connect(&self) -> Result<Connection, Failure> {
         match tokio::time::timeout(CONNECT_TIME_MAX, self.connection()).await {
             Ok(connected) => connected,
@@ -138,7 +138,7 @@ impl Client {
         }
     }
 
-    /// The response at `path`, part by part as it arrives. No time limit.
+    /// Sends a GET. The response can be read part by part as it arrives, without a time limit.
     pub async fn stream(&self, path: &str) -> Result<Stream, Failure> {
         let mut connection = self.connect().await?;
         let response = connection.request(Method::GET, path, Bytes::new()).await?;
@@ -158,7 +158,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The next part; `None` at the end.
+    /// The next part. `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|e| {
@@ -174,7 +174,7 @@ impl Stream {
 }
 
 impl Connection {
-    /// Posts a body; the text of the answer.
+    /// Posts a body. Returns the text of the response.
     pub async fn post(&mut self, path: &str, body: Bytes) -> Result<String, Refusal> {
         let exchange = async {
             let response = self.request(Method::POST, path, body).await?;
@@ -219,7 +219,7 @@ impl Connection {
         }
     }
 
-    /// Why a request failed. If the connection ended first, its own error says why.
+    /// The reason why a request failed. If the connection ended first, the error of the connection has the reason.
     async fn ended(&mut self, error: hyper::Error) -> Failure {
         if (error.is_canceled() || error.is_closed())
             && let Ok(Err(cause)) = (&mut self.driver).await
@@ -239,7 +239,8 @@ impl Connection {
 const IS_IT_RUNNING: &str = "is it running? start one with `tacho serve`, or name another with --server";
 const CHECK_ADDRESS: &str = "check the address in --server or TACHO_URL";
 
-/// `HOST:PORT` of the address of a server, and whether it is one of https. Errors show it without user name and password.
+/// Parses the address of a server. Returns `HOST:PORT`, and whether the scheme is https. Errors show the address without user
+/// name and password.
 fn authority(server: &str) -> Result<(String, bool), Failure> {
     let (scheme, rest) = server.split_once("://").unwrap_or(("http", server));
     let wrong = |cause: &str| Failure::usage(format!("{}: {cause}", without_credentials(server)));
@@ -260,7 +261,7 @@ fn authority(server: &str) -> Result<(String, bool), Failure> {
         let first = rest.chars().nth(host.chars().count()).unwrap_or('/');
         return Err(wrong(&format!("an address has no path, and this one has {first}{path}")).hint(form));
     }
-    // The colons of an IPv6 address are in brackets.
+    // An IPv6 address is in brackets, so a colon inside of brackets does not separate a port.
     let (host, port) = match rest.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port),
         _ => (rest, "7070"),
@@ -279,16 +280,17 @@ fn authority(server: &str) -> Result<(String, bool), Failure> {
     Ok((format!("{host}:{port}"), scheme == "https"))
 }
 
-/// All up to the last `@` may be a password, also one with slashes that are not escaped.
+/// Removes user name and password: everything up to the last `@`, because a password may have slashes that are not escaped.
 fn without_credentials(server: &str) -> String {
     let Some((credentials, host)) = server.rsplit_once('@') else { return server.to_owned() };
     let scheme = credentials.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
     format!("{scheme}***@{host}")
 }
 
-/// A connection was made, and failed.
+/// The failure of an established connection.
 fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
-    // TLS 1.3: the server's objection arrives behind the handshake, sometimes before the request is sent.
+    // In TLS 1.3 the server's refusal of a client certificate arrives after the handshake, sometimes before the request is
+    // sent.
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     let of_tls = |error: &&io::Error| error.get_ref().is_some_and(|cause| cause.is::<rustls::Error>());
     if let Some(error) = causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find(of_tls) {
@@ -302,7 +304,7 @@ fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
         .hint("its log says why, if it is a Tachograph server")
 }
 
-/// The JSON of an answer.
+/// Parses a response as JSON.
 pub fn json(text: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|e| {
         Failure::new(format!("the answer is not that of a Tachograph server: it is not JSON: {e}"))
@@ -315,18 +317,19 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// 400 with the server's `bad_data` means that an argument of the command is wrong, such as a selector that cannot be
-/// parsed. A proxy or another program sent any other 400.
+/// Converts status 400 to a failure. With `bad_data` of the server, an argument of the command is wrong, such as a selector
+/// that cannot be parsed. Any other 400 is from a proxy or another program.
 fn asked_wrongly(authority: &str, status: StatusCode, body: &str) -> Failure {
     let failure = refused(authority, status, body);
     let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");
     if status == StatusCode::BAD_REQUEST && is_judged { failure.into_usage() } else { failure }
 }
 
-/// Characters of an answer in a message.
+/// Limit on the characters of a response that a message shows.
 const ANSWER_CHARS_MAX: usize = 200;
 
-/// The server's error message. Other programs, such as proxies, have other forms of errors.
+/// Converts an error response to a failure with the message of the server. Error responses of other programs, such as
+/// proxies, have other forms.
 fn refused(authority: &str, status: StatusCode, body: &str) -> Failure {
     let said: Option<Value> = serde_json::from_str(body).ok();
     if let Some(error) = said.as_ref().and_then(|v| v["error"].as_str()) {
@@ -340,10 +343,10 @@ fn refused(authority: &str, status: StatusCode, body: &str) -> Failure {
         .hint(format!("{CHECK_ADDRESS}: no API of Tachograph answers there"))
 }
 
-/// All but the unreserved characters of RFC 3986.
+/// The characters to encode: all except the unreserved ones of RFC 3986.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// `path?name=value&...` of the given parameters, percent-encoded (RFC 3986).
+/// Builds `path?name=value&...` from the given parameters, percent-encoded (RFC 3986).
 pub fn path<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
     let mut out = path.to_owned();
     for (name, value) in params {

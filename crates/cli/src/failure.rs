@@ -1,18 +1,18 @@
-//! How a command fails: one line with the error, one with a hint, and an exit code for scripts.
+//! The failure of a command: one line with the error, one line with a hint, and an exit code for scripts.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use tacho_api::printable::printable_lines;
 
-/// Exit codes, in the manner of `grep` and `curl`: 0 done, 1 failed, 2 wrong arguments, 3 partly done.
+/// Exit codes, similar to `grep` and `curl`: 0 done, 1 failed, 2 wrong arguments, 3 partly done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// The command was tried and failed.
     Failed = 1,
     /// The command was not tried: settings or arguments are wrong. Also the exit code of clap.
     Usage = 2,
-    /// The command is done, except for broken or refused records.
+    /// The command did its work, except for broken or refused records.
     Partly = 3,
 }
 
@@ -36,7 +36,7 @@ impl Failure {
         Self { message: message.to_string(), hint: None, code: Code::Partly }
     }
 
-    /// The same, as a mistake in the arguments.
+    /// The same failure as an argument error.
     #[must_use]
     pub fn into_usage(self) -> Self {
         Self { code: Code::Usage, ..self }
@@ -47,13 +47,13 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same, with lines that show what the message is about.
+    /// The same failure with additional lines that show the place of the error.
     #[must_use]
     pub fn showing(self, lines: &str) -> Self {
         Self { message: format!("{}\n{lines}", self.message), ..self }
     }
 
-    /// The same, with its place before the message.
+    /// The same failure with its place before the message.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }
@@ -69,7 +69,7 @@ impl Failure {
     }
 }
 
-/// `error: ...`, and `hint: ...` on a second line.
+/// Formats `error: ...`, and `hint: ...` on a second line.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", printable_lines(&self.message))?;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_it_do_not_reach_the_terminal_as_they_are() {
+    fn control_characters_of_names_are_escaped() {
         let failure = Failure::new("no service \u{1b}[31mshop\nat all").hint("look at \u{9b}2J");
         let expect = "error: no service \\u{1b}[31mshop\nat all\nhint: look at \\u{9b}2J";
         assert_eq!(failure.to_string(), expect);

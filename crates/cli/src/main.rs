@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 
 use command::Cli;
 
-// First, because the other modules use its macros.
+// This module comes first, because the other modules use its macros.
 #[macro_use]
 mod terminal;
 
@@ -26,7 +26,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let ended = match Cli::try_parse() {
         Ok(cli) => command::run(cli),
-        // Help and version, whether requested or printed because of an error.
+        // Help and version are printed by clap.
         Err(said) if !said.use_stderr() => said.exit(),
         Err(said) if said.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => said.exit(),
         Err(mistake) => {

@@ -1,6 +1,7 @@
-//! SIGTERM and SIGINT, which end a command in an orderly way.
+//! Handles SIGTERM and SIGINT, which end a command in an orderly way.
 
-/// Resolves at SIGTERM or SIGINT (Ctrl-C). Neither ends the process any more from the call on, before the first poll.
+/// Returns a future that resolves at SIGTERM or SIGINT (Ctrl-C). As soon as this function is called, neither signal ends the
+/// process any more, even before the future is polled.
 pub fn stop() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,10 +1,10 @@
-//! A scatter plot as SVG 1.1: two logarithmic axes, points in series, a line through the best of them.
+//! Draws a scatter plot as SVG 1.1: two logarithmic axes, points in series, a line through the best points.
 //!
-//! Written by hand: attributes only and no styles, so that all viewers and pages show the same.
+//! The SVG has attributes only and no styles, so that all viewers and pages show the same.
 
 use std::fmt::Write;
 
-/// Points of one colour.
+/// A series of points of one colour.
 pub struct Series<'a> {
     pub name: &'a str,
     pub points: Vec<Point>,
@@ -22,7 +22,7 @@ pub struct Scatter<'a> {
     pub x_label: &'a str,
     pub y_label: &'a str,
     pub series: Vec<Series<'a>>,
-    /// Points of the line, in its order.
+    /// Points of the line, in order.
     pub line: Vec<(f64, f64)>,
     /// The point with a ring around it, and its label.
     pub chosen: Option<((f64, f64), &'a str)>,
@@ -30,12 +30,12 @@ pub struct Scatter<'a> {
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 540.0;
-/// Left, right, top, bottom of the area of the points.
+/// Left, right, top and bottom of the area in which points are drawn.
 const AREA: (f64, f64, f64, f64) = (80.0, 690.0, 50.0, 480.0);
 /// Okabe and Ito's palette, which colour-blind readers can tell apart ("Color Universal Design", 2008).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
-/// One axis: from a value to a place.
+/// One axis, which converts a value to a position.
 struct Axis {
     low: f64,
     high: f64,
@@ -57,7 +57,7 @@ impl Axis {
         self.from + share * (self.to - self.from)
     }
 
-    /// 1, 2 and 5 of each power of ten within the axis.
+    /// The ticks of the axis: 1, 2 and 5 times each power of ten.
     fn ticks(&self) -> Vec<f64> {
         let (low, high) = (self.low.exp(), self.high.exp());
         let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
@@ -120,7 +120,7 @@ impl Scatter<'_> {
                     "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"9\" fill=\"none\" stroke=\"#000000\" stroke-width=\"2\"/>\n"
                 ),
             );
-            // On the side where there is room.
+            // The label is on the side of the point that has enough space.
             let (beside, anchor) =
                 if px > AREA.1 - 160.0 { (px - 14.0, "end") } else { (px + 14.0, "start") };
             text(&mut out, (beside, py - 10.0), anchor, 12, name);
@@ -169,7 +169,7 @@ impl Scatter<'_> {
 }
 
 fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
-    // A string takes everything.
+    // Writing to a string cannot fail.
     let _ = out.write_fmt(what);
 }
 
@@ -221,7 +221,10 @@ mod tests {
             let y: f64 = circle.split("cy=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
             assert!((AREA.0..=AREA.1).contains(&x) && (AREA.2..=AREA.3).contains(&y), "{x} {y}");
         }
-        assert!(svg.contains("text-anchor=\"end\" font-size=\"12\">best</text>"), "beside the right edge");
+        assert!(
+            svg.contains("text-anchor=\"end\" font-size=\"12\">best</text>"),
+            "the label is left of a point near the right edge"
+        );
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
     }
 

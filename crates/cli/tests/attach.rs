@@ -1,4 +1,5 @@
-//! `tacho attach` with real JVMs: the agent is loaded and records, or the reason is reported; the program is not disturbed.
+//! Tests `tacho attach` with real JVMs: the agent is loaded and records, or the reason is reported. The program is not
+//! disturbed.
 
 #[path = "support/java.rs"]
 mod java;
@@ -16,18 +17,18 @@ use support::{Server, run, tacho, wait_for};
 
 const NOBODY: u32 = 65_534;
 
-/// `tacho attach` with this agent.
+/// Runs `tacho attach` with this agent.
 fn attach(java: &Java, pid: &str, args: &[&str]) -> (Option<i32>, String, String) {
     run(&[&["attach", pid, "--jar", java.agent.to_str().unwrap()], args].concat())
 }
 
-/// What is listed of the program.
+/// The program's entry in the list of `tacho attach`.
 fn listed(program: &Program) -> Value {
     let (code, stdout, stderr) = run(&["attach", "--json"]);
     assert_eq!(code, Some(0), "{stderr}");
     let list: Value = serde_json::from_str(&stdout).unwrap();
     let is_it = |jvm: &&Value| jvm["pid"] == program.number();
-    list["jvms"].as_array().unwrap().iter().find(is_it).expect("it is listed").clone()
+    list["jvms"].as_array().unwrap().iter().find(is_it).expect("the program is listed").clone()
 }
 
 fn is_root() -> bool {
@@ -40,7 +41,7 @@ fn the_agent_is_loaded_into_a_running_program_and_records() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_with(dir.path(), &["--selfwatch-seconds", "0"]);
     let to = format!("server={}", server.records);
-    // -Xrs: the JVM does not handle SIGQUIT, and listens for attaching from the start.
+    // With -Xrs the JVM does not handle SIGQUIT, and listens for attaching from the start.
     for (version, option) in
         [(17, "-Xshare:auto"), (25, "-Xshare:auto"), (17, "-XX:-UsePerfData"), (25, "-Xrs")]
     {
@@ -200,14 +201,14 @@ fn root_attaches_to_programs_of_other_users() {
         return;
     }
     let mut theirs = java.start_as(Some(NOBODY), 17, &[], &[("TACHO_SERVICE", "env")]);
-    // Other users cannot read the agent: it is in a directory of root.
+    // Other users cannot read the agent, because it is in a directory of root.
     let closed = tempfile::tempdir().unwrap();
     std::fs::set_permissions(closed.path(), Permissions::from_mode(0o700)).unwrap();
     let jar = closed.path().join("agent.jar");
     std::fs::copy(&java.agent, &jar).unwrap();
     let hash = xxhash_rust::xxh3::xxh3_64(&std::fs::read(&jar).unwrap());
     let copy = format!("/tmp/tachograph-agent-{hash:016x}.jar");
-    // An earlier run may have left it, and not only of this test.
+    // An earlier run of this or another test may have left a copy.
     let _ = std::fs::remove_file(&copy);
     let args = ["attach", &theirs.pid(), "--jar", jar.to_str().unwrap(), "--json", "service=late"];
     let (code, stdout, stderr) = run(&args);
@@ -250,7 +251,8 @@ fn other_users_cannot_attach_to_programs_of_others() {
     let folder = java::for_all();
     let (binary, agent) = (folder.path().join("tacho"), folder.path().join("agent.jar"));
     for (from, to) in [(Path::new(tacho()), &binary), (&java.agent, &agent)] {
-        // By another process: a file that a test has open for writing cannot be executed, also where only a child has it open.
+        // Another process makes the copy. A file that is open for writing cannot be executed, not even if only a child process of
+        // another test has inherited the open file.
         let copied = Command::new("cp").arg(from).arg(to).status().expect("cp runs");
         assert!(copied.success(), "{} could not be copied", from.display());
         std::fs::set_permissions(to, Permissions::from_mode(0o755)).unwrap();

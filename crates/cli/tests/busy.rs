@@ -1,4 +1,5 @@
-//! Full memory budgets: further requests get 503 with Retry-After, and work continues as soon as memory is released.
+//! Tests full memory budgets and a full queue of merges: further requests get an error with Retry-After. When memory or a place
+//! is free again, requests succeed.
 
 #[path = "../../server/tests/support/inside.rs"]
 mod inside;
@@ -16,11 +17,11 @@ use tacho_store::MemoryDriver;
 use tacho_store::layer::faults::{Faults, Faulty};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Bodies of maximum size that fit into the budget together: not shorter than forms, which share the budget.
+/// Number of bodies of [`BODY_BYTES`] that fit into the budget. Forms share the budget, and a form has at most this size.
 const BODIES: usize = 16;
 const BODY_BYTES: usize = 1 << 20;
 
-/// A write that stalls after this many bytes.
+/// Starts a write that stalls after this many bytes.
 fn stalled(at: SocketAddr, bytes: usize) -> TcpStream {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     let head = format!("POST /write HTTP/1.1\r\nHost: {at}\r\nContent-Length: {BODY_BYTES}\r\n\r\n");
@@ -35,14 +36,14 @@ fn metric(at: SocketAddr, series: &str) -> f64 {
     line.map_or(0.0, |value| value.parse().unwrap())
 }
 
-/// A remote write of one sample, in its coding.
+/// The encoded body of a remote write with one sample.
 fn remote_write() -> Vec<u8> {
     const PAIR: &[u8] = &[0x0a, 8, b'_', b'_', b'n', b'a', b'm', b'e', b'_', b'_', 0x12, 1, b'r'];
     const SAMPLE: &[u8] = &[0x12, 11, 9, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 16, 1];
     let label = [&[0x0a, PAIR.len() as u8], PAIR].concat();
     let series = [label.as_slice(), SAMPLE].concat();
     let plain = [&[0x0a, series.len() as u8], series.as_slice()].concat();
-    // Snappy: the length, then one literal.
+    // Snappy encodes the length, then one literal.
     [&[plain.len() as u8, ((plain.len() - 1) << 2) as u8], plain.as_slice()].concat()
 }
 
@@ -51,7 +52,7 @@ fn a_full_body_budget_refuses_requests_until_it_is_released() {
     let data = tempfile::tempdir().unwrap();
     let bytes = BODY_BYTES.to_string();
     let flags = ["--body-bytes-max", &bytes, "--selfwatch-seconds", "0", "--requests-max", "10000"];
-    // Stalled bodies stay until the end, however slow the machine is.
+    // The high timeout keeps stalled bodies until the end of the test, even on a slow machine.
     let flags = [&flags[..], &["--request-seconds-max", "3600"]].concat();
     let server = Server::start_with(data.path(), &flags);
     let at = server.http;
@@ -67,7 +68,8 @@ fn a_full_body_budget_refuses_requests_until_it_is_released() {
         let answer = ask(door);
         assert!(answer.status < 300, "{door}: {} {}", answer.status, answer.text());
     }
-    // As many as fit, except for some refused while they grew concurrently; then small ones take the rest.
+    // Starts as many large bodies as fit. Some may be refused because they grow concurrently. Small bodies then use up the rest
+    // of the budget.
     let mut held: Vec<TcpStream> = (0..BODIES).map(|_| stalled(at, BODY_BYTES - 1)).collect();
     wait_for("the budget to be used up", || {
         held.push(stalled(at, 1));
@@ -107,14 +109,14 @@ fn hello() -> Vec<u8> {
 }
 
 #[test]
-fn merges_beyond_the_waiting_one_get_503() {
+fn a_third_merge_request_gets_429() {
     const ASKED: usize = 7;
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     let server = Inside::start(driver.clone(), BODY_BYTES);
     let at = server.http;
     let post = move |path: &str, body: &[u8]| request(at, "POST", path, &[], body);
     assert_eq!(post("/write", b"x value=1 1\n").status, 204);
-    // The requested merge blocks at its first check of the driver.
+    // The requested merge blocks at its first access to the driver.
     driver.freeze();
     let (told, answers) = channel();
     let asking: Vec<_> = (0..ASKED)
@@ -131,7 +133,7 @@ fn merges_beyond_the_waiting_one_get_503() {
     }
     assert_eq!(post("/api/v1/admin/tsdb/clean_tombstones", b"").status, 429);
     assert_eq!(request(at, "GET", "/healthz", &[], b"").status, 200);
-    assert!(answers.try_recv().is_err(), "two go on");
+    assert!(answers.try_recv().is_err(), "two requests are still open");
     driver.thaw();
     for _ in 0..2 {
         assert_eq!(answers.recv_timeout(PATIENCE).expect("an answer").status, 200);

@@ -1,4 +1,4 @@
-//! The command line itself: help with examples, errors with hints, exit codes.
+//! Tests the command line: help with examples, errors with hints, exit codes.
 
 mod support;
 
@@ -29,7 +29,7 @@ const COMMANDS: [&str; 19] = [
     "delete",
 ];
 
-/// A well-formed id that no trace has.
+/// A valid id that no trace has.
 const NO_TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 #[test]
@@ -54,7 +54,7 @@ fn a_process_limited_to_one_processor_logs_no_warning() {
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
 
-/// Runs a command that fails: its exit code, and the begins of its error and its hint.
+/// Runs a command that fails. Checks its exit code, and how its error and its hint begin.
 fn fails(args: &[&str], code: i32, line: &str, hint: &str) {
     let (got, stdout, stderr) = run(args);
     assert_eq!((got, stdout.as_str()), (Some(code), ""), "{args:?}: {stderr}");
@@ -73,7 +73,7 @@ fn errors_are_one_line_and_a_hint() {
         fails(&args, 1, "error: cannot reach a server at 127.0.0.1:1", "hint: is it running?");
     }
     fails(&["inspect", "/nowhere"], 2, "error: /nowhere is not a data directory", "");
-    // A path that the file system does not resolve, for the user root, too.
+    // A loop of links: even root cannot resolve this path.
     let place = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("chunks", place.path().join("chunks")).unwrap();
     let shut = place.path().to_str().unwrap();
@@ -117,7 +117,7 @@ fn errors_are_one_line_and_a_hint() {
 }
 
 #[test]
-fn wrong_values_are_named_with_the_form_that_is_expected() {
+fn errors_about_values_name_the_value_and_the_expected_form() {
     for (args, line, hint) in [
         (
             &["load", "127.0.0.1:1", "--path", "healthz"][..],
@@ -391,7 +391,8 @@ fn durations_without_a_unit_are_refused() {
     }
 }
 
-/// 2: an argument is wrong, detected before any work; 1: it was tried and failed, or the object does not exist.
+/// The exit code is 2 if an argument is wrong, which is detected before any work. It is 1 if the command was tried and failed,
+/// or the object does not exist.
 #[test]
 fn the_same_mistake_has_the_same_exit_code_in_every_command() {
     let data = tempfile::tempdir().unwrap();
@@ -401,7 +402,7 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
     let nowhere = "/nowhere";
     let all = "{__name__!=\"\"}";
     for (code, args) in [
-        // No data directory.
+        // Not a data directory.
         (2, &["inspect", nowhere][..]),
         (2, &["inspect", empty]),
         (2, &["cardinality", "--data", nowhere]),
@@ -410,12 +411,12 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (2, &["export", "--match", all, "--data", empty]),
         (2, &["tune", "--data", nowhere]),
         (2, &["tune", "--data", empty]),
-        // No such file.
+        // The file does not exist.
         (2, &["import", nowhere]),
         (2, &["tune", nowhere]),
         (2, &["load", "127.0.0.1:1", "--mix", nowhere]),
         (2, &["serve", "--config", nowhere]),
-        // An address or a number that cannot be meant.
+        // The address or the number is invalid.
         (2, &["load", "nohost"]),
         (2, &["load", "127.0.0.1:1", "--connections", "0"]),
         (2, &["load", "127.0.0.1:1", "--requests", "0"]),
@@ -424,7 +425,7 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (2, &["operations", "--limit", "0"]),
         (2, &["traces", "--server", "127.0.0.1:99999"]),
         (2, &["export", "--match", all, "--server", "http://127.0.0.1:1/api"]),
-        // Arguments that cannot be parsed, here or by the server.
+        // The command or the server cannot parse the argument.
         (2, &["trace", "abc"]),
         (2, &["query", "sum(", "--server", &url]),
         (2, &["delete", "--match", "up{", "--server", &url]),
@@ -440,7 +441,7 @@ fn the_same_mistake_has_the_same_exit_code_in_every_command() {
         (1, &["operations", "--service", "nosuch", "--server", &url]),
         (1, &["graph", "--service", "nosuch", "--server", &url]),
         (1, &["agents", "--service", "nosuch", "--server", &url]),
-        // It was tried and failed.
+        // The command was tried and failed.
         (1, &["query", "up", "--server", "127.0.0.1:1"]),
         (1, &["load", "127.0.0.1:1", "--requests", "1"]),
     ] {
@@ -461,12 +462,16 @@ fn the_environment_names_the_server() {
     };
     let (url, nobody) = (server.url(), "http://127.0.0.1:1");
     assert_eq!(with(&url, &["query", "1+1"]), (Some(0), "2\n".into(), String::new()));
-    assert_eq!(with(nobody, &["query", "1+1", "--server", &url]).0, Some(0), "the flag wins");
+    assert_eq!(
+        with(nobody, &["query", "1+1", "--server", &url]).0,
+        Some(0),
+        "the flag overrides the variable"
+    );
     assert_eq!(with(&url, &["inspect", "--json"]).0, Some(0));
     assert_eq!(
         with(&url, &["cardinality", "--data", "/nowhere"]).0,
         Some(2),
-        "--data is no conflict with it"
+        "the variable does not conflict with --data"
     );
     let file = data.path().join("a.csv");
     std::fs::write(&file, "time,value\n1700000000,1\n").unwrap();
@@ -491,7 +496,7 @@ fn an_address_that_is_not_a_server_is_explained() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let (url, agents) = (server.url(), server.records.to_string());
-    // Another program that speaks HTTP.
+    // A server of another program that uses HTTP.
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = other.local_addr().unwrap().to_string();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A clock far ahead of the expected time deletes nothing until it is confirmed over HTTP.
+//! Tests a clock that is far ahead of the expected time: retention deletes nothing until the clock is confirmed over HTTP.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// A data directory written a hundred days ago, by the clock of that time, with one sample of that time.
+/// Creates a data directory with a clock that is a hundred days behind, and one sample of that time. Returns the time.
 fn long_ago(data: &std::path::Path) -> u64 {
     let then = now_s() - 100 * DAY_S;
     let at = i64::try_from(then).unwrap() * 1_000_000_000;
@@ -46,7 +46,7 @@ fn an_untrusted_clock_is_reported_and_can_be_confirmed() {
     let doubted = || {
         let metrics = server.get("/metrics").text();
         let line = metrics.lines().find(|line| line.starts_with("tacho_clock_doubted ")).map(str::to_owned);
-        line.expect("it is reported")
+        line.expect("the clock is reported")
     };
     let samples = || {
         assert_eq!(server.post("/api/v1/admin/tsdb/clean_tombstones", &[], b"").status, 204);
@@ -55,7 +55,7 @@ fn an_untrusted_clock_is_reported_and_can_be_confirmed() {
     };
     assert!(ahead() >= 99 * DAY_S, "{}", ahead());
     assert_eq!(doubted(), "tacho_clock_doubted 1");
-    assert_eq!(samples(), 1, "nothing is deleted by it");
+    assert_eq!(samples(), 1, "an unconfirmed clock deletes nothing");
     assert!(server.log().contains("POST /api/v1/admin/clock/confirm"), "{}", server.log());
 
     assert_eq!(server.get(CONFIRM).status, 405);
@@ -69,8 +69,12 @@ fn an_untrusted_clock_is_reported_and_can_be_confirmed() {
     let by = confirmed(server.post(CONFIRM, &[], b"").json());
     assert!((99 * DAY_S..102 * DAY_S).contains(&by), "{by}");
     assert_eq!((ahead(), doubted().as_str()), (0, "tacho_clock_doubted 0"));
-    assert_eq!(samples(), 0, "it is expired");
-    assert_eq!(confirmed(server.post(CONFIRM, &[], b"").json()), 0, "there is nothing to confirm");
+    assert_eq!(samples(), 0, "the sample is expired");
+    assert_eq!(
+        confirmed(server.post(CONFIRM, &[], b"").json()),
+        0,
+        "a confirmed clock need not be confirmed again"
+    );
     drop(server);
     // The confirmation survives a restart.
     let server = Server::start_with(&data, &["--config", config, "--selfwatch-seconds", "0"]);

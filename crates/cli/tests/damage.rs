@@ -1,4 +1,4 @@
-//! Flips one bit in each kind of chunk in the segment files under a running server: every kind of query reports the damage.
+//! Flips one bit in a chunk of each kind in the segment files of a running server. Every kind of query must report the damage.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -18,8 +18,8 @@ const START_S: i64 = 1_700_000_000;
 const SPAN: &str = "start=1700000000&end=1700000600";
 const TRACE: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
 
-/// A server with two series of samples, two of entries and a service, each twice: in chunks that will be damaged, and in later
-/// ones that will not.
+/// A server with two series of samples, two of entries and a service. Each has chunks that will be damaged, and later chunks
+/// that will not.
 fn server(data: &Path) -> Server {
     let server = Server::start_with(data, &["--selfwatch-seconds", "0"]);
     let mut agent = Agent::connect(server.records, &agent::hello(7)).expect("server greets");
@@ -79,7 +79,7 @@ fn warnings(answer: &Value) -> Vec<&str> {
 
 fn counted(server: &Server, name: &str) -> u64 {
     let metrics = server.get("/metrics").text();
-    let line = metrics.lines().find(|line| line.starts_with(&format!("{name} "))).expect("it is there");
+    let line = metrics.lines().find(|line| line.starts_with(&format!("{name} "))).expect("the metric exists");
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
@@ -242,8 +242,8 @@ fn responses_report_a_lost_journal_record() {
     server.kill();
     let journal = files(&data.path().join("journal"), "journal").remove(0);
     let mut bytes = std::fs::read(&journal).unwrap();
-    // In the second record.
-    let at = bytes.windows(6).position(|part| part == b"line 1").expect("it is there");
+    // The damage is in the second record.
+    let at = bytes.windows(6).position(|part| part == b"line 1").expect("the record is in the journal");
     bytes[at] ^= 4;
     std::fs::write(&journal, bytes).unwrap();
 

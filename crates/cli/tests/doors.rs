@@ -1,4 +1,4 @@
-//! Access and limits: cross-origin pages, silent and slow clients, expensive requests.
+//! Tests access and limits: cross-origin pages, silent and slow clients, expensive requests.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::{Server, wait_for};
 const PATIENCE: Duration = Duration::from_secs(120);
 const PAGE: &str = "User-Agent: Mozilla/5.0 Chrome/140\r\nAccept-Language: en\r\n";
 
-/// A connection on which this text was sent.
+/// Opens a connection and sends this text.
 fn sent(at: SocketAddr, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -19,7 +19,7 @@ fn sent(at: SocketAddr, text: &str) -> TcpStream {
     stream
 }
 
-/// Status of the response; 0 when the connection is closed.
+/// Reads the status of the response. 0 if the connection is closed.
 fn status(stream: &mut TcpStream) -> u16 {
     let mut head = [0; 12];
     if stream.read_exact(&mut head).is_err() {
@@ -33,7 +33,7 @@ fn ask(at: SocketAddr, method: &str, path: &str, headers: &str) -> u16 {
     status(&mut sent(at, &text))
 }
 
-/// The value of a series of `/metrics`; 0 when it does not exist yet.
+/// The value of a series of `/metrics`. 0 if the series does not exist yet.
 fn metric(server: &Server, name: &str) -> f64 {
     let text = server.get("/metrics").text();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -72,7 +72,11 @@ fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
             let headers = format!("{here}Sec-Fetch-Site: {foreign}\r\nSec-Fetch-Mode: no-cors\r\n");
             assert_eq!(ask(at, method, path, &headers), 403, "{method} {path} {foreign}");
         }
-        assert_eq!(ask(at, method, path, &format!("{here}{PAGE}")), 403, "an image of old: {path}");
+        assert_eq!(
+            ask(at, method, path, &format!("{here}{PAGE}")),
+            403,
+            "an image, requested by an old browser: {path}"
+        );
         assert_eq!(ask(at, method, path, &format!("{here}Origin: https://evil.example\r\n")), 403);
         assert_eq!(ask(at, method, path, "Host: evil.example:7070\r\n"), 403, "{path}");
         let ours = format!("{here}{PAGE}Referer: http://{at}/\r\n");
@@ -85,8 +89,8 @@ fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
     assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
 }
 
-/// The requests that Chromium 140 sends for a page of `http://localhost:PORT` that knows this server: for an image, a script's
-/// `fetch` with and without `no-cors`, a form, a beacon, and the preflight before a `fetch` that needs permission.
+/// Sends the requests that Chromium 140 sends for a cross-origin page of `http://localhost:PORT`: for an image, for `fetch` of a
+/// script with and without `no-cors`, a form, a beacon, and the preflight of a `fetch` that needs permission.
 #[test]
 fn no_request_of_a_cross_origin_page_reads_or_changes_anything() {
     let data = tempfile::tempdir().unwrap();
@@ -103,7 +107,7 @@ fn no_request_of_a_cross_origin_page_reads_or_changes_anything() {
     };
     let text = "Content-Type: text/plain;charset=UTF-8\r\n";
     let asked = "Access-Control-Request-Method: DELETE\r\nAccess-Control-Request-Headers: content-type\r\n";
-    // Another port is another origin of the same site; another name is another site.
+    // A page of another port is another origin of the same site. A page of another name is another site.
     for site in ["same-site", "cross-site"] {
         for (method, path, headers, body) in [
             ("GET", "/api/v1/query?query=kept", fetched(site, "no-cors", "image"), ""),
@@ -165,7 +169,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
     let answer = server.post("/api/v1/series", &FORM, costly.as_bytes());
     assert_eq!(answer.status, 422, "{}", answer.text());
 
-    // The largest allowed patterns, many times: others get responses while they are processed.
+    // Many requests with the largest allowed patterns. Other requests must be answered while these are processed.
     let head = format!("POST /api/v1/series HTTP/1.1\r\nHost: {at}\r\nContent-Type: {}\r\n", FORM[0].1);
     let mut asking: Vec<TcpStream> = (0..16)
         .map(|nth| {
@@ -184,7 +188,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
 fn a_query_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    // Four windows of a million values at each of 11,000 steps: this takes minutes.
+    // This query takes minutes: it reads four windows of a million values at each of 11,000 steps.
     let window = "quantile_over_time(0.5,vector(1)[900000s:1s])";
     let query = [window; 4].join("-").replace('+', "%2B");
     let path = format!("/api/v1/query_range?query={query}&start=0&end=10999&step=1");
@@ -194,10 +198,14 @@ fn a_query_is_cancelled_when_its_client_disconnects() {
     wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
     assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0);
     assert_eq!(server.get("/api/v1/query?query=1").status, 200);
-    assert_eq!(metric(&server, "tacho_queries_cancelled_total"), 1.0, "an answered one is none");
+    assert_eq!(
+        metric(&server, "tacho_queries_cancelled_total"),
+        1.0,
+        "an answered query does not count as cancelled"
+    );
 }
 
-/// Whether no response has come.
+/// Whether no response has arrived yet.
 fn is_waiting(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     let waits = stream.peek(&mut [0; 1]).is_err();
@@ -205,14 +213,14 @@ fn is_waiting(stream: &TcpStream) -> bool {
     waits
 }
 
-/// Few values that are read again and again: each of these takes minutes, and all threads of the runtime if one is enough.
+/// These queries read few values many times. Each takes minutes, and would block a thread of the async runtime if it ran there.
 #[test]
-fn queries_of_few_values_that_compute_long_block_nobody_and_end_with_their_clients() {
+fn long_computations_of_few_values_do_not_block_others_and_end_with_their_clients() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let lines: String = (1..=10_000).map(|n| format!("m value={} {n}\n", n * 7919 % 1000)).collect();
     assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
-    // Fifty million pairs of values at each of 500 steps, of 7,500 values.
+    // The query compares fifty million pairs of its 7,500 values at each of 500 steps.
     for values in ["vector(2)[7000s:1s]", "m[7000s]"] {
         let query = format!("dtw_over_time({values},vector(1)[7000s:1s],7000)");
         let path = format!("/api/v1/query_range?query={query}&start=9000&end=9500&step=1");
@@ -221,14 +229,14 @@ fn queries_of_few_values_that_compute_long_block_nobody_and_end_with_their_clien
         let asking: Vec<TcpStream> = (0..4).map(|_| sent(server.http, &request)).collect();
         wait_for(&query, || (metric(&server, "tacho_queries_running") == 4.0).then_some(()));
         assert_eq!(server.get("/healthz").status, 200);
-        assert!(asking.iter().all(is_waiting), "{query}: it is too short for this test");
+        assert!(asking.iter().all(is_waiting), "{query}: the query is too short for this test");
         drop(asking);
         wait_for("its end", || (metric(&server, "tacho_queries_running") == 0.0).then_some(()));
         assert_eq!(metric(&server, "tacho_queries_cancelled_total"), before + 4.0, "{query}");
     }
 }
 
-/// A pattern with hundreds of states and texts of a mebibyte: a minute for each of them.
+/// A pattern with hundreds of states, which would need a minute for each text of 1 MiB.
 #[test]
 fn patterns_that_need_too_long_for_an_entry_are_refused() {
     let data = tempfile::tempdir().unwrap();
@@ -249,7 +257,7 @@ fn patterns_that_need_too_long_for_an_entry_are_refused() {
         "{}",
         refused.text()
     );
-    // 800 letters before the end of the short one.
+    // The pattern matches if the short text has an `a` followed by 800 letters at its end.
     let expect = usize::from(text.as_bytes()[2_000 - 801] == b'a');
     assert_eq!(ask(costly, 2).json()["data"]["matched"], expect);
     for (pattern, expect) in [("abba", 2), ("[ab]{40}[^ab]", 1), ("%5Cw%2B%20b$", 1)] {
@@ -257,7 +265,8 @@ fn patterns_that_need_too_long_for_an_entry_are_refused() {
     }
 }
 
-/// Patterns are matched with 20,000 values: seconds. If they finish before the client can disconnect, the test retries.
+/// Matching the patterns with 20,000 values takes seconds. If a request finishes before its client can disconnect, the test
+/// tries again.
 #[test]
 fn a_series_selection_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
@@ -275,7 +284,7 @@ fn a_series_selection_is_cancelled_when_its_client_disconnects() {
         wait_for(path, || {
             let before = metric(&server, "tacho_queries_cancelled_total");
             let stream = sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
-            wait_for("it to be worked on", || {
+            wait_for("the request to be worked on", || {
                 stream.set_nonblocking(true).unwrap();
                 let is_answered = stream.peek(&mut [0; 1]).is_ok();
                 (is_answered || metric(&server, "tacho_queries_running") == 1.0).then_some(())
@@ -293,7 +302,7 @@ fn a_client_that_does_not_read_its_response_is_cut_off() {
     let server = Server::start_with(data.path(), &["--request-seconds-max", "10"]);
     let lines: String = (0..60).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
     assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
-    // Some 20 MB: more than the socket buffers of both ends.
+    // The response has some 20 MB, more than the socket buffers of both ends.
     let path = "/api/v1/query_range?query=x_value&start=1&end=10999&step=1&lookback_delta=11000";
     let path = path.replace("x_value", "x");
     let mut stream = sent(server.http, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http));
@@ -312,7 +321,7 @@ fn silent_and_stalled_connections_do_not_block_others() {
         .flat_map(|at| (0..MOST + 8).map(move |_| sent(at, "")))
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "an idle one was closed for it");
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "an idle connection is closed for a new one");
     let mut agent = sent(server.records, "");
     let mut hello = Vec::new();
     let pairs = vec![("service".to_owned(), "shop".to_owned())];
@@ -322,11 +331,11 @@ fn silent_and_stalled_connections_do_not_block_others() {
     let mut welcome = [0; 4];
     agent.read_exact(&mut welcome).expect("an agent is greeted");
 
-    // Bodies that never arrive: all their connections are busy.
+    // Their bodies never arrive, so all these connections are busy.
     let stalled = format!("POST /write HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n", server.http);
     let mut held = Vec::new();
     wait_for("a server whose connections are all busy", || {
-        // A connection whose head was not read yet may have been evicted for another one.
+        // A connection counts as idle until its head is read, so it may have been evicted for another one.
         held.extend((0..MOST / 4).map(|_| sent(server.http, &stalled)));
         (server.get("/api/v1/query?query=1").status == 503).then_some(())
     });
@@ -339,14 +348,14 @@ fn silent_and_stalled_connections_do_not_block_others() {
     wait_for("room", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
 }
 
-/// More unfinished bodies than `requests_max`: of writes, of an import, and forms of queries.
+/// Sends more unfinished bodies than `requests_max`: of writes, of an import, and forms of queries.
 #[test]
 fn slow_bodies_do_not_block_others() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--requests-max", "4"]);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let drip = |(path, headers, body): (&str, &str, &str)| {
-        // The server asks for the body as soon as it is ready to read it.
+        // With `Expect`, the server asks for the body as soon as it is ready to read it.
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{headers}Expect: 100-continue\r\n", server.http);
         let mut stream = sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", body.len()));
@@ -366,7 +375,7 @@ fn slow_bodies_do_not_block_others() {
         assert_eq!(server.post("/api/v1/query", &FORM, b"query=1").status, 200);
         assert_eq!(server.post("/write", &[], b"whole value=1 1000000000\n").status, 204);
     }
-    // A client that has sent all of its body gets its response.
+    // A client that completes its body gets a response.
     for (stream, rest) in dripping.iter_mut().take(2) {
         stream.write_all(rest.as_bytes()).unwrap();
         assert!(matches!(status(stream), 200 | 204));
@@ -378,7 +387,7 @@ fn forms_use_the_memory_budget_of_all_bodies() {
     let data = tempfile::tempdir().unwrap();
     let server =
         Server::start_with(data.path(), &["--body-bytes-max", "1000", "--request-seconds-max", "3600"]);
-    // Sixteen forms of a mebibyte, the largest allowed, use the whole budget.
+    // Sixteen forms of the maximum size, 1 MiB, use the whole budget.
     let most = 1 << 20;
     let head =
         format!("POST /api/v1/query HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\n", server.http, FORM[0].1);
@@ -395,7 +404,7 @@ fn forms_use_the_memory_budget_of_all_bodies() {
         Ok(_) => true,
     };
     wait_for("one to be refused", || dripping.iter().any(is_refused).then_some(()));
-    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "it has no body");
+    assert_eq!(server.get("/api/v1/query?query=1").status, 200, "a request without a body needs no budget");
     let beyond = status(&mut sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", most + 1)));
     assert_eq!(beyond, 413);
     drop(dripping);

@@ -1,11 +1,11 @@
-//! Entries and cardinality over HTTP and with the real binary.
+//! Tests entries and cardinality over HTTP and with the real binary.
 
 mod support;
 
 use serde_json::Value;
 use support::{Server, run};
 
-/// The times of the entries of `server`, one second each, from here on.
+/// Time of the first entries of `server`. There is one second between entries of a series.
 const BEGIN: i64 = 1_700_000_000;
 
 fn server(dir: &tempfile::TempDir) -> Server {
@@ -23,13 +23,13 @@ fn server(dir: &tempfile::TempDir) -> Server {
     server
 }
 
-/// Percent-encodes a query.
+/// Percent-encodes a query string.
 fn escaped(question: &str) -> String {
     let odd = |c: char| matches!(c, '{' | '}' | '"' | ' ' | '\\' | '+' | '$' | '~');
     question.chars().map(|c| if odd(c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
-/// Times in seconds after [`BEGIN`] and texts.
+/// Searches entries. Returns their times in seconds after [`BEGIN`] with their texts, and the whole answer.
 fn ask(server: &Server, question: &str) -> (Vec<(i64, String)>, Value) {
     let question = escaped(question);
     let path = format!("/api/v1/entries?start={BEGIN}&end={}&{question}", BEGIN + 19);

@@ -1,4 +1,4 @@
-//! From an agent's records to query results of executions: the API as in `docs/api.md`, and the commands that show it.
+//! Tests queries of executions that an agent has sent: the API of `docs/api.md`, and the commands that use it.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -20,7 +20,7 @@ const SPAN: &str = "start=1700000000&end=1700000060";
 const FIRST: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
 const SECOND: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319d);
 
-/// Two requests of the service `shop`: a good one of 3 ms with a statement of 2 ms, and a failed one of 1 ms.
+/// A server with two requests of the service `shop`: a successful one of 3 ms with a statement of 2 ms, and a failed one of 1 ms.
 fn server() -> (tempfile::TempDir, Server) {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
@@ -78,7 +78,7 @@ fn segment(
     });
 }
 
-/// Checks the response at `path` before and after the memtable is flushed to chunks.
+/// Checks the response of `path` before and after the memtable is flushed to chunks.
 fn check(server: &Server, path: &str, expect: impl Fn(&Value)) {
     for _ in 0..2 {
         let answer = server.get(path);
@@ -98,7 +98,7 @@ fn traces_are_found_by_each_filter() {
     });
     check(&server, &format!("/api/traces?{SPAN}"), |body| {
         assert_eq!(body["traces"][1], first);
-        assert_eq!(body["traces"][0]["trace_id"], SECOND.to_string(), "newest first");
+        assert_eq!(body["traces"][0]["trace_id"], SECOND.to_string(), "the newest trace comes first");
         assert_eq!((&body["truncated"], &body["scanned"]), (&json!(false), &json!(2)));
     });
     let finds = |parameters: &str, ids: &[TraceId]| {
@@ -117,11 +117,11 @@ fn traces_are_found_by_each_filter() {
     finds("service=other", &[]);
     finds("limit=1", &[SECOND]);
     let body = server.get("/api/traces").json();
-    assert_eq!(body["traces"], json!([]), "the default is the last hour");
+    assert_eq!(body["traces"], json!([]), "the default range is the last hour");
 }
 
 #[test]
-fn one_trace_is_a_tree() {
+fn a_trace_is_returned_as_a_tree() {
     let (_data, server) = server();
     check(&server, &format!("/api/traces/{FIRST}"), |body| {
         assert_eq!(
@@ -142,7 +142,7 @@ fn one_trace_is_a_tree() {
 }
 
 #[test]
-fn services_operations_tree_and_graph() {
+fn services_operations_call_tree_and_graph_are_returned() {
     let (_data, server) = server();
     check(&server, &format!("/api/services?{SPAN}"), |body| {
         let shop = &body["services"][0];
@@ -175,7 +175,7 @@ fn services_operations_tree_and_graph() {
 }
 
 #[test]
-fn status_counts_what_is_stored() {
+fn the_status_counts_stored_records() {
     let (_data, server) = server();
     let status = server.get("/api/status").json();
     assert_eq!(status["records"], json!({"sample": 0, "entry": 0, "execution": 5}));
@@ -216,7 +216,7 @@ fn errors_name_the_parameter() {
     );
 }
 
-/// Checks what a command prints about the two requests.
+/// Checks the output of a command about the two requests.
 fn shows(server: &Server, args: &[&str], expect: &str) {
     let url = server.url();
     let (code, stdout, stderr) = support::run(&[args, &["--server", &url]].concat());
@@ -227,7 +227,7 @@ fn shows(server: &Server, args: &[&str], expect: &str) {
 const TIMES: [&str; 4] = ["--start", "1700000000", "--end", "1700000060"];
 
 #[test]
-fn commands_show_executions() {
+fn commands_print_executions() {
     let (_data, server) = server();
     shows(
         &server,
@@ -346,7 +346,7 @@ fn an_operation_that_is_unknown_is_an_error_with_similar_names() {
 }
 
 #[test]
-fn what_is_left_out_or_of_another_kind_is_named() {
+fn omitted_results_and_records_of_other_kinds_are_reported() {
     let (_data, server) = server();
     let url = server.url();
     for (args, expect) in [
@@ -371,7 +371,7 @@ fn what_is_left_out_or_of_another_kind_is_named() {
     }
 }
 
-/// Every file and directory below a directory: content and modification time.
+/// Collects all files and directories below a directory, with content and modification time.
 fn everything(directory: &Path, found: &mut BTreeMap<PathBuf, (SystemTime, Vec<u8>)>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let (path, about) = entry.map(|e| (e.path(), e.metadata().unwrap())).unwrap();
@@ -395,7 +395,7 @@ fn commands_that_read_a_directory_do_not_change_it() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains(&format!("directory is in use by process {}", server.pid())), "{stderr}");
     server.kill();
-    // Files as left by a process that was killed during a write, and a damaged file.
+    // Leaves files as a process would that was killed during a write, and damages a file.
     let append = |path: &Path| {
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         std::io::Write::write_all(&mut file, b"torn").unwrap();
@@ -425,7 +425,7 @@ fn commands_that_read_a_directory_do_not_change_it() {
         let mut after = BTreeMap::new();
         everything(data.path(), &mut after);
         assert!(after == before, "{:?} became {:?}", before.keys(), after.keys());
-        // As on a read-only medium, without files that only a writer creates.
+        // Removes the files that only a writer creates. A copy on a read-only medium may not have them.
         for file in ["LOCK", "chunks/LOCK", "chunks/RESERVE", "journal/LOCK"] {
             let _ = std::fs::remove_file(data.path().join(file));
         }

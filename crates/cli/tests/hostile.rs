@@ -1,5 +1,5 @@
-//! Garbage, floods and slow senders on both ports, a directory in use, a full disk: the server stays up, its memory stays
-//! bounded, and a good client loses nothing.
+//! Tests garbage, floods and slow senders on both ports, a directory in use, and a full disk. The server continues, its memory
+//! is bounded, and a good client loses nothing.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -19,19 +19,20 @@ use tacho_model::Random;
 const SEED: u64 = 7;
 /// Duration of the attacks.
 const ATTACK: Duration = Duration::from_secs(6);
-/// Concurrent connections that send slowly.
+/// Number of concurrent connections that send slowly.
 const DRIPPING: usize = 40;
-/// Resident memory of an attacked server, debug build: 16 large frames of 4 MiB, as many decoded ones, and a margin.
+/// Limit on the resident memory of an attacked server in a debug build: 16 large frames of 4 MiB, the same number of decoded
+/// frames, and a margin.
 const RESIDENT_BYTES_MAX: u64 = 400 << 20;
 
 type Attack = fn(&Target, &mut Random);
 
-/// One more attack is one more line here.
+/// All attacks. A new attack is one line here.
 const ATTACKS: [(&str, Attack); 9] = [
     ("random bytes", random_bytes),
     ("cut frames", cut_frames),
     ("long frames", long_frames),
-    ("right checksums over nonsense", nonsense),
+    ("nonsense with valid checksums", nonsense),
     ("dictionary floods", dictionary_flood),
     ("http garbage", http_garbage),
     ("http bodies that never arrive", http_never),
@@ -83,7 +84,7 @@ fn a_good_client_loses_nothing_among_hostile_ones() {
     assert_eq!(server.stop().code(), Some(0));
 }
 
-/// Sends frame after frame like a correct agent; returns the number of frames, all of which were acknowledged.
+/// Sends frame after frame as a correct agent does. Returns the number of frames, all of which were acknowledged.
 fn send_until(at: SocketAddr, over: &AtomicBool) -> u64 {
     let mut agent = Agent::open(at, 1);
     let mut seq = 0;
@@ -96,7 +97,7 @@ fn send_until(at: SocketAddr, over: &AtomicBool) -> u64 {
     seq
 }
 
-/// Samples of a series as the query API counts them.
+/// Number of samples of a series, counted by the query API.
 fn count(series: &str, server: &Server) -> u64 {
     let time = (content::BASE / 1_000_000_000) + 1_800;
     let path = format!("/api/v1/query?query=sum(count_over_time({series}%5B1h%5D))&time={time}");
@@ -105,14 +106,14 @@ fn count(series: &str, server: &Server) -> u64 {
     value.unwrap_or_else(|| panic!("{answer}")).parse().unwrap()
 }
 
-/// High-water mark of resident memory.
+/// Maximum resident memory of a process so far, bytes.
 fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// Connections that send one byte now and then, on both ports.
+/// Opens connections to both ports that send single bytes slowly.
 fn drip(target: &Target, over: &AtomicBool) {
     let ports = [target.records, target.http].into_iter().cycle();
     let mut held: Vec<TcpStream> =
@@ -131,7 +132,7 @@ fn bytes(random: &mut Random, length: u64) -> Vec<u8> {
     (0..length).map(|_| random.below(256) as u8).collect()
 }
 
-/// A connection after its greeting, or `None` when the server refuses more.
+/// Connects and greets. `None` if the server refuses more connections.
 fn greeted(target: &Target, random: &mut Random) -> Option<Agent> {
     Agent::connect(target.records, &hello(1_000 + u128::from(random.next()))).ok()
 }
@@ -155,7 +156,7 @@ fn long_frames(target: &Target, random: &mut Random) {
     let over = FRAME_BODY_BYTES_MAX + 1 + random.below(1 << 31) as u32;
     agent.send(&over.to_le_bytes());
     expect_error(agent.receive(), ErrorCode::FrameTooLong);
-    // As long as allowed, and never complete.
+    // The frame has the maximum length and is never completed.
     let Some(mut agent) = greeted(target, random) else { return };
     let mut head = FRAME_BODY_BYTES_MAX.to_le_bytes().to_vec();
     head.extend([3, 0, 0, 0, 0, 0, 0, 0]);
@@ -196,7 +197,7 @@ fn dictionary_flood(target: &Target, random: &mut Random) {
 }
 
 fn expect_error(frame: Option<ServerFrame>, code: ErrorCode) {
-    // If a reset overtook the server's last frame, there is nothing to read.
+    // If the connection was reset first, the server's last frame cannot be read.
     if let Some(ServerFrame::Error { code: got, message }) = frame {
         assert_eq!(got, code as u64, "{message}");
     }
@@ -219,7 +220,7 @@ fn http_never(target: &Target, random: &mut Random) {
 }
 
 fn snappy_bomb(target: &Target, random: &mut Random) {
-    // Claims up to 4 GiB.
+    // The body claims to expand to 4 GiB.
     let mut body = vec![0xff, 0xff, 0xff, 0xff, 0x0f];
     let length = random.below(100);
     body.extend(bytes(random, length));
@@ -257,7 +258,7 @@ fn a_directory_in_use_is_refused_by_name() {
     assert_eq!(first.get("/healthz").status, 200, "the first one continues");
 }
 
-/// The limit on file sizes simulates a full disk: it needs no privileges and can be lifted while the server runs.
+/// A limit on file sizes simulates a full disk. It needs no privileges and can be removed while the server runs.
 #[test]
 fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     let data = tempfile::tempdir().unwrap();
@@ -271,7 +272,7 @@ fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     assert!(matches!(last, Some(ServerFrame::Error { code: 8, .. })), "{last:?}");
     assert!(acked > 100, "{acked} frames fit");
     assert_eq!(count("heap", &server), acked * content::SAMPLES, "acknowledged frames can be read");
-    // Longer than a file may be: it cannot fit behind the last frame.
+    // This line is longer than the limit on files, so it cannot be appended.
     let line = format!("line text=\"{}\" {}", "x".repeat(600_000), content::BASE);
     let refused = server.post("/write", &[], line.as_bytes());
     assert!(matches!(refused.status, 500 | 503 | 507), "{}: {}", refused.status, refused.text());
@@ -292,7 +293,7 @@ fn a_full_disk_is_reported_loses_nothing_and_recovers() {
     assert_eq!(count("heap", &server), (acked + 50) * content::SAMPLES);
 }
 
-/// Sends until the server ends the connection; returns the last acknowledged frame and the server's last frame.
+/// Sends until the server ends the connection. Returns the number of the last acknowledged frame, and the server's last frame.
 fn send_until_refused(agent: &mut Agent) -> (u64, Option<ServerFrame>) {
     let mut acked = 0;
     for seq in 1.. {

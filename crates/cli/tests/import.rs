@@ -1,4 +1,4 @@
-//! `tacho import` and `tacho export` with the real binary: no record is lost, duplicated or rounded.
+//! Tests `tacho import` and `tacho export` with the real binary: no record is lost, duplicated or rounded.
 
 #[path = "support/place.rs"]
 mod place;
@@ -22,7 +22,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 const ALL: &str = "{__name__=~\".+\"}";
 
 #[test]
-fn chronix_files_with_broken_rows() {
+fn chronix_files_are_imported_without_their_broken_rows() {
     let place = Place::new();
     let head = "Date;java.lang:type=Memory/used\n12.08.2015 17:25:41.389;2,555,904\n";
     let rows =
@@ -52,7 +52,7 @@ fn chronix_files_with_broken_rows() {
     let rest = r#""values":[2555904,-1,3.49],"timestamps":[1439393141389,1439393142520,1439393144000]}"#;
     assert_eq!(place.export(&["--match", "{host=\"host1\"}"]), format!("{line}{rest}\n"));
 
-    // Once more: the import reports that it is complete.
+    // The same command again reports that the import is complete.
     let (code, outcome, _) = place.import(&args);
     assert_eq!(code, Some(0));
     assert!(outcome.as_str().unwrap().starts_with("nothing to do:"), "{outcome}");
@@ -93,7 +93,7 @@ fn all_records_round_trip_exactly_through_a_server_and_a_directory() {
     assert_eq!(place.server.post("/api/flush", &[], b"").status, 204);
     assert_eq!(place.export(&["--match", ALL]), exported, "from chunks");
 
-    // Into a directory, and out of it.
+    // Imports into a data directory, and exports from it.
     let (data, again) = (place.path("other"), place.path("again.jsonl"));
     let (code, _, stderr) = run(&["import", file.to_str().unwrap(), "--data", &data]);
     assert_eq!(code, Some(0), "{stderr}");
@@ -219,7 +219,7 @@ fn repeated_times_are_distinguished_from_loss() {
         (&verified["good"], &verified["replaced"], &verified["samples"]["count"]),
         (&true.into(), &2.into(), &3.into())
     );
-    // A sample that existed before is not one of this import.
+    // A sample that another client has written is not part of this import.
     place.server.post("/write?precision=s", &[], b"b value=1 5");
     let file = place.file("b.csv", b"t,b\n4,1\n6,2\n");
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
@@ -227,7 +227,7 @@ fn repeated_times_are_distinguished_from_loss() {
     assert!(stderr.contains("error: the records in the store differ from those sent"), "{stderr}");
 }
 
-/// Rows of two series, one of them texts, each row with another time.
+/// Rows of two series: one of samples, one of texts. All rows of a series have different times.
 fn rows(n: usize) -> String {
     let record = |name: &str, at: usize, value: &str| {
         format!("{{\"__name__\":\"{name}\",\"time\":{at},\"value\":{value}}}\n")
@@ -237,7 +237,7 @@ fn rows(n: usize) -> String {
     rows.collect()
 }
 
-/// Starts an import and stops it with `signal` once it has sent something and not everything.
+/// Starts an import, and stops it with `signal` when it has sent some but not all records.
 fn interrupt(url: &str, file: &Path, signal: &str) {
     let mut child = Command::new(tacho())
         .args(["import", "--server", url])
@@ -251,7 +251,7 @@ fn interrupt(url: &str, file: &Path, signal: &str) {
     wait_for("an import under way", || Path::new(&checkpoint).exists().then_some(()));
     Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     let status = child.wait().unwrap();
-    assert!(!status.success(), "it was not interrupted, but completed");
+    assert!(!status.success(), "the import was not interrupted, but completed");
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(signal == "-KILL" || said.contains("hint: the same command resumes there"), "{said}");
@@ -269,7 +269,10 @@ fn an_interrupted_import_resumes_without_duplicates() {
         assert_eq!(code, Some(0), "{signal}: {stderr}");
         assert!(stderr.contains("resuming after"), "{signal}: {stderr}");
         assert!(stderr.contains("; reading from row "), "{signal}: {stderr}");
-        assert!(!Path::new(&format!("{}.tacho-import.checkpoint", file.display())).exists(), "it is done");
+        assert!(
+            !Path::new(&format!("{}.tacho-import.checkpoint", file.display())).exists(),
+            "the checkpoint of a complete import is removed"
+        );
         assert_eq!(
             (&outcome["samples"]["count"], &outcome["entries"]["count"], &outcome["verified"]["good"]),
             (&n.into(), &n.into(), &true.into()),
@@ -280,7 +283,7 @@ fn an_interrupted_import_resumes_without_duplicates() {
 }
 
 #[test]
-fn a_quote_that_is_not_closed_costs_one_row() {
+fn an_unclosed_quote_breaks_only_one_row() {
     let place = Place::new();
     let row = |nth: usize| match nth {
         801 => "801;\"1.000,5\n".to_owned(),

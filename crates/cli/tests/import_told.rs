@@ -1,4 +1,4 @@
-//! `tacho import` with the real binary: it reports what it cannot import as it is, and imports the rest.
+//! Tests `tacho import` with the real binary: it reports records that it cannot import unchanged, and imports the rest.
 
 #[path = "support/place.rs"]
 mod place;
@@ -12,7 +12,7 @@ use support::run;
 
 const ALL: &str = "{__name__=~\".+\"}";
 
-/// Name, content, arguments; expected warning.
+/// Name, content and arguments of a file, and the expected warning.
 const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
     (
         "s.lp",
@@ -58,7 +58,7 @@ fn ambiguous_files_cause_warnings() {
     }
 }
 
-/// Name, content, arguments; exit code, a part of stderr, samples.
+/// Name, content and arguments of a file, the expected exit code, a part of stderr, and the number of samples.
 type Case<'a> = (&'a str, &'a [u8], &'a [&'a str], i32, &'a str, u64);
 
 const ODD_FILES: [Case<'_>; 15] = [
@@ -226,7 +226,7 @@ fn records_past_retention_are_distinguished_from_loss() {
             verified["samples"]["count"].as_u64().unwrap() + verified["entries"]["count"].as_u64().unwrap();
         assert_eq!((&verified["good"], held), (&true.into(), kept), "{name}: {outcome}");
     }
-    // Read only once, it cannot be known how many.
+    // Standard input can be read only once, so the number of expired records cannot be determined.
     let rows = [value("old", old, "1"), value("old", now - 9, "3")].concat();
     let said = support::run_with_input(
         &["import", "-", "--format", "jsonl", "--server", &place.server.url()],

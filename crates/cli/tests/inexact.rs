@@ -1,16 +1,15 @@
-//! Reduced precision is reported by queries, exports and the commands that show them: unbounded errors, and downsampled
-//! values.
+//! Tests that queries, exports and commands report reduced precision: unbounded errors, and downsampled values.
 
 mod support;
 
 use serde_json::{Value, json};
 use support::{Server, run};
 
-/// 2023-11-14T22:00:00Z: older than any rule needs.
+/// 2023-11-14T22:00:00Z. This is old enough for all rules of the tests.
 const START_S: i64 = 1_699_999_200;
 const SPAN: &str = "start=1699999200&end=1700013600";
 
-/// One sample a minute of a few hours.
+/// A server with one sample per minute over a few hours.
 fn server(rules: &str, values: impl Fn(i64) -> String) -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("tacho.toml");
@@ -73,14 +72,14 @@ fn an_infinity_under_a_relative_bound_has_a_bound_that_json_can_hold() {
     ]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stderr.contains("values +Inf"), "{stderr}");
-    // And back.
+    // Imports the export again.
     let again = Server::start_with(&dir.path().join("again"), &["--selfwatch-seconds", "0"]);
     let (code, _, stderr) = run(&["import", output, "--server", &again.url()]);
     assert_eq!(code, Some(0), "{stderr}");
 }
 
 #[test]
-fn downsampled_values_are_never_taken_for_recorded_ones() {
+fn downsampled_values_are_reported_as_such() {
     let rules = "[[downsampling]]\nmatch = 'm'\nafter = \"1d\"\nstep = \"1h\"\nkeep = \"avg\"\n";
     let (dir, server) = server(rules, |n| format!("{}", if n % 60 == 30 { 126.5 } else { 100.5 }));
     let path = format!("/api/v1/query_range?query=max_over_time(m[2h])&step=3600&stats=true&{SPAN}");

@@ -1,7 +1,7 @@
-//! Acknowledged means on disk: the real server is killed at random moments, and every acknowledged record exists
-//! exactly once.
+//! Tests that acknowledged records are on disk: the real server is killed at random moments, and every acknowledged record
+//! must exist exactly once.
 //!
-//! At the same time the server merges all adjacent chunks, deletes on request, and lets a series expire.
+//! At the same time the server merges all adjacent chunks, deletes records on request, and expires a series.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -25,18 +25,18 @@ use tacho_server::clock::SystemClock;
 use tacho_store::{Options, Store};
 
 const SEED: u64 = 14;
-/// Number of servers killed while they serve, at least and at most, and while they start.
+/// Numbers of servers that are killed: at least and at most while they serve, and while they start.
 const KILLS: u32 = 50;
 const KILLS_MAX: u32 = 500;
 const KILLS_AT_START: u32 = 10;
-/// Frames that one agent sends ahead of the acknowledgements.
+/// Limit on the frames that one agent sends before they are acknowledged.
 const WINDOW: usize = 48;
-/// Acknowledged frames that are sent again after each reconnect.
+/// Number of acknowledged frames that are sent again after each reconnect.
 const REPEATED: u64 = 3;
-/// Pause between two bursts: limits the amount of data without leaving the server idle.
+/// Pause between two bursts. Limits the amount of data without leaving the server idle.
 const BREATH: Duration = Duration::from_millis(2);
 
-/// An agent that sends frame after frame, and after a reconnect all unacknowledged frames.
+/// An agent that sends frame after frame. After a reconnect it sends all unacknowledged frames again.
 struct Sender {
     session: u128,
     /// Number of the next new frame.
@@ -64,7 +64,7 @@ impl Sender {
         self.acknowledge(acked);
         agent.send(&agent::dictionary(self.session));
         self.reconnects_with_resend += u32::from(!self.waiting.is_empty());
-        // The last known frames are sent again on purpose.
+        // The last acknowledged frames are repeated on purpose.
         agent.send_frames(acked.saturating_sub(REPEATED) + 1..=acked);
         agent.send_frames(self.waiting.iter().copied());
         loop {
@@ -95,7 +95,7 @@ impl Sender {
 }
 
 #[test]
-fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
+fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
     let data = tempfile::tempdir().unwrap();
     let mut random = Random::new(SEED);
     let mut senders = [Sender::new(101), Sender::new(202)];
@@ -121,7 +121,7 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
             }
             scope.spawn(|| writer.run(http));
             scope.spawn(|| deleter.run(http));
-            // On a busy machine a server does too little in a short life: lifetimes double after every `KILLS`.
+            // On a busy machine a server does too little in a short lifetime, so lifetimes double after every `KILLS`.
             std::thread::sleep(Duration::from_millis((20 + random.below(230)) << (kills / KILLS).min(6)));
             merges += merges_of(&server);
             server.kill();
@@ -145,7 +145,7 @@ fn every_acknowledged_record_is_there_exactly_once_after_many_kills() {
     check_store(data.path(), &senders, &writer, &deleter);
 }
 
-/// Any two adjacent chunks are merged; the server's own series expire after a second.
+/// Any two adjacent chunks are merged. The server's own series expire after a second.
 const CONFIG: &str = r#"
 merge_rows = 2
 merge_cpu_percent = 100
@@ -160,7 +160,7 @@ match = '{__name__=~".+"}'
 values = 256
 "#;
 
-/// Whether each operation that a kill could harm has run often enough.
+/// Whether each kind of operation that a kill could interrupt has run often enough.
 fn has_done_enough(merges: u64, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) -> bool {
     let resends: u32 = senders.iter().map(|sender| sender.reconnects_with_resend).sum();
     merges >= u64::from(KILLS)
@@ -246,7 +246,7 @@ fn find(store: &Store, kind: Kind, name: &str, session: Option<u128>) -> SeriesI
     *id
 }
 
-/// Records of a series as stored in its chunks: reading merges samples of equal times, this does not.
+/// Number of records in the chunks of a series. Unlike a normal read, this counts samples with equal times separately.
 async fn stored(store: &Store, kind: Kind, id: SeriesId) -> u64 {
     let chunks = store.chunks(kind, id).await.unwrap();
     chunks.iter().map(|chunk| chunk.header.count as u64).sum()
@@ -264,7 +264,7 @@ async fn check_session(store: &Store, sender: &Sender) {
     assert!(store.entries(log, TimeRange::ALL).await.unwrap() == expect, "entries of {}", sender.session);
 }
 
-/// Span base, start, and for each event its difference and the operation entered.
+/// Span base, start, and for each event its time difference and the operation that it enters.
 type Call = (u64, i64, Vec<(u64, Option<String>)>);
 
 async fn check_executions(store: &Store, senders: &[Sender]) {
@@ -304,7 +304,7 @@ fn expected_calls(sender: &Sender) -> impl Iterator<Item = Call> {
     })
 }
 
-/// HTTP writers do not send again: records answered with 204 exist, others may exist; none exists twice.
+/// HTTP writers do not repeat requests. Records answered with 204 must exist, others may exist, and none may exist twice.
 async fn check_http(store: &Store, writer: &HttpWriter) {
     for series in &writer.series {
         let id = find(store, Kind::Sample, series.name, None);
@@ -318,7 +318,7 @@ async fn check_http(store: &Store, writer: &HttpWriter) {
     }
 }
 
-/// Acknowledged records that were not deleted exist once; deleted records do not exist.
+/// Acknowledged records that were not deleted must exist once. Deleted records must not exist.
 async fn check_deleted(store: &Store, deleter: &Deleter) {
     let id = find(store, Kind::Sample, Deleter::NAME, None);
     let got: Vec<i64> = store.samples(id, TimeRange::ALL).await.unwrap().iter().map(|s| s.at).collect();

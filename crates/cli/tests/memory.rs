@@ -1,5 +1,5 @@
-//! Bodies of a few kilobytes that expand to gigabytes, and queries and answers that need as much, sent to a server limited to
-//! 4 GB: it stays up, names what it refuses, keeps the good records, and its memory stays small, also after a restart.
+//! Tests bodies of a few kilobytes that expand to gigabytes, and queries and answers that need as much memory. The server, which
+//! is limited to 4 GB, continues, names refused records and keeps the valid ones. Its memory stays small, even after a restart.
 
 mod support;
 
@@ -13,16 +13,16 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use support::{Response, Server, tacho};
 
-/// Limit on the server's address space, kB.
+/// Limit on the address space of the server, kB.
 const ADDRESS_SPACE_KB: &str = "4000000";
-/// Resident memory of a server that has taken such bodies, debug build: it takes some 40 MB without any.
+/// Limit on the resident memory of a server after such bodies, in a debug build. Without any body it takes some 40 MB.
 const RESIDENT_BYTES_MAX: u64 = 150 << 20;
 
 fn start(data: &Path, flags: &[&str]) -> Server {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KB}; exec \"$0\" \"$@\""), tacho()]);
     command.args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--selfwatch-seconds", "0"]);
-    // A busy machine may take minutes for the largest body.
+    // On a busy machine the largest body may take minutes.
     command.args(["--request-seconds-max", "3600"]);
     command.arg("--data").arg(data).args(flags);
     Server::from_command(command, data)
@@ -33,7 +33,7 @@ fn resident_bytes(server: &Server) -> u64 {
     memory(server, "VmRSS:")
 }
 
-/// A figure of the kernel about the server's memory, bytes.
+/// A memory figure of the server in `/proc/PID/status`, bytes.
 fn memory(server: &Server, name: &str) -> u64 {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server still runs");
@@ -69,7 +69,7 @@ fn count(server: &Server, selector: &str) -> usize {
 fn a_line_whose_fields_repeat_long_tags_does_not_crash_the_server() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // 63 tags of 4,000 bytes, 30,000 fields: labels of 7.6 GB.
+    // 63 tags of 4,000 bytes and 30,000 fields would give labels of 7.6 GB.
     let body = format!("good,host=a value=1\n{}good,host=b value=1\n", line("wide", 63, 4_000, 30_000));
     let answer = post_gzip(&server, &body);
     assert_eq!(answer.status, 400);
@@ -79,7 +79,7 @@ fn a_line_whose_fields_repeat_long_tags_does_not_crash_the_server() {
         "{said}"
     );
     assert_eq!((count(&server, "good"), count(&server, "{__name__=~%22wide.*%22}")), (2, 0));
-    // Within the limits of one series: labels of 1.8 GB.
+    // These series are within the limits of one series, but their labels would take 1.8 GB.
     let body = format!("{}good,host=c value=1\n", line("long", 60, 1_000, 30_000));
     let said = post_gzip(&server, &body).text();
     assert!(said.contains("labels of the new series of this line exceed 8388608 bytes"), "{said}");
@@ -93,12 +93,12 @@ fn a_line_whose_fields_repeat_long_tags_does_not_crash_the_server() {
 fn labels_shared_by_fields_are_stored_once_and_after_a_restart_too() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // 33 lines of 120 fields, each a series of 61 kB: labels of 240 MB.
+    // 33 lines of 120 fields. Each field is a series with labels of 61 kB, 240 MB in total.
     let body: String = (0..33).map(|n| line(&format!("m{n}"), 60, 1_000, 120)).collect();
     assert_eq!(post_gzip(&server, &body).status, 204);
     let check = |server: &Server, when: &str| {
         assert_eq!(count(server, "{__name__=~%22m.*%22}&limit=1"), 1);
-        // Written out they exceed the limit of one response.
+        // A response repeats the labels, which exceeds the limit of one response.
         for path in ["/api/v1/series?match[]=", "/api/v1/query?time=1700000000&query="] {
             let answer = server.get(&format!("{path}{{__name__=~%22m.*%22}}"));
             assert_eq!(answer.status, 422, "{when}: {path}");
@@ -110,7 +110,7 @@ fn labels_shared_by_fields_are_stored_once_and_after_a_restart_too() {
         assert!(resident < RESIDENT_BYTES_MAX, "{when}: {resident} bytes resident");
     };
     check(&server, "before");
-    // From the journal, then from the table of series.
+    // The first start reads the series from the journal, the second one from the table of series.
     server.kill();
     let server = start(data.path(), &[]);
     check(&server, "after a crash");
@@ -125,7 +125,7 @@ fn the_index_stays_within_its_memory_limit() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &["--index-bytes-max", "2000000"]);
     assert_eq!(post_gzip(&server, "known value=1\n").status, 204);
-    // Whole labels of 6 kB each: 2 MB are 300 of them.
+    // The labels of each series take 6 kB, so 300 series take 2 MB.
     let body: String =
         (0..1_000).map(|n| format!("s,n={n},{}", line("", 6, 1_000, 1).trim_start_matches(','))).collect();
     let answer = post_gzip(&server, &format!("{body}known value=2\n"));
@@ -154,7 +154,7 @@ fn the_index_stays_within_its_memory_limit() {
         server.log().contains("index_bytes_max = 2000000").then_some(())
     });
     assert!(server.stop().success());
-    // With a lower limit it opens with all existing series, logs a warning, and refuses new ones.
+    // With a lower limit the server starts with all existing series, logs a warning, and refuses new series.
     let server = start(data.path(), &["--index-bytes-max", "1000000"]);
     support::wait_for("the notice in the log", || {
         server.log().contains("raise index_bytes_max").then_some(())
@@ -167,7 +167,7 @@ fn the_index_stays_within_its_memory_limit() {
 fn several_such_bodies_at_once_are_decoded_one_after_the_other() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // New series with names of 4 kB: each body uses its whole budget.
+    // The bodies have new series with names of 4 kB, so that each body uses its whole budget.
     let bodies: Vec<String> =
         (0..12).map(|n| line(&format!("b{n}{}", "m".repeat(4_000)), 0, 0, 12_000)).collect();
     let answers: Vec<Response> = std::thread::scope(|scope| {
@@ -182,10 +182,10 @@ fn several_such_bodies_at_once_are_decoded_one_after_the_other() {
     assert!(server.stop().success());
 }
 
-/// Most connections that a server takes requests from at once, but for a few.
+/// Number of concurrent requests, slightly below the limit of a server.
 const AT_ONCE: usize = 60;
 
-/// The statuses of many requests at once, whose answers nobody reads; all of them are open when this returns.
+/// Sends many concurrent requests and reads only the statuses of their responses. All connections are open when this returns.
 fn unread(server: &Server, path: &str, count: usize) -> Vec<(u16, TcpStream)> {
     let ask = |_| {
         let mut stream = TcpStream::connect(server.http).expect("server accepts");
@@ -205,7 +205,7 @@ fn unread(server: &Server, path: &str, count: usize) -> Vec<(u16, TcpStream)> {
 fn answers_that_are_not_read_share_a_memory_budget() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // Five million points, the most that is given: 80 MB each.
+    // Each response has five million points, the maximum, and takes 80 MB.
     let lines: String = (0..454).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
     assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
     let path = "/api/v1/query_range?query=x&start=1&end=11000&step=1&lookback_delta=11001";
@@ -224,7 +224,7 @@ fn answers_that_are_not_read_share_a_memory_budget() {
         "{}",
         refused.text()
     );
-    assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small one");
+    assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small response is not refused");
     drop(answers);
     support::wait_for("room", || (server.get(&path.replace("11000&", "6000&")).status == 200).then_some(()));
     assert!(server.stop().success());
@@ -234,7 +234,7 @@ fn answers_that_are_not_read_share_a_memory_budget() {
 fn long_entries_that_are_not_read_do_not_fill_the_memory() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // JSON needs six bytes for each of these.
+    // JSON needs six bytes for each of these characters.
     let text = "\u{1}".repeat((1 << 20) - 10);
     for part in 0..8 {
         let line =
@@ -260,14 +260,14 @@ fn long_entries_that_are_not_read_do_not_fill_the_memory() {
 fn count_open(server: &Server) -> u64 {
     let metrics = server.get("/metrics").text();
     let line = metrics.lines().find_map(|line| line.strip_prefix("tacho_connections{listener=\"http\"} "));
-    line.expect("it is counted").parse().unwrap()
+    line.expect("the metric exists").parse().unwrap()
 }
 
 #[test]
 fn the_values_of_a_label_are_limited_in_one_answer() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
-    // 34 MB in all.
+    // The values have 34 MB in total.
     let value = |n: usize| format!("{}{n:06}", "v".repeat(3_990));
     for part in 0..9 {
         let line = |n: usize| format!("m,l={} value=1 1\n", value(part * 1_000 + n));
@@ -283,7 +283,7 @@ fn the_values_of_a_label_are_limited_in_one_answer() {
 
 #[test]
 fn queries_that_need_much_memory_are_computed_one_after_the_other() {
-    /// One takes some 120 MB more than the server alone.
+    /// One query takes some 120 MB in addition to the memory of an idle server.
     const PEAK_BYTES_MAX: u64 = 400 << 20;
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
@@ -304,7 +304,7 @@ fn queries_that_need_much_memory_are_computed_one_after_the_other() {
     assert!(server.stop().success());
 }
 
-/// Frames with many refused records each: 53 bytes, for which the reasons take a kilobyte.
+/// The frames have many refused records of 53 bytes. The reason for each takes a kilobyte of memory.
 #[test]
 fn imports_of_many_frames_at_once_stay_within_the_memory_of_records() {
     use tacho_ingest::wire::{ClientFrame, Hello};
@@ -367,7 +367,7 @@ fn long_lists_of_rules_do_not_stay_in_the_memory_of_idle_connections() {
             let mut stream = TcpStream::connect(server.records).unwrap();
             let pairs = [("service", "shop".to_owned()), ("control", "1".to_owned())];
             let pairs = pairs.map(|(key, value)| (key.to_owned(), value)).to_vec();
-            // The first half of a session is not 0.
+            // The first half of a session id must not be 0.
             let session = agent << 64 | 1;
             let mut hello = Vec::new();
             ClientFrame::Hello(Hello { version_min: 1, version_max: 1, session, pairs, secret: None })
@@ -377,7 +377,7 @@ fn long_lists_of_rules_do_not_stay_in_the_memory_of_idle_connections() {
         })
         .collect();
     for mut agent in &agents {
-        // Beyond WELCOME: the list is being sent.
+        // More bytes than WELCOME has, so the list is being sent.
         agent.read_exact(&mut [0; 1_000]).unwrap();
     }
     let grown = memory(&server, "VmHWM:") - before;

@@ -1,4 +1,4 @@
-//! Parquet import and export with the real binary: files of pandas are read, and exports round-trip.
+//! Tests Parquet import and export with the real binary: files of pandas are read, and exports round-trip.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn sorted(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn parquet_round_trips() {
+fn parquet_exports_round_trip() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     let server = Server::start_with(Path::new(&path("data")), &["--selfwatch-seconds", "0"]);
@@ -59,7 +59,7 @@ fn parquet_round_trips() {
     let (exported, _) = ok(&[&["export", "--data", &path("other")], &all[..]].concat());
     assert_eq!(sorted(&exported), sorted(EVERYTHING));
 
-    // The option for texts changes nothing.
+    // For a file of texts, --text changes nothing.
     ok(&["import", &files[1], "--text", "--data", &path("texts")]);
     let (exported, _) = ok(&[&["export", "--data", &path("texts")], &all[..]].concat());
     let entries: Vec<&str> = EVERYTHING.lines().filter(|line| line.contains("\"entries\"")).collect();
@@ -68,7 +68,7 @@ fn parquet_round_trips() {
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("file holds samples, not texts: omit --text"), "{stderr}");
 
-    // To standard output it is the same file.
+    // An export to standard output is identical.
     let out = std::process::Command::new(support::tacho())
         .args(["export", "--format", "parquet", "--server", &url])
         .args(all)
@@ -97,7 +97,7 @@ fn parquet_files_of_other_programs_are_read_and_their_broken_rows_reported() {
     assert!(stderr.contains("row 5, column \"time\" of row group 1: time is null"), "{stderr}");
     let kept = std::fs::read_to_string(&rejects).unwrap();
     assert_eq!(kept, "{\"time\":null,\"__name__\":\"cpu\",\"host\":\"a\",\"value\":9}\n");
-    // Once corrected, it is a file of JSON lines.
+    // Corrected broken rows can be imported as JSON lines.
     std::fs::write(&rejects, kept.replace("null", "1767225602")).unwrap();
     ok(&["import", &rejects, "--data", &data]);
     let (_, stderr) = ok(&["import", &path("wide.parquet"), "--data", &data, "--dry-run"]);

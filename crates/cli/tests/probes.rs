@@ -1,5 +1,4 @@
-//! Switching probes at run time through the API and the command line of a real server: limits, argument errors,
-//! SIGKILL.
+//! Tests switching probes at run time, through the API of a real server and the command line: limits, argument errors, SIGKILL.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -44,8 +43,8 @@ fn agents(server: &Server, query: &str) -> Vec<Value> {
     server.get(&format!("/api/v1/agents?{query}")).json()["data"]["agents"].as_array().unwrap().clone()
 }
 
-/// An agent of 100 methods that responds to each list at once: a rule decides as many as `methods` has for its pattern, and
-/// cannot be applied when it has none.
+/// Starts an agent with 100 methods that responds to each list immediately. A rule decides as many methods as `methods` has for
+/// its pattern. A rule whose pattern is not in `methods` cannot be applied.
 fn follow(server: &Server, session: u128, service: &str, methods: &[(&str, u64)]) -> JoinHandle<Vec<Probes>> {
     let mut agent = Agent::connect(server.records, &controlled(session, service, "")).expect("server greets");
     let methods: HashMap<String, u64> =
@@ -95,10 +94,14 @@ fn a_kept_rule_survives_sigkill_and_another_does_not() {
     };
     assert_eq!(shown(&rules(&server)), expect);
     let since = |rules: &[Value]| rules[0]["since"].clone();
-    assert_eq!(since(&rules(&server)), kept["rule"]["since"], "and its time of creation is unchanged");
+    assert_eq!(
+        since(&rules(&server)),
+        kept["rule"]["since"],
+        "the time at which the rule was added is unchanged"
+    );
     let mut agent = Agent::connect(server.records, &controlled(1, "shop", "")).unwrap();
     let patterns: Vec<String> = agent.probes().rules.into_iter().map(|rule| rule.pattern).collect();
-    assert_eq!(patterns, ["com.größe..*", "b.*"], "a new agent gets them");
+    assert_eq!(patterns, ["com.größe..*", "b.*"], "a new agent gets the rules");
     assert_eq!(remove(&server, "all=1").json()["data"]["removed"], 2);
     assert_eq!(agent.probes().rules, []);
     server.kill();
@@ -112,7 +115,7 @@ fn a_server_does_not_start_on_rules_that_it_cannot_read() {
     let path = data.path().join("probes.json");
     std::fs::write(&path, r#"{"version":1,"rules":[{"id":1,"state":"onn","pattern":"a","since":1}]}"#)
         .unwrap();
-    let (status, log) = Server::try_start(data.path(), &[]).err().expect("it does not start");
+    let (status, log) = Server::try_start(data.path(), &[]).err().expect("the server does not start");
     assert_eq!(status.code(), Some(1));
     let named = format!("cannot use the rules for probes in {}: state \"onn\" is not on", path.display());
     assert!(log.contains(&named) && log.contains("hint: fix the file"), "{log}");
@@ -122,7 +125,7 @@ fn a_server_does_not_start_on_rules_that_it_cannot_read() {
 fn a_full_disk_refuses_a_kept_rule_and_changes_nothing() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
-    // A directory in place of the file: writing fails for every user, root included.
+    // With a directory in place of the file, writing fails for every user, even root.
     std::fs::create_dir(data.path().join("probes.json.new")).unwrap();
     let refused = add(&server, "state=off&pattern=a.*&keep=1");
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("10")), "{}", refused.text());
@@ -188,7 +191,7 @@ fn mistakes_name_parameter_and_value() {
 }
 
 #[test]
-fn a_mistake_that_would_select_everything_is_refused() {
+fn misspelt_and_empty_parameters_are_refused() {
     let data = tempfile::tempdir().unwrap();
     let server = serve(data.path());
     for (query, expect) in [
@@ -413,7 +416,7 @@ fn mistakes_on_the_command_line_have_a_hint() {
     }
 }
 
-/// A command with --watch, and its output line by line; killed when dropped.
+/// A running command with --watch. Its output is read line by line. Killed when dropped.
 struct Watch {
     child: Child,
     lists: Receiver<String>,
@@ -438,7 +441,7 @@ impl Drop for Watch {
     }
 }
 
-/// The lines of `output` as they arrive: a direct read could block without a limit.
+/// Receives the lines of `output` as they arrive. A thread reads them, because a direct read could block without a time limit.
 fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -450,7 +453,7 @@ fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
 #[test]
 fn watching_continues_after_a_server_restart() {
     let data = tempfile::tempdir().unwrap();
-    // No other test is on this address: so no other process takes the port while the server is down.
+    // No other test uses this address, so no other process takes the port while the server is down.
     let server = Server::start_at("127.0.0.7:0".parse().unwrap(), data.path());
     let (http, url) = (server.http, server.url());
     let watch = Watch::start(&url);
@@ -461,7 +464,7 @@ fn watching_continues_after_a_server_restart() {
     let expect = format!("warning: cannot reach a server at {http}: ");
     assert!(said.starts_with(&expect) && said.ends_with("; retrying"), "{said}");
     let server = Server::start_at(http, data.path());
-    // The error may change in between: first a connection is cut, then there is no server.
+    // There may be two different errors: first a connection is closed, then there is no server.
     let is_other = |line: &String| !line.starts_with("warning: ");
     let back = wait_for("the end of the outage", || watch.told.try_iter().find(is_other));
     assert_eq!(back, "connected again");

@@ -1,4 +1,4 @@
-//! The Prometheus API as Grafana and other clients use it: paths, methods, shapes, errors.
+//! Tests the Prometheus API as Grafana and other clients use it: paths, methods, JSON, errors.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn ok(answer: &Response) -> Value {
 }
 
 #[test]
-fn grafana_health_check() {
+fn the_health_check_of_grafana_succeeds() {
     let (_data, server) = server();
     let expect = json!({"resultType": "scalar", "result": [4, "2"]});
     assert_eq!(ok(&server.get("/api/v1/query?query=1%2B1&time=4")), expect);
@@ -69,7 +69,7 @@ fn instant_queries() {
 }
 
 #[test]
-fn range_queries_by_form_with_fractions() {
+fn range_queries_accept_forms_fractions_and_rfc_3339() {
     let (_data, server) = server();
     let body = b"query=http_requests{code=\"200\"}&start=1700000000.000&end=1700000060.000&step=30.0";
     let expect = json!({"resultType": "matrix", "result": [{
@@ -170,7 +170,7 @@ fn stats_count_the_data_read() {
         "{stats}"
     );
     assert!(stats["timings"]["execTotalTime"].as_f64() > Some(0.0), "{stats}");
-    // Whole chunks are counted from their headers.
+    // For chunks that are within the window, the count is read from their headers.
     let data = ask("&query=count_over_time(http_requests{code='200'}[1h])&stats=all");
     assert_eq!(data["result"][0]["value"], json!([1700000060, "2"]));
     let stats = &data["stats"];
@@ -178,7 +178,7 @@ fn stats_count_the_data_read() {
 }
 
 #[test]
-fn functions_that_return_range_vectors() {
+fn functions_can_return_range_vectors() {
     let (_data, server) = server();
     let data =
         ok(&server.get("/api/v1/query?time=1700000060&query=derivative(http_requests{code='200'}[2m])"));

@@ -1,6 +1,6 @@
-//! A real Prometheus scrapes the server and writes the scraped samples back into it.
+//! A real Prometheus scrapes the server, and sends the samples back to it by remote write.
 //!
-//! Needs Debian's package `prometheus`; with `TACHO_TEST_QUICK=1` the test reports that it is missing and passes.
+//! Needs Debian's package `prometheus`. With `TACHO_TEST_QUICK=1` the test passes without it and reports that it is missing.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use support::{Server, wait_for};
 
-/// Ends Prometheus with the test.
+/// A running Prometheus. Killed when dropped.
 struct Prometheus(Child);
 
 impl Drop for Prometheus {

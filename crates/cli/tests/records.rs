@@ -1,4 +1,4 @@
-//! Records of declared types through the real binary: from a client's bytes to entries, their members, and the types' list.
+//! Tests records of declared types with the real binary: they become entries with members, and their types are listed.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -15,10 +15,10 @@ use tacho_ingest::wire::{
 };
 
 const SESSION: u128 = 0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0;
-/// Trace of the session's segment 1, and its call 1.
+/// The trace of segment 1 of the session, and its call 1.
 const TRACE: &str = "0f1e2d3c4b5a6978ecd7ba92fd62a5d4";
 const SPAN: &str = "8c71ca8d0c258de0";
-/// Ids of [`declare`].
+/// Ids that [`declare`] defines.
 const ORDER: u64 = 1;
 const SERIES: u64 = 20;
 
@@ -31,7 +31,7 @@ fn order(fields: &[(FieldType, &str, &str)]) -> RecordType {
     RecordType { name: "shop_order_placed".into(), fields: fields.iter().map(field).collect() }
 }
 
-/// The first form of the type, and the form in the next version of the application.
+/// Two forms of the type: the first one, and that of the next version of the application.
 fn forms() -> [RecordType; 2] {
     use FieldType::{F64, I64, Text};
     let first = [(Text, "customer", ""), (I64, "items", ""), (F64, "total", "EUR")];
@@ -52,7 +52,7 @@ fn put(frame: &mut DataFrame, dt: i64, call: Option<CallRef>, values: &[FieldVal
     frame.declared(&DeclaredRecord { record_type: ORDER, series: SERIES, at, call, values });
 }
 
-/// Time after [`content::BASE`] and body of each entry found by a query, the oldest first.
+/// Searches entries. Returns time after [`content::BASE`] and body of each, the oldest first.
 fn ask(server: &Server, question: &str) -> Vec<(i64, String)> {
     let path = format!("/api/v1/entries?start=1699999999&end=1700000002&order=oldest&{question}");
     let answer = server.get(&path);
@@ -94,7 +94,7 @@ fn a_declared_record_is_an_entry_with_members_and_its_trace() {
     let [ServerFrame::Reject(reject)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!((reject.record, reject.reason.as_str()), (3, "combination of flags 64 is unknown"));
 
-    // The next version of the application declares another form: both are listed.
+    // The next version of the application declares another form. Both forms are listed.
     agent.send(&declare(&forms()[1]));
     let mut frame = DataFrame::new(2, content::BASE);
     put(&mut frame, 3, None, &[FieldValue::Text("ada"), FieldValue::F64(950.0)]);
@@ -149,7 +149,7 @@ fn types_are_listed(server: &Server) {
     assert_eq!(none["types"], json!([]));
 }
 
-/// The units of each form of the type, the newest form last; and the time of its first definition.
+/// For each form of the type, the newest last: its units, and the time of its first definition.
 fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
     let data = server.get("/api/v1/records").json()["data"]["types"].take();
     let units = |form: &Value| {
@@ -160,7 +160,7 @@ fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
     data.as_array().unwrap().iter().map(form).collect()
 }
 
-/// Declares the form and writes a record of it, acknowledged when this returns.
+/// Declares the form and writes a record of it. The record is acknowledged when this returns.
 fn write(server: &Server, session: u128, form: &RecordType) {
     let mut agent = Agent::connect(server.records, &hello(session)).expect("server greets");
     agent.send(&declare(form));
@@ -181,7 +181,7 @@ fn declared_types_survive_sigkill_after_an_acknowledgement() {
     let (euro, cent) = (["", "", "EUR"].as_slice(), ["", "ct"].as_slice());
     let mut since: Vec<(Vec<String>, String)> = Vec::new();
     let mut session = 0;
-    // The last one: the application is rolled back to the version before.
+    // In the last step, the application is rolled back to its first version.
     for (forms, expect) in [
         (vec![&first], vec![euro]),
         (vec![&later], vec![euro, cent]),
@@ -220,7 +220,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
         assert!(log.contains(part), "{part:?} in {log}");
     }
     assert!(listed(&server).is_empty());
-    // A directory in place of the file: writing fails for every user, root included.
+    // With a directory in place of the file, writing fails for every user, even root.
     let aside = data.path().join("record_types.json.new");
     std::fs::create_dir(&aside).unwrap();
     write(&server, 1, &first);
@@ -236,7 +236,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
     assert_eq!(
         listed(&serve(data.path())),
         known,
-        "written as soon as that was possible, although no type was new"
+        "the types are written as soon as this is possible, although no type is new"
     );
 }
 
@@ -253,7 +253,7 @@ fn a_damaged_definition_ends_the_connection_an_invalid_one_refuses_its_records()
     let told = agent.wait_ack(1);
     let reason = "record type \"shop_order_placed\": a field may not be named \"trace_id\"";
     assert!(matches!(&told[..], [ServerFrame::Reject(reject)] if reject.reason == reason), "{told:?}");
-    // A definition with 200 fields, all of which are missing.
+    // A definition that announces 200 fields but has none.
     let mut frame = Vec::new();
     ClientFrame::Dict(&[4, 1, 1, b't', 200, 1]).encode(&mut frame);
     agent.send(&frame);

@@ -1,4 +1,4 @@
-//! `tacho serve` as a process: starts, prints its addresses, responds, stops; and its errors.
+//! Tests `tacho serve` as a process: it starts, prints its addresses, responds, stops, and reports errors.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn a_server_that_printed_its_addresses_can_be_stopped() {
 }
 
 #[test]
-fn starts_answers_and_stops_with_zero() {
+fn a_server_starts_responds_and_stops_with_exit_code_0() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     for (path, body) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
@@ -40,7 +40,7 @@ fn starts_answers_and_stops_with_zero() {
     assert_eq!(server.stop().code(), Some(0));
 }
 
-/// All files and directories below a directory, and their permissions.
+/// Collects all files and directories below a directory, with their permissions.
 fn modes(directory: &Path) -> Vec<(PathBuf, bool, u32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -75,7 +75,7 @@ fn stored_files_are_not_readable_by_other_users() {
         for (path, is_directory, mode) in &found {
             assert_eq!(*mode, if *is_directory { 0o700 } else { 0o600 }, "{}", path.display());
         }
-        // Permissions as left by an older version.
+        // Sets the permissions that an older version gave.
         for (path, is_directory, _) in found.iter().filter(|(path, ..)| *path != data) {
             let mode = if *is_directory { 0o755 } else { 0o644 };
             std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -115,7 +115,8 @@ fn configuration_errors_name_value_and_place() {
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    // The last of two equal flags is refused by clap; settings from the file lose to the flags of the test helper.
+    // This flag cannot be tested with the helper: clap refuses a flag that is given twice, and the helper's flags override the
+    // file.
     let (code, _, stderr) =
         support::run(&["serve", "--data", dir.path().to_str().unwrap(), "--http", &address]);
     assert_eq!(code, Some(1), "{stderr}");
@@ -169,7 +170,7 @@ fn a_data_directory_that_cannot_be_used_is_named() {
     let segment = segments.find(|path| path.extension().is_some_and(|e| e == "segment")).unwrap();
     let written = std::fs::read(&segment).unwrap();
     let mut version_9 = written.clone();
-    // With the checksum of version 1 it would be a damaged header of that.
+    // The checksum is changed, too. Otherwise the file would count as a damaged file of version 1.
     (version_9[8], version_9[20]) = (9, version_9[20] ^ 1);
     std::fs::write(&segment, version_9).unwrap();
     fails(&newer, &["segment has version 9, this program reads up to 1", "hint: use the newer version"]);
@@ -215,7 +216,7 @@ fn refused_series_and_exact_counters_are_logged() {
         let server = if rules.is_empty() {
             server
         } else {
-            // The series are checked when the server starts.
+            // The server checks counters when it starts, so it is restarted.
             assert!(server.stop().success());
             Server::start_with(&dir.path().join("data"), &flags)
         };
@@ -266,9 +267,14 @@ fn a_server_continues_when_its_log_is_not_read() {
     drop(reader);
     let mut command = std::process::Command::new(support::tacho());
     command.args(["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"]).arg(dir.path());
-    let server = Server::from_command_with_log(command, dir.path(), writer.into()).expect("it starts");
+    let server =
+        Server::from_command_with_log(command, dir.path(), writer.into()).expect("the server starts");
     assert_eq!(server.post("/write", &[], b"up value=1").status, 204);
-    assert_eq!(server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"").status, 204, "is logged");
+    assert_eq!(
+        server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"").status,
+        204,
+        "a deletion is logged"
+    );
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.stop().code(), Some(0));
 }
@@ -277,7 +283,7 @@ fn a_server_continues_when_its_log_is_not_read() {
 fn a_busy_server_returns_503_and_answers_health_checks() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--requests-max", "1"]);
-    // A query that takes minutes holds the only permit.
+    // A query that takes minutes holds the single permit.
     let mut slow = std::net::TcpStream::connect(server.http).unwrap();
     let path =
         "/api/v1/query_range?query=quantile_over_time(0.5,vector(1)[900000s:1s])&start=0&end=10999&step=1";

@@ -1,4 +1,4 @@
-//! A file system of a few MB that fills up under a real server: new records are refused early, deletion and expiry free
+//! Tests a real server on a file system of a few MB that becomes full: new records are refused early, deletion and expiry free
 //! space, and no acknowledged record is lost.
 
 mod support;
@@ -16,7 +16,7 @@ const DISK_BYTES: u64 = 40 << 20;
 const RESERVE_BYTES: u64 = 8 << 20;
 const DAY_S: u64 = 86_400;
 
-/// A tmpfs in a mount namespace of its own, which ends with the process that holds it.
+/// A tmpfs in its own mount namespace. Both end with the process that created them.
 struct SmallDisk {
     holder: Child,
     path: PathBuf,
@@ -24,10 +24,10 @@ struct SmallDisk {
 
 impl SmallDisk {
     /// # Panics
-    /// When neither root nor user namespaces are available: then this test cannot run.
+    /// If this user is not root and user namespaces are not available. The test cannot run in this case.
     fn mount(path: &Path) -> Self {
         let mut failures = Vec::new();
-        // Root needs no user namespace, others are root in theirs.
+        // Root needs no user namespace. Other users become root in a user namespace.
         for flags in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
             let script =
                 format!("mount -t tmpfs -o size={DISK_BYTES} tmpfs \"$0\" && echo mounted && exec cat");
@@ -39,7 +39,7 @@ impl SmallDisk {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()
-                .expect("unshare is there (util-linux)");
+                .expect("unshare (util-linux) is installed");
             let mut line = String::new();
             BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
             if line == "mounted\n" {
@@ -51,7 +51,7 @@ impl SmallDisk {
         panic!("no small file system can be mounted, as root or in a user namespace: {failures:?}");
     }
 
-    /// Runs a program where the file system is mounted.
+    /// A command that runs a program in the namespace in which the file system is mounted.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let pid = self.holder.id().to_string();
@@ -95,7 +95,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// 100 entries of 2 kB that no codec makes much smaller, each a second after the one before.
+/// 100 entries of 2 kB, one per second. No codec makes them much smaller.
 fn lines(part: &str, number: u64, start_s: u64) -> Vec<u8> {
     let mut out = String::new();
     for n in 0..100 {
@@ -108,7 +108,7 @@ fn lines(part: &str, number: u64, start_s: u64) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Writes batches of `part` until one is refused. Returns the numbers of the acknowledged ones.
+/// Writes batches of `part` until one is refused. Returns the numbers of the acknowledged batches.
 fn fill(server: &Server, part: &str, from: u64, start_s: u64) -> std::ops::Range<u64> {
     for number in from..from + 10_000 {
         let answer = server.post("/write?precision=s", &[], &lines(part, number, start_s));
@@ -125,7 +125,7 @@ fn fill(server: &Server, part: &str, from: u64, start_s: u64) -> std::ops::Range
 fn is_ready(server: &Server) -> bool {
     let ready = server.get("/readyz");
     let status = server.get("/api/status").json();
-    // Space may have been released between the two requests.
+    // Space may have been released between these two requests.
     if server.get("/readyz").status == ready.status {
         assert_eq!(status["disk_full"], ready.status != 200, "{status}");
     }
@@ -136,7 +136,7 @@ fn is_ready(server: &Server) -> bool {
     ready.status == 200
 }
 
-/// Number of entries of each part.
+/// Checks the number of entries of each part.
 fn check(server: &Server, expect: &BTreeMap<&str, u64>) {
     for (part, batches) in expect {
         let counted = server.get(&format!("/api/v1/admin/count?match[]={part}"));
@@ -183,7 +183,7 @@ fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
     assert!(!is_ready(&server));
     server.kill();
 
-    // Expired records are deleted on a full disk, too.
+    // Expired records are deleted even if the disk is full.
     std::fs::write(&config, "[[retention]]\nmatch = 'aged'\nkeep = '1d'\n").unwrap();
     let server = disk.start(&config);
     assert!(!is_ready(&server));

@@ -1,4 +1,4 @@
-//! TLS of both listeners: the commands and agents over it, client certificates, reloading, peers without TLS.
+//! Tests TLS of both listeners: commands and agents, client certificates, reloading, peers without TLS.
 
 #[path = "support/java.rs"]
 mod java;
@@ -21,7 +21,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use support::{Server, wait_for};
 use tacho_ingest::wire::{ClientFrame, ErrorCode, FrameDecoder, Hello, ServerFrame};
 
-/// How long a peer may take to answer.
+/// Time limit for an answer of a peer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A certificate authority with its file, and the certificates that it signs.
@@ -31,7 +31,7 @@ struct Authority {
     file: PathBuf,
 }
 
-/// Files of a certificate and its key.
+/// The files of a certificate and its key.
 struct Pair {
     cert: PathBuf,
     key: PathBuf,
@@ -56,7 +56,7 @@ impl Authority {
             cert: self.directory.join(format!("{name}.cert.pem")),
             key: self.directory.join(format!("{name}.key.pem")),
         };
-        // Replaced as a whole, as tools that renew certificates do.
+        // The file is replaced as a whole, as by tools that renew certificates.
         for (path, text) in [(&pair.key, key.serialize_pem()), (&pair.cert, signed.pem())] {
             let new = path.with_extension("new");
             fs::write(&new, text).unwrap();
@@ -76,7 +76,7 @@ fn start(data: &Path, pair: &Pair, more: &[&str]) -> Server {
     Server::start_with(data, &flags)
 }
 
-/// A query to this server, with variables of TLS.
+/// Runs a query on this server, with these TLS variables.
 fn ask(url: &str, variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(support::tacho());
     command.args(["query", "vector(1)", "--server", url]);
@@ -104,7 +104,7 @@ fn fails(output: &Output, expect: &[&str]) {
     }
 }
 
-/// The answer to HELLO on a connection.
+/// Sends HELLO on a connection. Returns the answer.
 fn greeting(mut stream: impl Read + Write) -> Option<ServerFrame> {
     let pairs = [("service", "shop"), ("host", "h1"), ("instance", "")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
@@ -155,7 +155,7 @@ fn commands_and_agents_are_served_with_tls() {
 }
 
 #[test]
-fn peers_that_do_not_use_tls_are_told_so() {
+fn peers_without_tls_get_an_error_in_their_protocol() {
     let place = tempfile::tempdir().unwrap();
     let authority = Authority::new(place.path(), "ca");
     let server = start(&place.path().join("data"), &authority.sign("server"), &[]);
@@ -169,7 +169,7 @@ fn peers_that_do_not_use_tls_are_told_so() {
         }
         other => panic!("{other:?}"),
     }
-    // The other way round.
+    // A client with TLS on a port without TLS.
     let unencrypted = Server::start(&place.path().join("other"));
     fails(&ask(&https(&unencrypted), &[("TACHO_TLS_CA", &authority.file)]), &["the port does not use TLS"]);
 }
@@ -182,7 +182,7 @@ fn clients_trust_only_the_given_authority() {
     fails(&ask(&https(&server), &[("TACHO_TLS_CA", &other.file)]), &["no TLS connection", "TACHO_TLS_CA"]);
     let port = server.http.port();
     succeeds(&ask(&format!("https://localhost:{port}"), &[("TACHO_TLS_CA", &ours.file)]));
-    // The certificate is of 127.0.0.1 and localhost.
+    // The certificate is valid for 127.0.0.1 and localhost.
     fails(
         &ask(&format!("https://[::ffff:127.0.0.1]:{port}"), &[("TACHO_TLS_CA", &ours.file)]),
         &["not valid for name"],
@@ -289,7 +289,7 @@ fn files_that_cannot_be_used_are_named() {
     }
 }
 
-/// The example program with the Java agent.
+/// Starts the test program with the Java agent.
 fn record(java: &Java, version: u32, server: &Server, variables: &[(&str, &str)]) -> Program {
     let agent = format!("-javaagent:{}", text(&java.agent));
     let to = server.records.to_string();

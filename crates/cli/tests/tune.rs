@@ -1,4 +1,4 @@
-//! `tacho tune` with the real binary: on files, a directory and a server.
+//! Tests `tacho tune` with the real binary: on files, a data directory and a server.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use serde_json::Value;
 use support::{Server, run};
 
-/// Two hosts with three metrics each, every ten seconds: a wave, a step, a constant.
+/// A CSV file of two hosts with three metrics each, every ten seconds: a wave, a step, a constant.
 fn csv() -> String {
     let mut out = String::from("time,host,name,value\n");
     for at in 0..1_500 {
@@ -22,7 +22,7 @@ fn csv() -> String {
     out
 }
 
-/// The outcome, and stderr.
+/// Runs `tacho tune`. Returns the outcome and stderr.
 fn tune(args: &[&str]) -> (Value, String) {
     let (code, stdout, stderr) = run(&[&["tune", "--json", "--seconds", "5"], args].concat());
     assert_eq!(code, Some(0), "{args:?}: {stderr}");
@@ -37,7 +37,7 @@ fn recommended(report: &Value) -> &Value {
 }
 
 #[test]
-fn a_file_is_measured_plotted_and_gives_a_section() {
+fn tune_measures_a_file_draws_a_plot_and_recommends_a_section() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     std::fs::write(path("a.csv"), csv()).unwrap();
@@ -52,7 +52,7 @@ fn a_file_is_measured_plotted_and_gives_a_section() {
         (&6.into(), &9000.into(), &1.into())
     );
     let best = recommended(&report);
-    assert_eq!(best["lossless"], true, "chunks are lossless");
+    assert_eq!(best["lossless"], true, "the recommendation is lossless");
     assert!(best["bytes_per_value"].as_f64().unwrap() < 4.0, "{best}");
     let lossy = report["trials"].as_array().unwrap().iter().find(|trial| trial["lossless"] == false);
     if let Some(lossy) = lossy {
@@ -63,7 +63,7 @@ fn a_file_is_measured_plotted_and_gives_a_section() {
     assert!(written.starts_with("data = 'x'\n") && written.contains("[[chunks]]"), "{written}");
     assert!(written.contains(report["section"].as_str().unwrap()), "{written}");
     let server = Server::start_with(&dir.path().join("data"), &["--config", &toml]);
-    assert_eq!(server.get("/readyz").status, 200, "a server starts with it");
+    assert_eq!(server.get("/readyz").status, 200, "a server starts with the section");
     drop(server);
     std::fs::write(&toml, "[[chunks]]\nmatch = '{host=\"a\"}'\nvalues = 128\n").unwrap();
     std::fs::write(&mix, "sum(wave)\nnobody\n").unwrap();
@@ -91,7 +91,11 @@ fn a_server_and_a_directory_give_the_same_data() {
     assert_eq!(code, Some(0), "{stderr}");
     let select = ["--match", "{host=\"a\"}", "--values", "3000"];
     let (report, _) = tune(&[&["--server", &url], &select[..]].concat());
-    assert_eq!((&report["series"], &report["values"]), (&3.into(), &4500.into()), "a whole group at least");
+    assert_eq!(
+        (&report["series"], &report["values"]),
+        (&3.into(), &4500.into()),
+        "at least one whole group is sampled"
+    );
     assert!(report["section"].as_str().unwrap().contains("match = '{host=\"a\"}'"), "{report}");
     assert!(server.stop().success());
     let (report, _) = tune(&[&["--data", data.to_str().unwrap()], &select[..]].concat());

@@ -1,4 +1,4 @@
-//! The closed loop: N connections, one request in flight on each.
+//! The closed loop: N connections, each with one request in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::mix::{Mix, fill};
 use crate::report::{Failures, LATENCY_NS_MAX, Report, TemplateReport, new_histogram};
 use crate::{Error, RequestId, RequestIds};
 
-/// Limit on connections: the ephemeral ports of one address. More connections need several generators.
+/// Limit on connections, given by the number of ephemeral ports of one address. More connections need several generators.
 const CONNECTIONS_MAX: usize = 20_000;
 /// Pause before a lost connection is reopened.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
@@ -25,7 +25,7 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     After(Duration),
-    /// Over all connections.
+    /// Total number of requests of all connections.
     Requests(u64),
 }
 
@@ -38,11 +38,11 @@ pub struct Settings {
     /// Timeout of one request, from sending it to the end of the response.
     pub timeout: Duration,
     pub mix: Mix,
-    /// High half of every request id, and the seed of the random choices.
+    /// The high half of every request id. Also the seed of the random choices.
     pub run: u64,
 }
 
-/// Shared with a run in progress; [`Progress::stop`] ends it early and keeps the results so far.
+/// Progress of a run, shared with it. [`Progress::stop`] ends the run early and keeps the results so far.
 #[derive(Debug, Default)]
 pub struct Progress {
     succeeded: AtomicU64,
@@ -64,7 +64,7 @@ impl Progress {
     }
 }
 
-/// Runs the load to its end. Fails only if the first connection cannot be opened.
+/// Runs the load to its end. Fails only if the settings are invalid or the first connection cannot be opened.
 pub async fn run(settings: Settings, progress: Arc<Progress>) -> Result<Report, Error> {
     if !(1..=CONNECTIONS_MAX).contains(&settings.connections) {
         return Err(Error::Connections { connections: settings.connections, max: CONNECTIONS_MAX });
@@ -116,7 +116,7 @@ struct Shared {
     settings: Settings,
     ids: RequestIds,
     progress: Arc<Progress>,
-    /// Number of requests not started yet.
+    /// Number of requests that were not started yet.
     left: AtomicU64,
     deadline: Option<Instant>,
 }
@@ -141,7 +141,7 @@ fn templates(mix: &Mix) -> Vec<TemplateReport> {
 
 fn merge(report: &mut Report, worker: &Worker) {
     for (all, one) in report.templates.iter_mut().zip(&worker.results) {
-        // Cannot fail, as the bounds are equal by construction.
+        // Cannot fail, because all histograms have the same bounds.
         let _ = all.latency_ns.add(&one.latency_ns);
         all.failures.add(&one.failures);
     }

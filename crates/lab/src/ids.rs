@@ -1,14 +1,14 @@
-//! What is the id of the next request? Unique, 36 characters long, and cheap to store.
+//! Request ids: unique, 36 characters long, and small in the store.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tacho_model::mix64;
 
-/// 128 bits; the high half is the run, the low half is `mix64` of a counter.
+/// An id of 128 bits. The high half identifies the run, the low half is `mix64` of a counter.
 ///
-/// Displayed as 8-4-4-4-12 lower-case hexadecimal digits like a UUID (RFC 9562), but without version and variant bits: the
-/// store inverts `mix64` and keeps a counter instead of 16 random bytes.
+/// Displayed as 8-4-4-4-12 lower-case hexadecimal digits like a UUID (RFC 9562), but without version and variant bits.
+/// The store inverts `mix64` and keeps the counter instead of 16 random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId {
     pub run: u64,
@@ -16,7 +16,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// A `traceparent` of W3C Trace Context, version 00, sampled: the id is the trace id, its low half also the parent span.
+    /// The `traceparent` (W3C Trace Context, version 00, sampled). The id is the trace id, and its low half is the parent span.
     pub fn traceparent(&self) -> String {
         format!("00-{:016x}{:016x}-{:016x}-01", self.run, self.low, self.low.max(1))
     }
@@ -38,7 +38,7 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    /// `run` must not be zero: a trace id of zero is invalid, and one of the low halves is zero.
+    /// `run` must not be zero, because one of the low halves is zero, and a trace id of zero is invalid.
     pub fn new(run: u64) -> Self {
         Self { run: run.max(1), next: AtomicU64::new(1) }
     }

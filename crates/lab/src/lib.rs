@@ -1,9 +1,9 @@
-//! How does a service perform under load?
+//! Measures how a service performs under load.
 //!
-//! [`run`] sends requests to a service over a fixed number of connections, each with one request in flight and a new one
-//! after each response (a *closed* loop; mode B of the scaling study), for a duration or a number of requests. Every request
-//! has a unique id in `X-Request-Id` and the same 128 bits as trace id in `traceparent`, so that records of the client and
-//! of the server can be joined.
+//! [`run`] sends requests to a service over a fixed number of connections, for a duration or a number of requests. Each
+//! connection sends its next request after the response to the previous one (a *closed* loop; mode B of the scaling study).
+//! Every request has a unique id in `X-Request-Id`. The same 128 bits are the trace id in `traceparent`, so that records
+//! of the client and of the server can be joined.
 
 mod closed;
 mod ids;

@@ -1,8 +1,8 @@
-//! Which request is sent next? A weighted mix of templates, chosen at random with a seed.
+//! Chooses the next request at random, with a seed, from a weighted mix of templates.
 
 use tacho_model::Random;
 
-/// One kind of request. `{a..b}` in path or body is replaced by a random number from a to b, inclusive.
+/// The template of a request. `{a..b}` in path or body is replaced by a random number from a to b, inclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     pub weight: u32,
@@ -30,7 +30,7 @@ pub struct MixError {
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 impl Mix {
-    /// One template per line, `WEIGHT METHOD PATH [BODY]`; `#` starts a comment.
+    /// Parses one template per line: `WEIGHT METHOD PATH [BODY]`. `#` starts a comment.
     pub fn parse(text: &str) -> Result<Self, MixError> {
         let mut templates = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -51,7 +51,7 @@ impl Mix {
         Ok(Self { templates, weight })
     }
 
-    /// A mix with only this GET.
+    /// A mix with one template, a GET of this path.
     pub fn get(path: &str) -> Self {
         let template = Template { weight: 1, method: "GET".into(), path: path.into(), body: String::new() };
         Self { templates: vec![template], weight: 1 }
@@ -61,7 +61,7 @@ impl Mix {
         &self.templates
     }
 
-    /// Index of the randomly chosen template.
+    /// Chooses a template at random; returns its index.
     pub fn draw(&self, rng: &mut Random) -> usize {
         let mut left = rng.below(self.weight);
         for (at, template) in self.templates.iter().enumerate() {
@@ -103,7 +103,7 @@ fn range(text: &str) -> Option<(u64, u64)> {
     (from <= to).then_some((from, to))
 }
 
-/// Replaces each `{a..b}`.
+/// Replaces each `{a..b}` by a random number.
 pub fn fill(text: &str, rng: &mut Random) -> String {
     let mut parts = text.split('{');
     let mut out = parts.next().unwrap_or("").to_owned();

@@ -1,4 +1,4 @@
-//! What are the results of a run?
+//! Results of a load run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Failures {
 /// Results of one template.
 #[derive(Clone, Debug)]
 pub struct TemplateReport {
-    /// `GET /ads?page={1..20}`
+    /// For example `GET /ads?page={1..20}`.
     pub name: String,
     /// Response times of the successful requests, ns, from the first byte sent to the last byte received.
     pub latency_ns: Histogram<u64>,
@@ -56,7 +56,7 @@ impl Report {
     pub fn latency_ns(&self) -> Histogram<u64> {
         let mut all = new_histogram();
         for template in &self.templates {
-            // Cannot fail, as the bounds are equal by construction.
+            // Cannot fail, because all histograms have the same bounds.
             let _ = all.add(&template.latency_ns);
         }
         all
@@ -81,7 +81,7 @@ impl Report {
     }
 }
 
-/// 1 ns to 10 minutes with three significant digits; longer times count as 10 minutes.
+/// A histogram of 1 ns to 10 minutes with three significant digits. Longer times are recorded as 10 minutes.
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("constant bounds are valid")
 }

@@ -1,4 +1,4 @@
-//! The closed loop against a small test server that counts, delays, fails and closes connections.
+//! Tests the closed loop against a small server that counts requests, delays, fails and closes connections.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -75,11 +75,11 @@ async fn load(mix: &str, stop: Stop) -> (Report, Seen) {
 }
 
 #[tokio::test]
-async fn a_number_of_requests_is_kept_exactly_on_kept_connections() {
+async fn the_given_number_of_requests_is_sent_on_reused_connections() {
     let (report, seen) = load("1 GET /ok", Stop::Requests(1_000)).await;
     assert_eq!((report.succeeded(), report.failures().total(), seen.requests), (1_000, 0, 1_000));
     assert_eq!(seen.ids.len(), 1_000, "every request has a unique id");
-    assert_eq!(seen.connections, 5, "four, and one that checks that the server is reachable");
+    assert_eq!(seen.connections, 5, "four, and the first one, which checks that the server is reachable");
     assert_eq!(report.body_bytes, 5_000);
     assert!(report.latency_ns().value_at_quantile(0.5) > 0);
 }
@@ -90,7 +90,7 @@ async fn failures_are_counted_by_cause() {
     let failures = report.failures();
     assert_eq!(report.succeeded() + failures.total(), 300);
     assert!(failures.statuses[&404] > 0 && failures.connection > 0, "{failures:?}");
-    assert_eq!(report.templates[1].latency_ns.len(), 0, "an error has no response time");
+    assert_eq!(report.templates[1].latency_ns.len(), 0, "response times of errors are not recorded");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_silent_server_times_out() {
 }
 
 #[tokio::test]
-async fn time_or_the_caller_ends_the_run() {
+async fn a_run_ends_after_its_duration_or_when_the_caller_stops_it() {
     let (report, _) = load("1 GET /ok", Stop::After(Duration::from_millis(200))).await;
     assert!(report.succeeded() > 0 && report.elapsed >= Duration::from_millis(200));
 

@@ -1,4 +1,5 @@
-//! Opens a data directory: `LOCK`, `journal/`, `chunks/`. By the server, and by commands that read or fill one without it.
+//! Opens a data directory (`LOCK`, `journal/`, `chunks/`). Used by the server, and by commands that read or fill a data
+//! directory without a server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use tacho_store::{Options, Store, disk};
 
 use crate::check::refuse_incomplete;
 
-/// Opens a data directory; creates it when it does not exist.
+/// Opens a data directory. Creates it if it does not exist.
 pub async fn open(
     data: &Path,
     clock: Arc<dyn Clock>,
@@ -17,7 +18,7 @@ pub async fn open(
     open_with(data, Options::default(), clock).await
 }
 
-/// Opens a data directory at rest to be read: no file in it is made, changed or removed.
+/// Opens a data directory that no server uses, for reading. Creates, changes and removes no file in it.
 pub async fn open_read_only(
     data: &Path,
     clock: Arc<dyn Clock>,
@@ -31,7 +32,7 @@ pub async fn open_read_only(
     Ok((store, lock))
 }
 
-/// As [`open`], with options of its own.
+/// The same as [`open`], with other options.
 pub async fn open_with(
     data: &Path,
     options: Options,

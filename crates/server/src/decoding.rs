@@ -1,10 +1,11 @@
-//! Memory budget of all bodies that are being read, queued, decoded, or written to disk.
+//! Memory budget of all request bodies that are being read, queued, decoded, or written to disk.
 //!
-//! Each body takes at most a stated multiple of its bytes (`tacho_ingest::budget`). This module limits the total: a request
-//! that finds no memory waits for a while, and then gets 503 with Retry-After.
+//! Each body takes at most a fixed multiple of its bytes (`tacho_ingest::budget`). This module limits the total. A request
+//! that gets no memory waits for a while; after that it gets 503 with Retry-After.
 //!
-//! Path of one record: `http/body.rs` reads with a [`Hold`] on the bytes, also for a query's form; `http/write.rs` and
-//! `http/import.rs` decode with one on the records, which is reduced to their real size and kept until they are on disk.
+//! Path of one record: `http/body.rs` reads the body of a write or of a form with a [`Hold`] on its bytes. `http/write.rs` and
+//! `http/import.rs` decode the body with a second [`Hold`] on the records. The second one is reduced to the real size of the
+//! records, and kept until they are on disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +14,19 @@ use tacho_ingest::budget::memory_bytes_max;
 use tacho_model::{AttributeValue, Batch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Writes decompressed, decoded and appended concurrently: enough for the journal to sync several together.
+/// Limit on the writes that are decompressed, decoded and appended concurrently. It is high enough for the journal to sync
+/// several writes at once.
 const WRITES_MAX: usize = 16;
-/// Size limit of bodies other than writes: far above any PromQL that a person or Grafana writes in a form.
+/// Size limit of bodies other than writes, far above any PromQL query that a user or Grafana sends in a form.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
 /// How long a write waits for a permit and for memory.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Value of Retry-After, seconds.
 pub const RETRY_AFTER: u64 = 1;
-/// Bytes of one permit: a semaphore grants at most 2^32 - 1 permits at once.
+/// Bytes per permit. A semaphore grants at most 2^32 - 1 permits at once, so one permit per byte would not suffice.
 const UNIT: usize = 1024;
 
-/// No memory within [`PATIENCE`].
+/// No memory became free within [`PATIENCE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("earlier bodies use all of the {max} bytes of memory for {what}: retry later, or raise {setting}")]
 pub struct Busy {
@@ -33,7 +35,7 @@ pub struct Busy {
     setting: &'static str,
 }
 
-/// The limits over all writes.
+/// The limits on all writes together.
 pub struct Decoding {
     turns: Arc<Semaphore>,
     bodies: Pool,
@@ -41,8 +43,8 @@ pub struct Decoding {
 }
 
 impl Decoding {
-    /// `bytes_max`: memory of the records of all bodies, at least what the largest body needs. The bodies themselves may take as
-    /// much as [`WRITES_MAX`] of the largest write or form.
+    /// `bytes_max`: memory limit for the records of all bodies. It is raised to the need of the largest body. The bodies
+    /// themselves may take [`WRITES_MAX`] times the size limit of a write or form.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(WRITES_MAX)),
@@ -65,12 +67,12 @@ impl Decoding {
         turn.ok().and_then(Result::ok).ok_or_else(|| self.records.busy())
     }
 
-    /// Memory budget of a body that is read: initially empty.
+    /// A reservation for a body that is being read. It is empty at first.
     pub fn body(&self) -> Hold {
         Hold { pool: self.bodies.clone(), permits: None }
     }
 
-    /// Memory for the records of a body with this many bytes after decompression.
+    /// Reserves memory for the records of a body. `body_bytes` is the size of the body after decompression.
     pub async fn records(&self, body_bytes: usize) -> Result<Hold, Busy> {
         let pool = self.records.clone();
         let wanted = pool.permits.clone().acquire_many_owned(units(memory_bytes_max(body_bytes)));
@@ -100,7 +102,7 @@ impl Pool {
     }
 }
 
-/// Memory that is reserved until this is dropped.
+/// Reserved memory. Released when this is dropped.
 pub struct Hold {
     pool: Pool,
     permits: Option<OwnedSemaphorePermit>,
@@ -118,13 +120,13 @@ impl Hold {
         Ok(())
     }
 
-    /// Releases all beyond this many bytes.
+    /// Reduces the reservation to this many bytes.
     pub fn shrink(&mut self, bytes: usize) {
         shrink(self.permits.as_mut(), bytes);
     }
 }
 
-/// Releases the permits beyond this many bytes.
+/// Reduces the permits to those for this many bytes.
 fn shrink(permits: Option<&mut OwnedSemaphorePermit>, bytes: usize) {
     let Some(held) = permits else { return };
     let beyond = held.num_permits().saturating_sub(units(bytes) as usize);
@@ -135,7 +137,7 @@ fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// Memory budget for the records of frames, first come, first served.
+/// Memory budget for the records of frames. Frames get memory in the order of their requests.
 pub struct Frames(Arc<Semaphore>);
 
 impl Frames {
@@ -143,7 +145,7 @@ impl Frames {
         Self(Arc::new(Semaphore::new(bytes_max / UNIT)))
     }
 
-    /// Waits for the memory that a frame of this many bytes may take; `None` when the budget is closed.
+    /// Waits for the memory that a frame of this size may take. `None` when the budget is closed.
     pub async fn room(&self, frame_bytes: usize) -> Option<FrameRoom> {
         let wanted = units(memory_bytes_max(frame_bytes));
         self.0.clone().acquire_many_owned(wanted).await.ok().map(FrameRoom)
@@ -160,7 +162,7 @@ impl FrameRoom {
     }
 }
 
-/// Approximate memory of a batch's records without the names that they share, bytes.
+/// Approximate memory of the records of a batch, bytes. Shared names are not included.
 pub fn batch_bytes(batch: &Batch) -> usize {
     const SERIES_BYTES: usize = 256;
     const OPEN_SEGMENT_BYTES: usize = 320;
@@ -189,7 +191,7 @@ mod tests {
         let mut first = decoding.records(1 << 20).await.unwrap();
         let busy = decoding.records(0).await.map(drop).unwrap_err();
         assert!(busy.to_string().contains("use all of the 67108864 bytes"), "{busy}");
-        // Memory that the records do not need is released immediately.
+        // Reducing a reservation releases memory immediately.
         first.shrink(40 << 20);
         let second = decoding.records(0).await.unwrap();
         assert!(decoding.records(1 << 20).await.is_err());

@@ -1,6 +1,6 @@
-//! The content of a store: series, chunks, columns and their codecs, bytes per record.
+//! Reports the content of a store: series, chunks, columns and their codecs, bytes per record.
 //!
-//! Read from the chunks' headers; nothing is decoded.
+//! Reads the headers of chunks only and decodes no column.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,27 @@ use tacho_store::{ChunkInfo, Damages, Read, Result, Store};
 
 use crate::read::damage::sentences;
 
-/// Chunks, their bytes, and the records in them. Of a chunk that several series share, each series has its share of the bytes.
+/// A number of chunks, their bytes, and the records in them. If several series share a chunk, each series counts its share of
+/// the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     pub chunks: u64,
     pub bytes: u64,
-    /// Samples, entries, or completed calls.
+    /// Number of samples, entries, or completed calls.
     pub records: u64,
 }
 
-/// Everything of one kind.
+/// All records of one kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
     pub series: u64,
     #[serde(flatten)]
     pub amount: Amount,
-    /// By role and codec.
+    /// The columns, by role and codec.
     pub columns: Vec<ColumnReport>,
 }
 
-/// All columns of one role that were written with one codec.
+/// All columns with the same role and codec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ColumnReport {
     pub role: &'static str,
@@ -47,7 +48,7 @@ pub struct SeriesReport {
     pub series: String,
     #[serde(flatten)]
     pub amount: Amount,
-    /// Times of the first and the last record in ns, as text; absent without chunks.
+    /// Times of the first and the last record in ns, as text. Absent if the series has no chunks.
     pub start: Option<String>,
     pub end: Option<String>,
 }
@@ -55,13 +56,13 @@ pub struct SeriesReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub kinds: BTreeMap<&'static str, KindReport>,
-    /// The largest first; those without a chunk are only counted.
+    /// The largest series first. Series without a chunk are only counted.
     pub series: Vec<SeriesReport>,
     /// Damage of the driver's files.
     pub damage: Damage,
-    /// Bytes of the journal: records that are kept but not in chunks yet.
+    /// Bytes of the journal, whose records are not in chunks yet.
     pub journal_bytes: u64,
-    /// Unreadable records, which the figures do not include.
+    /// Warnings about unreadable records. The figures do not include these records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -69,16 +70,17 @@ pub struct Report {
 /// Known damage of the files of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// Damaged files that stay in use.
+    /// Names of damaged files that stay in use.
     pub damaged: Vec<String>,
-    /// Damaged places among their rows, and bytes of them.
+    /// Number of damaged places in the rows of these files.
     pub places: u64,
+    /// Total size of these places, bytes.
     pub bytes: u64,
-    /// Files in which nothing can be read.
+    /// Names of files that cannot be read at all.
     pub quarantined: Vec<String>,
-    /// Copies of file ends that were cut off and may have been acknowledged.
+    /// Copies of file ends that were cut off although they may have been acknowledged.
     pub torn_ends: Vec<String>,
-    /// Bytes at the end of a file without evidence that they were acknowledged.
+    /// Bytes that were cut off the end of files without evidence that they were acknowledged.
     pub torn_bytes: u64,
 }
 
@@ -98,7 +100,7 @@ impl Amount {
     }
 }
 
-/// Reads all headers; keeps the `series_max` largest series.
+/// Reads all headers. The report lists the `series_max` largest series.
 pub async fn inspect(store: &Store, series_max: usize) -> Result<Report> {
     let journal_bytes = store.stats().journal_bytes;
     let (kinds, series, warnings) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -150,7 +152,8 @@ async fn one(
     Ok(Read { records, damages })
 }
 
-/// Whether this is the first of the series that share the chunk: their common bytes are counted with it.
+/// Whether this series is the first of those that share the chunk. The common bytes of the chunk are counted once, for the
+/// first series.
 fn is_first(chunk: &ChunkInfo) -> bool {
     chunk.header.members.first().is_none_or(|first| first.member == chunk.member)
 }
@@ -176,7 +179,7 @@ impl Columns {
         *bytes += column_bytes as u64;
     }
 
-    /// The largest first.
+    /// Lists the columns, the largest first.
     fn report(self) -> Vec<ColumnReport> {
         let report = |((role, codec), (columns, bytes))| ColumnReport { role, codec, columns, bytes };
         let mut list: Vec<ColumnReport> = self.0.into_iter().map(report).collect();

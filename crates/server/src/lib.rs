@@ -1,7 +1,7 @@
 //! The server as a library: configuration, HTTP API, listeners, the embedded page.
 //!
-//! Only this crate knows HTTP as a server. `serve.rs` puts the parts together; `crates/cli` runs it, and uses `data_directory`,
-//! `read`, `inspect` and `cardinality` where a command opens a data directory itself.
+//! This is the only crate that serves HTTP. `serve.rs` starts all parts. `crates/cli` runs the server. Its commands that open a
+//! data directory themselves use `data_directory`, `read`, `inspect` and `cardinality`.
 
 pub mod cardinality;
 pub mod check;

@@ -1,8 +1,8 @@
-//! Warnings in the log about lasting conditions, at most once a minute:
+//! Logs warnings about lasting conditions, at most once a minute:
 //!
-//! - new series are refused: how many, and by which limit;
-//! - a rule reduces the precision of values, and counters are among its series: these stay exact;
-//! - a rule downsamples counters with an aggregate other than a count: rates over them are wrong.
+//! - New series are refused. The line has their number and the limit.
+//! - A rule that reduces the precision of values matches counters. Counters stay exact.
+//! - A rule downsamples counters with an aggregate that does not keep counters. Rates over these counters are wrong.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::shutdown::Shutdown;
 
 /// Interval of the cheap checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// Minimum interval between two log lines about refused series.
+/// Minimum interval between two warnings about refused series.
 const REFUSED_EVERY: Duration = Duration::from_secs(60);
-/// Interval of the walks over the names of the series that rules match.
+/// Interval at which the names of the series that rules match are checked.
 const RULES_EVERY: Duration = Duration::from_secs(600);
-/// Names in one log line.
+/// Limit on the names in one log line.
 const NAMES_MAX: usize = 5;
 
-/// Checks until `shutdown`; `options` are those of the store.
+/// Runs the checks until `shutdown`. `options` are the options of the store.
 pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -49,11 +49,12 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
     }
 }
 
-/// Refused series that were already logged.
+/// State of the warning about refused series.
 #[derive(Default)]
 struct Refused {
     told: u64,
-    /// Number at the previous check. By the next check the index includes the series accepted at the same time: the limit shows.
+    /// Number of refused series at the previous check. The warning is logged one check later: by then the index includes the
+    /// series that were accepted at the same time, so the reached limit can be determined.
     seen: u64,
     last: Option<Instant>,
 }
@@ -76,10 +77,10 @@ impl Refused {
     }
 }
 
-/// A limit in bytes counts as reached when less than this part of it is free: series differ in size.
+/// A limit in bytes counts as reached when less than one part in this many is free, because series differ in size.
 const NEARLY: usize = 50;
 
-/// The limit that is reached now.
+/// Describes the limits that are reached now.
 fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     if stats.series_total >= options.series_max {
         return format!("series_max = {}", options.series_max);
@@ -99,7 +100,7 @@ fn limit(store: &Store, stats: &Stats, options: &Options) -> String {
     }
 }
 
-/// Counters that were already logged, with the rule.
+/// The counters that were already logged, by rule.
 #[derive(Default)]
 struct Rules {
     told: BTreeSet<(String, String)>,
@@ -131,7 +132,7 @@ impl Rules {
         }
     }
 
-    /// Logs the counters that a rule matches, each once.
+    /// Logs the counters that a rule matches, each counter once.
     fn tell(&mut self, store: &Store, rule: String, matchers: &[Matcher], message: &str) {
         let names =
             store.label_values(Kind::Sample, NAME, &[matchers.to_vec()], &|| true).unwrap_or_default();

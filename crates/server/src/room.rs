@@ -1,6 +1,6 @@
 //! Admission of connections: at the limit, the longest idle connection is evicted for a new one.
 //!
-//! A few places are reserved for when all connections are busy, so that health checks get a response.
+//! A few seats are reserved for new connections when all others are busy, so that health checks get a response.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Counts the connections of one listener and finds idle ones.
+/// The seats of one listener: counts its connections and finds idle ones.
 #[derive(Debug)]
 pub struct Room {
     seats_max: usize,
@@ -19,7 +19,7 @@ pub struct Room {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Logical clock of idle times, to find the longest idle seat.
+    /// A logical clock for `idle_since`, to find the seat that is idle longest.
     ticks: u64,
     open: BTreeMap<u64, Arc<State>>,
     reserve: usize,
@@ -28,14 +28,14 @@ struct Table {
 #[derive(Debug)]
 struct State {
     is_reserve: bool,
-    /// Requests being served.
+    /// Number of requests that are being served on the connection.
     busy: AtomicUsize,
-    /// The tick at which the connection became idle; changed under the table's lock.
+    /// The tick at which the connection became idle. Changed only while the table is locked.
     idle_since: Mutex<u64>,
     evicted: Notify,
 }
 
-/// The place of one connection; released when dropped.
+/// The seat of one connection. Released when dropped.
 #[derive(Debug)]
 pub struct Seat {
     room: Arc<Room>,
@@ -43,7 +43,7 @@ pub struct Seat {
     state: Arc<State>,
 }
 
-/// Marks a connection as busy while it exists.
+/// Marks a connection as busy while this value exists.
 #[derive(Debug)]
 pub struct Busy(Arc<Seat>);
 
@@ -51,7 +51,7 @@ pub struct Busy(Arc<Seat>);
 #[derive(Debug)]
 pub struct Entered {
     pub seat: Seat,
-    /// Another connection was evicted for it.
+    /// Whether another connection was evicted for this one.
     pub evicted: bool,
 }
 
@@ -64,7 +64,7 @@ impl Room {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` when all places are taken by busy connections.
+    /// Admits a connection. `None` when all seats are taken by busy connections.
     pub fn enter(self: &Arc<Self>) -> Option<Entered> {
         let mut table = self.table();
         let ordinary = table.open.len() - table.reserve;
@@ -93,7 +93,7 @@ impl Room {
         Some(Entered { seat: Seat { room: self.clone(), number, state }, evicted })
     }
 
-    /// Evicts the longest idle connection; false when none is idle.
+    /// Evicts the longest idle connection. Returns false when none is idle.
     pub fn evict(&self) -> bool {
         self.table().evict(false)
     }
@@ -122,7 +122,7 @@ impl Table {
         };
         if let Some(state) = self.open.remove(&longest) {
             self.reserve -= usize::from(state.is_reserve);
-            // The notification is stored if the connection does not wait for it yet.
+            // If the connection does not wait for the notification yet, the notification is stored.
             state.evicted.notify_one();
         }
         true
@@ -134,7 +134,7 @@ impl Seat {
         self.state.is_reserve
     }
 
-    /// The seat is not evicted while the returned value exists.
+    /// Begins a request. The seat is not evicted while the returned value exists.
     pub fn begin(self: &Arc<Self>) -> Busy {
         self.state.busy.fetch_add(1, Ordering::Relaxed);
         Busy(self.clone())
@@ -182,7 +182,7 @@ mod tests {
         let (second, _) = enter(&room).unwrap();
         drop(first.begin());
         let (third, evicted) = enter(&room).unwrap();
-        assert!(evicted && second.evicted().now_or_never().is_some(), "the first was busy later");
+        assert!(evicted && second.evicted().now_or_never().is_some(), "the first connection was busy later");
         assert!(first.evicted().now_or_never().is_none());
         let (_one, _other) = (first.begin(), third.begin());
         let (reserve, evicted) = enter(&room).unwrap();
@@ -190,9 +190,9 @@ mod tests {
         let (newer, evicted) = enter(&room).unwrap();
         assert!(newer.is_reserve() && evicted && reserve.evicted().now_or_never().is_some());
         let _asks = newer.begin();
-        assert!(enter(&room).is_none(), "all are busy");
+        assert!(enter(&room).is_none(), "all connections are busy");
         drop((first, second, third, reserve));
-        assert!(room.emptied().now_or_never().is_none(), "requests hold their connections");
+        assert!(room.emptied().now_or_never().is_none(), "requests keep their seats");
     }
 
     #[tokio::test]

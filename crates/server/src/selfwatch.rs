@@ -1,7 +1,7 @@
 //! Self-monitoring: stores the server's metrics as series with `service="tacho"`.
 //!
-//! A label `service` of a metric (whose records were received) becomes `exported_service`, as Prometheus does with
-//! labels that its target already has.
+//! Some metrics have a label `service`, which names the sender of records. It is renamed to `exported_service`, as Prometheus
+//! renames labels that conflict with those of the target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::shutdown::Shutdown;
 
 const SERVICE: &str = "service";
 
-/// Reads the metrics into the store at every `interval` until `shutdown`.
+/// Stores the metrics at every `interval` until `shutdown`.
 pub async fn run(
     store: Arc<Store>,
     metrics: Arc<Metrics>,
@@ -30,7 +30,7 @@ pub async fn run(
             _ = ticks.tick() => {}
         }
         metrics.read_store(&store);
-        // The metrics themselves report a full store; the next interval retries.
+        // A failure is only logged: metrics report a full store, and the next interval tries again.
         if let Err(error) = store.append(batch(&metrics, clock.now()), None).await {
             tracing::debug!(%error, "own metrics not stored");
         }
@@ -46,7 +46,7 @@ fn batch(metrics: &Metrics, at: Timestamp) -> Batch {
                 SERVICE => ("exported_service", *value),
                 other => (other, *value),
             });
-            // Own labels keep to the limits, except for a service's name, which an agent chose.
+            // Labels of the server are within the limits, but names of services, which agents choose, may be too long.
             if let Ok(labels) = Labels::new(own.chain([(NAME, name.as_str()), (SERVICE, "tacho")])) {
                 let samples = vec![Sample { at, value: point.value }];
                 batch.samples.push(SampleSeries { labels: Arc::new(labels), samples });

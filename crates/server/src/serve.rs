@@ -1,7 +1,7 @@
 //! Starts and stops the server.
 //!
-//! Order matters: the store first (it recovers and locks the directory), then the listeners, then the line with their
-//! addresses. Shutdown stops the listeners first, then the store.
+//! The order of the start matters: first the store (which recovers and locks the directory), then the listeners, then the line
+//! with their addresses. Shutdown stops the listeners first, then the store.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,23 +37,23 @@ pub enum ServeError {
     Signal(std::io::Error),
 }
 
-/// Files open in addition to connections: journals, segments, and a reserve.
+/// Number of open files in addition to connections: journals, segments, and a reserve.
 const DESCRIPTORS_BESIDE: u64 = 1_024;
 
-/// Where a server listens.
+/// The addresses of a running server.
 pub struct Listening {
     pub http: SocketAddr,
     pub records: SocketAddr,
 }
 
-/// Runs until the future of `signals` resolves; calls `up` once it listens. `signals` is called once the store is open: until
-/// then a signal ends the process immediately.
+/// Runs until the future returned by `signals` resolves. Calls `up` when the server listens. Calls `signals` when the store is
+/// open; before that, a signal ends the process immediately.
 pub async fn run<S: Future<Output = ()>>(
     config: Config,
     signals: impl FnOnce() -> std::io::Result<S>,
     up: impl FnOnce(Listening),
 ) -> Result<(), ServeError> {
-    // Before the store: wrong files are a mistake of the command line.
+    // TLS files are read before the store is opened, because wrong files are an argument error.
     let tls = config.tls.clone().map(Tls::open).transpose()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Arc::new(Metrics::default());
@@ -64,7 +64,7 @@ pub async fn run<S: Future<Output = ()>>(
     let stop = signals().map_err(ServeError::Signal)?;
     let (http_listener, http_address) = listen("http", config.http).await?;
     let (records_listener, records_address) = listen("records", config.records).await?;
-    // The bound port instead of 0, for `/api/status`.
+    // `/api/status` shows the bound port, not 0.
     let config = Config { records: Address(records_address), ..config };
     let (trigger, shutdown) = shutdown::channel();
     let (connections_max, write_time_max) = (config.connections_max, config.request_time_max);
@@ -104,7 +104,7 @@ pub async fn run<S: Future<Output = ()>>(
     stop.await;
     tracing::info!("stopping");
     trigger.stop();
-    // A task that panicked has logged it; the others still shut down.
+    // The result does not matter: a panic is already logged, and the other tasks shut down anyway.
     let _ = tokio::join!(http, records, notices);
     for task in [watch, certificates].into_iter().flatten() {
         let _ = task.await;
@@ -114,7 +114,7 @@ pub async fn run<S: Future<Output = ()>>(
     Ok(())
 }
 
-/// Raises the soft limit of open files for all connections: it often is 1,024, with a far higher hard limit.
+/// Raises the soft limit of open files so that all connections are possible. It is often 1,024, with a far higher hard limit.
 fn raise_descriptors(connections_max: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let wanted = u64::try_from(connections_max)

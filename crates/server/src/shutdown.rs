@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// The sending end; dropping it stops everything, too.
+/// The sending end. Dropping it also triggers the shutdown.
 pub struct Trigger(watch::Sender<bool>);
 
 /// Held by every listener and background task.
@@ -27,7 +27,7 @@ impl Shutdown {
 
     /// Resolves at shutdown. Cancel-safe.
     pub async fn wait(&mut self) {
-        // An error means that the trigger was dropped: the same.
+        // An error means that the trigger was dropped, which has the same effect.
         let _ = self.0.wait_for(|stop| *stop).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A small JSON file with a version: reads it, validates it, replaces it atomically and durably.
+//! Reads, validates and replaces a small JSON file with a version. Replacing is atomic and durable.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use tacho_api::replace::replace_with;
 use tacho_store::disk;
 
-/// Far above any file that the server writes.
+/// Limit on the size of a file that is read, far above any file that the server writes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Read before the other members, which may differ in a later version.
+/// The version alone. It is read before the other members, which may differ in a later version.
 #[derive(Deserialize)]
 struct Version {
     version: u32,
 }
 
-/// `None` when there is no file; else an error in one sentence. Takes the rights of other users to read it.
+/// Reads a file, and removes the read permission of other users. `None` if there is no file. Errors are one sentence.
 pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
     if path.is_file() {
         disk::restrict(path, disk::FILE_MODE);
@@ -26,7 +26,7 @@ pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
     look(path, version)
 }
 
-/// As [`read`], without changing anything.
+/// The same as [`read`], without changing permissions.
 pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
     let bytes = match std::fs::metadata(path) {
         Ok(file) if file.len() > FILE_BYTES_MAX => {
@@ -39,7 +39,7 @@ pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
     parse(&bytes, version).map(Some)
 }
 
-/// The content of a file of this version.
+/// Parses the content of a file with this version.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String> {
     let Version { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if version != known {
@@ -48,14 +48,15 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String>
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// On disk when it returns; before that, the file is the old one as a whole. `content` has the member `version`.
+/// Replaces the file. The new file is on disk when this returns. After a crash before that, the old file is complete.
+/// `content` must have the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
     bytes.push(b'\n');
     replace_durably(path, &bytes)
 }
 
-/// Replaces a file of the data directory: only its owner may read it, and the new one is on disk when it returns.
+/// Replaces a file of the data directory. Only the owner may read the new file. It is on disk when this returns.
 fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, disk::private_file(), File::sync_all)?;
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());

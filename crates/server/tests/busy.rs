@@ -1,5 +1,5 @@
-//! What a server answers while earlier work holds all of something: the memory for decoding, the places of merges. A disk and a
-//! driver that wait make that last as long as a test needs.
+//! Responses of a server while earlier requests hold all of a resource: the memory for decoding, or the permits of merges. A
+//! disk and a driver that block at a gate prolong the earlier requests as long as a test needs.
 
 #[path = "support/inside.rs"]
 mod inside;
@@ -19,7 +19,7 @@ use tacho_store::disk::{Disk, DiskFile, RealDisk};
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan};
 use tacho_store::{Driver, MemoryDriver, Options, Result};
 
-/// What waits while it is shut.
+/// Threads that pass the gate wait while it is shut.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -34,7 +34,7 @@ impl Gate {
     }
 }
 
-/// A disk whose syncs wait.
+/// A disk whose syncs wait at the gate.
 struct SlowDisk(Gate);
 
 struct SlowFile(File, Gate);
@@ -69,7 +69,7 @@ impl DiskFile for SlowFile {
     }
 }
 
-/// A driver whose puts wait.
+/// A driver whose puts wait at the gate.
 struct SlowDriver(MemoryDriver, Gate);
 
 #[async_trait]
@@ -97,7 +97,7 @@ impl Driver for SlowDriver {
     }
 }
 
-/// The whole response as text.
+/// Sends a request; returns the whole response as text.
 fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
@@ -134,7 +134,7 @@ fn a_write_that_finds_no_memory_for_decoding_gets_503_and_succeeds_later() {
         while metric("tacho_received_bytes_total{protocol=\"line\"}").is_none_or(|bytes| bytes == "0") {
             std::thread::yield_now();
         }
-        // Its records wait for the disk. All of the budget is what the largest body needs.
+        // The records of the first write wait for the disk. The largest body needs the whole budget.
         let largest = format!("b,long={} value=1\n", "v".repeat(970));
         let refused = ask(at, "POST", "/write", &largest);
         assert_eq!(status(&refused), "503", "{refused}");

@@ -1,4 +1,4 @@
-//! Rules for probes over real sockets: which agent gets which rules and when, and the handling of its responses.
+//! Tests rules for probes over real sockets: the lists that each agent gets, and the handling of its responses.
 
 #[path = "support/agent.rs"]
 mod agent;
@@ -68,7 +68,7 @@ impl Running {
         agents.map(|(a, standing)| (a.identity.service.clone(), standing, a.is_connected())).collect()
     }
 
-    /// The connection's own task handles responses.
+    /// Polls, because the task of the connection handles responses asynchronously.
     fn wait_until(&self, what: &str, ready: impl Fn() -> bool) {
         let begun = Instant::now();
         while !ready() {
@@ -78,7 +78,7 @@ impl Running {
     }
 }
 
-/// State and pattern of each rule of the next list, and its revision.
+/// Receives the next list: its revision, and state and pattern of each rule.
 fn next_rules(agent: &mut Agent) -> (u64, Vec<(ProbeState, String)>) {
     let probes = agent.probes();
     (probes.revision, probes.rules.into_iter().map(|rule| (rule.state, rule.pattern)).collect())
@@ -90,7 +90,7 @@ fn each_agent_gets_its_rules_after_the_greeting_and_after_changes() {
     let mut shop = server.agent(1, "shop", "a");
     let mut cart = server.agent(2, "cart", "");
     let mut deaf = Agent::connect(server.at, &hello(3)).unwrap();
-    assert_eq!(next_rules(&mut shop).1, [], "also an empty list");
+    assert_eq!(next_rules(&mut shop).1, [], "an empty list is sent, too");
     assert_eq!(next_rules(&mut cart).1, []);
 
     let all = server.add("", ProbeState::Off, "com.shop..*");
@@ -114,7 +114,7 @@ fn each_agent_gets_its_rules_after_the_greeting_and_after_changes() {
     assert_eq!(next_rules(&mut cart).1, []);
 
     let mut again = server.agent(1, "shop", "a");
-    assert_eq!(next_rules(&mut again).1, [second], "and after each greeting");
+    assert_eq!(next_rules(&mut again).1, [second], "the list is sent after each greeting");
     // An agent without support for rules gets none.
     deaf.ping(Ping::default());
     assert!(matches!(deaf.receive(), Some(ServerFrame::Pong(_))));
@@ -146,7 +146,11 @@ fn answers_are_kept_until_the_rules_change() {
     let [(shown, _)] = &server.control.agents(SystemClock.now())[..] else { panic!("one agent") };
     let report = shown.report.clone().unwrap();
     assert_eq!((report.on, report.off, report.aggregated), (3, 4, 0));
-    assert_eq!(report.rules, [(1, 4, String::new())], "by the rule's id, and only what was sent");
+    assert_eq!(
+        report.rules,
+        [(1, 4, String::new())],
+        "rules are named by id, and rules that were never sent are ignored"
+    );
     assert_eq!(shown.totals.executions_dropped, 9);
 
     assert_eq!(server.metrics.control.agents.with(["shop"]).get(), 1);
@@ -187,7 +191,7 @@ fn an_agent_that_does_not_read_delays_no_other_and_gets_the_newest_list() {
     }
     let newest = server.add("", ProbeState::On, "newest.*").rule;
     let (revision, _) = next_rules(&mut quick);
-    // A megabyte each: as much as the socket buffers hold was sent, and no more.
+    // The lists have 1 MB each. Only the lists that fit into the socket buffers were sent before the newest one.
     let mut lists = 1;
     let last = loop {
         let (revision_then, rules) = next_rules(&mut slow);

@@ -1,4 +1,4 @@
-//! The native listener over a real socket and a real store: acknowledged, refused, repeated, full, superseded, ended.
+//! Tests the native listener over a real socket and a real store.
 
 #[path = "support/agent.rs"]
 mod agent;
@@ -25,7 +25,7 @@ use tacho_store::{MemoryDriver, Options, Store};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// A listener with its own store, whose faults can be switched.
+/// A listener with its own store. Faults of disk and driver can be injected.
 struct Running {
     runtime: Runtime,
     at: SocketAddr,
@@ -68,7 +68,7 @@ fn start_patient(connections_max: usize, options: Options, patience: Patience) -
 }
 
 impl Running {
-    /// All samples of the sessions' series.
+    /// All samples of the series of all sessions.
     fn samples(&self) -> Vec<Sample> {
         let name = Matcher::new("__name__", MatchOp::Equal, "heap").unwrap();
         let series = self.store.find(Kind::Sample, &[name]);
@@ -123,7 +123,7 @@ fn frames_sent_again_are_acknowledged_and_not_stored_twice() {
     assert_eq!(agent.welcome.acked, 5);
     agent.send_frames([3, 4, 5, 6, 9, 8, 10]);
     assert_eq!(agent.wait_ack(10), []);
-    assert_eq!(server.samples(), samples((1..=6).chain([9, 10])), "8 arrived after 9");
+    assert_eq!(server.samples(), samples((1..=6).chain([9, 10])), "frame 8 arrived after frame 9");
     assert_eq!(server.received()[0], 8 * content::SAMPLES);
     assert_eq!(Agent::open(server.at, 3).welcome.acked, 0, "another session has its own numbers");
 }
@@ -158,10 +158,10 @@ fn a_session_derived_from_a_secret_needs_that_secret() {
     agent.wait_ack(5);
     for secret in [None, Some(Secret([8; 16]))] {
         let refused =
-            Agent::connect(server.at, &with(secret)).err().expect("the client does not own the session");
+            Agent::connect(server.at, &with(secret)).err().expect("a client without the secret is refused");
         expect_error(refused, ErrorCode::Session, "not that of the secret");
     }
-    // The owner is not affected, and reconnects.
+    // The owner of the session is not affected, and can reconnect.
     agent.send_frames([6, 7]);
     assert_eq!(agent.wait_ack(7), []);
     let agent = Agent::connect(server.at, &with(Some(own))).expect("server greets");
@@ -241,7 +241,7 @@ fn a_full_store_sends_wait_and_continues() {
 fn of_frames_committed_together_only_refused_ones_are_missing() {
     let server = start_with(64, Options { series_max: 3, ..Options::default() });
     let mut agent = Agent::open(server.at, 11);
-    // The three series within the limit are known before a group can contain them and the fourth.
+    // The first frame is sent alone, so that its three series are known before a group can contain a fourth one.
     agent.send_frames(1..=1);
     assert_eq!(agent.wait_ack(1), []);
     agent.send_frames(2..=20);
@@ -310,7 +310,7 @@ fn an_http_request_gets_the_port_of_http_as_an_http_response() {
     let server = start();
     for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"] {
         let mut stream = TcpStream::connect(server.at).unwrap();
-        // In parts, and with more than is read before the response.
+        // The request arrives in parts, and it is longer than the part that is read before the response.
         let body = "x".repeat(100_000);
         for part in [&method[..1], &method[1..], " /write HTTP/1.1\r\nHost: x\r\n\r\n", &body] {
             stream.write_all(part.as_bytes()).unwrap();
@@ -348,7 +348,7 @@ fn shutdown_acknowledges_received_frames_and_sends_the_reason() {
 fn silent_and_slow_peers_are_cut_off() {
     let short = Duration::from_millis(300);
     let usual = Patience::default();
-    // Only one of the timeouts is short at a time: a busy machine may be slow in the other phases.
+    // Only one timeout is short at a time, because a busy machine may be slow in the other phases.
     let expect_end = |patience: Patience, usual: Duration, last: fn(SocketAddr) -> Option<ServerFrame>| {
         let server = start_patient(64, Options::default(), patience);
         let begun = std::time::Instant::now();
@@ -370,7 +370,7 @@ fn silent_and_slow_peers_are_cut_off() {
     });
 }
 
-/// Sends a frame byte by byte, which would take days, until the server closes the connection.
+/// Sends a frame byte by byte until the server closes the connection. The whole frame would take days.
 fn drip(mut sender: TcpStream) {
     let mut bytes = content::frame(1);
     bytes[..4].copy_from_slice(&FRAME_BODY_BYTES_MAX.to_le_bytes());
@@ -404,7 +404,7 @@ fn connections_are_bounded() {
     drop(held);
     let begun = std::time::Instant::now();
     while Agent::connect(server.at, &hello(3)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the place is free again");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the server does not accept a new connection");
     }
 }
 
@@ -423,7 +423,7 @@ fn heartbeats_are_answered_and_drops_counted_once() {
     report(7, 8);
 }
 
-/// Each has sent a part of a frame that is larger than what every connection may buffer.
+/// Twenty connections have sent a part of a frame that is larger than the buffer of every connection.
 #[test]
 fn stalled_large_frames_do_not_block_the_large_frames_of_others() {
     let hour = Duration::from_secs(3_600);

@@ -1,8 +1,9 @@
-//! Is the memory of a request bounded by its bytes, for the worst request that can be found, at each entry point of the
-//! HTTP server?
+//! Checks that the memory of a request is bounded by its bytes, at each entry point of the HTTP server. A search looks for the
+//! requests that need the most memory.
 //!
-//! Bodies of records are tested by `ingest/tests/peak.rs`; here are gzip, query strings, forms, PromQL, selectors,
-//! deletions, and JSON. The server runs in this process, so that its memory is counted. One test, alone in its process.
+//! This file tests gzip, query strings, forms, PromQL, selectors, deletions, and JSON. `ingest/tests/peak.rs` tests bodies of
+//! records. The server runs in this process, so that its memory is counted. There is only one test, because all tests of a
+//! process share its memory.
 
 #[path = "../../ingest/tests/support/climb.rs"]
 mod climb;
@@ -20,16 +21,16 @@ use flate2::write::GzEncoder;
 use inside::Inside;
 use tacho_store::MemoryDriver;
 
-/// Shapes that the search tries for each entry point.
+/// Number of shapes that the search tries for each entry point.
 const TRIES: usize = 6;
-/// Memory of any request: buffers of its connection, and caches that are filled once.
+/// Memory that every request may take: buffers of its connection, and caches that are filled once.
 const MIN_BYTES: usize = 8 << 20;
-/// Memory per byte of a request without records: of its body, of its decoded parts, and of its parsed form.
+/// Memory per byte of a request without records, for its body, its decoded parts, and its parsed form.
 const PER_BYTE: usize = 24;
-/// Largest body of a form or of JSON, and of a request's head.
+/// Size limits of this server: a body of a form or of JSON, and the head of a request.
 const FORM_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = 60_000;
-/// Largest body of records, decompressed: set low for this server, because decompression is slow in a debug build.
+/// Size limit of a decompressed body of records. It is low, because decompression is slow in a debug build.
 const BODY_BYTES: usize = 2 << 20;
 
 struct Door {
@@ -81,7 +82,7 @@ const DOORS: &[Door] = &[
             body: vec![],
         },
         bound: plain,
-        // Form of a parameter, its bytes, parameters, texts in it.
+        // Kind of the parameter, its bytes, number of parameters, number of texts in each.
         worst: &[[0, 0, 60_000, 0, 0, 0], [1, 50_000, 1, 9_000, 0, 0], [2, 50_000, 1, 9_000, 0, 0]],
     },
     Door {
@@ -126,7 +127,7 @@ const DOORS: &[Door] = &[
             body: json(shape).into_bytes(),
         },
         bound: plain,
-        // Form, members or items, bytes of a text.
+        // Kind of the JSON, number of members or items, bytes of a text.
         worst: &[
             [0, 1, 60_000, 0, 0, 0],
             [1, 20_000, 0, 0, 0, 0],
@@ -157,9 +158,10 @@ const DOORS: &[Door] = &[
             headers: "Content-Encoding: gzip\r\n",
             body: packed(shape),
         },
-        // A byte may expand to a thousand: the limit applies to the expanded bytes. The buffer doubles as it fills.
+        // A byte may expand to a thousand, so the bound depends on the limit for expanded bytes. The buffer doubles as it
+        // fills.
         bound: |_| MIN_BYTES + 4 * BODY_BYTES,
-        // Bytes of a member, members, broken end.
+        // Bytes of a gzip member, number of members, whether the end is missing.
         worst: &[
             [1 << 20, 2, 0, 0, 0, 0],
             [1 << 20, 3, 0, 0, 0, 0],
@@ -173,9 +175,9 @@ const DOORS: &[Door] = &[
 
 #[test]
 fn no_request_takes_more_memory_than_its_bytes_allow() {
-    no_door_is_forgotten();
+    check_that_all_routes_are_known();
     let server = Inside::start(Arc::new(MemoryDriver::new()), BODY_BYTES);
-    // Caches that are filled once are full.
+    // Fills the caches that are filled once.
     send(
         server.http,
         &Request { method: "GET", path: "/api/v1/query?query=up".into(), headers: "", body: vec![] },
@@ -193,8 +195,8 @@ fn no_request_takes_more_memory_than_its_bytes_allow() {
     }
 }
 
-/// Every route is tested here, or takes records, or has no input.
-fn no_door_is_forgotten() {
+/// Checks that every route is tested here, or takes records, or has no input.
+fn check_that_all_routes_are_known() {
     const OF_RECORDS: &[&str] = &["/api/v1/write"];
     const TAKE_NOTHING: &[&str] = &[
         "/",
@@ -249,7 +251,7 @@ fn send(at: SocketAddr, request: &Request) {
         body.len()
     );
     stream.write_all(head.as_bytes()).expect("a head is accepted");
-    // A body refused because of its length is not read.
+    // Fails if the server refuses the body because of its length and does not read it.
     let _ = stream.write_all(body);
     let mut status = [0; 12];
     stream.read_exact(&mut status).expect("an answer");
@@ -281,10 +283,10 @@ fn parameters(shape: &Shape, bytes: usize) -> String {
     let of_one = of_one.min(bytes);
     let text = match form % 7 {
         0 => return repeated(&format!("a{}", "%20".repeat(of_one / 3)), "&", count, bytes),
-        // Matchers, and patterns.
+        // Many matchers, many patterns.
         1 => format!("query=1&match[]={{{}}}", repeated("a!=%22%22", ",", texts, of_one)),
         2 => format!("match[]={{a=%22b%22,{}}}", repeated("a=~%22[a-z]{9}.*%22", ",", texts.min(64), of_one)),
-        // Arguments, labels, operators, levels.
+        // Many arguments, labels, operators, levels of nesting.
         3 => format!("query=label_join(a,%22b%22,{})", repeated("%22%22", ",", texts, of_one)),
         4 => format!("query=sum by({})(a)", repeated("a", ",", texts, of_one)).replace(' ', "%20"),
         5 => format!("query={}", repeated("a", "%2B", texts.min(257), of_one)),
@@ -314,7 +316,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Comments of the line protocol, member by member.
+/// A gzip body of many members. Each contains comments of the line protocol.
 fn packed(shape: &Shape) -> Vec<u8> {
     let [bytes, members, broken, ..] = *shape;
     let comment = [b"#".repeat(1_023).as_slice(), b"\n"].concat();

@@ -1,6 +1,6 @@
-//! TLS of the HTTP client: which authorities it trusts, and the certificate that it shows.
+//! TLS of the HTTP client: the trusted authorities, and the certificate of the client.
 //!
-//! Certificates come from files in PEM that environment variables name.
+//! Environment variables name the PEM files of the certificates.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,12 @@ use tokio_rustls::client::TlsStream;
 
 use crate::failure::Failure;
 
-/// Certificate authorities that are trusted instead of the system's.
+/// Variable with the file of certificate authorities that are trusted instead of those of the system.
 pub const CA: &str = "TACHO_TLS_CA";
-/// Value of [`CA`] for those of the system. The agents, which have no default, have it, too.
+/// Value of [`CA`] for the authorities of the system. This is the default here. Agents have no default, so their setting needs
+/// this value.
 const SYSTEM: &str = "system";
-/// The certificate that the client shows, and its key.
+/// Variables with the files of the client's certificate and its key.
 pub const CERT: &str = "TACHO_TLS_CLIENT_CERT";
 pub const KEY: &str = "TACHO_TLS_CLIENT_KEY";
 
@@ -28,10 +29,10 @@ pub const KEY: &str = "TACHO_TLS_CLIENT_KEY";
 pub struct Tls(TlsConnector);
 
 impl Tls {
-    /// From the environment.
+    /// Reads the files that the environment names.
     ///
     /// # Errors
-    /// When a file cannot be used; the message names its variable.
+    /// When a file cannot be used. The message names its variable.
     pub fn of_environment() -> Result<Self, Failure> {
         let file = |variable| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
         let ca = file(CA).filter(|path| path.as_os_str() != SYSTEM);
@@ -57,7 +58,7 @@ impl Tls {
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 
-    /// The handshake. `authority` is `HOST:PORT`.
+    /// Does the handshake. `authority` is `HOST:PORT`.
     pub async fn connect(&self, authority: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, Failure> {
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -66,7 +67,7 @@ impl Tls {
     }
 }
 
-/// A handshake failed.
+/// The failure of a handshake.
 pub fn refused(authority: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("no TLS connection to {authority}: {error}"));
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
@@ -92,7 +93,7 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, Failure> {
         return pem::authorities(path).map_err(|error| wrong(CA, path, &error));
     }
     let mut roots = RootCertStore::empty();
-    // Some systems keep certificates that cannot be parsed.
+    // Unparsable certificates are ignored, because some systems have such certificates.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(Failure::new("this system has no certificate authorities")

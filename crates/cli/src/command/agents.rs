@@ -16,7 +16,7 @@ use crate::terminal::table::{Align, Table};
 
 /// Interval of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Moves the cursor to the corner, and clears the screen below it.
+/// Moves the cursor to the upper left corner, and clears the screen.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
 /// List connected agents, their rules, and the operations they moved to aggregates or switched off themselves
@@ -125,7 +125,7 @@ impl Agents {
     }
 }
 
-/// Reports a server that stopped responding. Each error is printed once.
+/// The state of an outage of the server during `--watch`.
 #[derive(Default)]
 struct Outage {
     has_answered: bool,
@@ -134,7 +134,7 @@ struct Outage {
 
 impl Outage {
     /// # Errors
-    /// When no server responded from the start.
+    /// When no server has responded since the start.
     fn report_outage(&mut self, failure: Failure) -> Result<(), Failure> {
         if !self.has_answered {
             return Err(failure);
@@ -226,7 +226,7 @@ fn moved(agents: &[Value], now: i64) -> Option<String> {
     any.then(|| table.to_string())
 }
 
-/// `shop on h1 (8080)`
+/// The name of an agent, such as `shop on h1 (8080)`.
 pub fn name(agent: &Value) -> String {
     let text = |name| printable(ask::text(agent, name));
     match &*text("instance") {
@@ -235,7 +235,7 @@ pub fn name(agent: &Value) -> String {
     }
 }
 
-/// The age of a time; clocks may differ.
+/// Formats the age of a time. A time in the future counts as now, because clocks may differ.
 pub fn age(ns: &Value, now: i64) -> String {
     let then = ns.as_str().and_then(|text| text.parse().ok()).unwrap_or(now);
     let ns = u64::try_from(now.saturating_sub(then)).unwrap_or(0);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_or_moved_is_named() {
+    fn faults_of_rules_and_moved_operations_are_listed() {
         let agent = json!({
             "service": "shop", "host": "h1", "instance": "8080", "state": "silent", "since": "0",
             "probes": {

@@ -1,4 +1,4 @@
-//! Common parts of the commands that query a server: its address, the time range, and printing.
+//! Common parts of the commands that query a server: the address, the time range, and printing.
 
 use std::fmt;
 use std::io;
@@ -26,21 +26,21 @@ pub struct Server {
     server: Option<String>,
 }
 
-/// The variable with the server's address, used without `--server`.
+/// The environment variable with the address of the server. It is used if `--server` is not given.
 pub const SERVER_VARIABLE: &str = "TACHO_URL";
 const SERVER_DEFAULT: &str = "http://127.0.0.1:7070";
 
-/// The server from the environment. An empty variable counts as unset.
+/// The address of the server from the environment. An empty variable counts as unset.
 pub fn server_of_environment() -> Option<String> {
     std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty())
 }
 
-/// The server of `--server`, else that of the environment, else the default address on this machine.
+/// The address of the server: from `--server`, else from the environment, else the default address on this machine.
 pub fn server_url(flag: Option<&str>) -> String {
     flag.map(str::to_owned).or_else(server_of_environment).unwrap_or_else(|| SERVER_DEFAULT.to_owned())
 }
 
-/// A client of the server of `--server`, else of that of the environment, else of the default one.
+/// A client of the server at [`server_url`].
 pub fn client(flag: Option<&str>) -> Result<Client, Failure> {
     let client = Client::new(&server_url(flag));
     let of_environment = flag.is_none() && server_of_environment().is_some();
@@ -74,13 +74,13 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// `start` and `end` as parameters, if given.
+    /// `start` and `end` as parameters of a request, if given.
     pub fn params(&self) -> [(&'static str, Option<String>); 2] {
         [("start", self.start.map(seconds)), ("end", self.end.map(seconds))]
     }
 }
 
-/// A span with both ends, ns.
+/// A time range with both ends, ns.
 #[derive(Clone, Copy)]
 pub struct Range {
     pub start: i64,
@@ -97,7 +97,7 @@ impl Span {
     }
 
     /// # Errors
-    /// If it ends before it begins.
+    /// If the range ends before it begins.
     pub fn range(&self) -> Result<Range, Failure> {
         let end = self.end.unwrap_or_else(now);
         let start = self.start.unwrap_or_else(|| end.saturating_sub(self.last.unwrap_or(LAST_NS)));
@@ -114,13 +114,13 @@ pub fn now() -> i64 {
 }
 
 impl Range {
-    /// `start` and `end` as parameters.
+    /// `start` and `end` as parameters of a request.
     pub fn params(self) -> [(&'static str, String); 2] {
         [("start", seconds(self.start)), ("end", seconds(self.end))]
     }
 }
 
-/// `from 2026-01-31T12:00:00.000Z to 2026-01-31T13:00:00.000Z`
+/// For example `from 2026-01-31T12:00:00.000Z to 2026-01-31T13:00:00.000Z`.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "from {} to {}", at(self.start), at(self.end))
@@ -158,7 +158,7 @@ impl Server {
 }
 
 /// # Errors
-/// If there is no data directory at this path, or the file system does not tell.
+/// If there is no data directory at this path, or the path cannot be inspected.
 pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     let data_display = data.display();
     match std::fs::metadata(data.join("chunks")) {
@@ -173,7 +173,7 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A data directory cannot be read.
+/// The failure to read a data directory.
 pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
     match error.kind() {
@@ -185,7 +185,7 @@ pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
 /// Limit on the services named in a hint.
 const SERVICES_NAMED_MAX: usize = 20;
 
-/// For an empty response: fails if no call of `service` is recorded in the range, and names the recorded services.
+/// Called after an empty response. Fails if no call of `service` is recorded in the range, and names the recorded services.
 pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Result<(), Failure> {
     let Some(service) = service else { return Ok(()) };
     let in_range = || range.params().map(|(name, value)| (name, Some(value)));
@@ -199,7 +199,8 @@ pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Re
     Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
-/// `place`: the range without the service, such as `from ... to ...`. `none`: the hint if no service is known.
+/// The failure that a service is unknown. `place`: the searched range, such as `from ... to ...`. `none`: the hint if no
+/// service at all is known.
 pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
     let failure = Failure::new(format!("no service {service:?} {place}"));
     match known.len() {
@@ -213,7 +214,8 @@ pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -
     }
 }
 
-/// As [`check_service`], for an operation, in this service if one is given. The hint names similar operations.
+/// Called after an empty response. Fails if the operation is not recorded in the range, in `service` if one is given. The hint
+/// names similar operations.
 pub fn check_operation(
     server: &Server,
     operation: Option<&str>,
@@ -236,8 +238,8 @@ pub fn check_operation(
     }))
 }
 
-/// For an empty response about records of one kind: the commands for the records of other kinds that the selector has in the
-/// range, if any. Without an answer of the server there is no hint.
+/// The hint for an empty response about records of one kind: if the selector has records of another kind in the range, names
+/// the command for these. No hint if the server does not answer.
 pub fn other_kinds(server: &Server, selector: &str, range: Range, asked: Kind) -> Option<String> {
     let params = range.params().map(|(name, value)| (name, Some(value)));
     let params = params.into_iter().chain([("match[]", Some(selector.to_owned()))]);
@@ -254,19 +256,19 @@ pub fn other_kinds(server: &Server, selector: &str, range: Range, asked: Kind) -
     Some(format!("it selects {records}: {command}"))
 }
 
-/// Decimal seconds, exact.
+/// Converts ns to decimal seconds, exactly.
 pub fn seconds(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     let ns = ns.unsigned_abs();
     format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// Nanoseconds of the answer (a string) as UTC to the millisecond.
+/// Formats a time of a response (a string of ns) as UTC with milliseconds.
 pub fn utc(ns: &Value) -> String {
     at(ns.as_str().and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
-/// UTC to the millisecond.
+/// Formats a time in ns as UTC with milliseconds.
 pub fn at(ns: i64) -> String {
     format!("{:.3}", Timestamp::from_nanosecond(ns.into()).unwrap_or_default())
 }
@@ -281,41 +283,41 @@ pub fn warn(answer: &Value) {
     }
 }
 
-/// Indented JSON on stdout.
+/// Prints indented JSON to stdout.
 pub fn print_json(value: &Value) {
     println!("{value:#}");
 }
 
-/// A list of the response; empty if absent.
+/// A list of the response. Empty if absent.
 pub fn list<'a>(answer: &'a Value, name: &str) -> &'a [Value] {
     answer[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text of the response; empty if absent.
+/// A text of the response. Empty if absent.
 pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or("")
 }
 
-/// A whole number of the response; 0 if absent.
+/// A whole number of the response. 0 if absent.
 pub fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or(0)
 }
 
-/// A number of the response that need not be finite; 0 if absent.
+/// A number of the response that may be NaN or infinite. 0 if absent.
 pub fn float(value: &Value, name: &str) -> f64 {
     value.get(name).and_then(float::read).unwrap_or(0.0)
 }
 
-/// A duration with its unit, ns.
+/// Parses a duration with its unit. Returns ns.
 ///
 /// # Errors
-/// When it is a bare number, whose unit would be a guess, or none.
+/// When the text is not a duration, or a number without a unit.
 pub fn duration(text: &str) -> Result<i64, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));
     }
     time::parse_duration_with_unit(text).ok_or_else(|| {
-        // The form of a duration, but zero or negative.
+        // The text has the form of a duration, but is zero or negative.
         let digits = |c: char| c.is_ascii_digit();
         let is_form = time::parse_duration_with_unit(&text.trim_start_matches('-').replace(digits, "1"));
         match is_form {
@@ -325,13 +327,13 @@ pub fn duration(text: &str) -> Result<i64, String> {
     })
 }
 
-/// A whole number above 0.
+/// Parses a whole number above 0.
 pub fn at_least_one<N: std::str::FromStr + Default + PartialEq>(text: &str) -> Result<N, String> {
     let number: Option<N> = text.parse().ok();
     number.filter(|number| *number != N::default()).ok_or_else(|| "give a whole number from 1".into())
 }
 
-/// As [`duration`], for the time that this process waits.
+/// The same as [`duration`], for the time that this process waits.
 pub fn wait(text: &str) -> Result<Duration, String> {
     duration(text).map(|ns| Duration::from_nanos(ns.unsigned_abs()))
 }

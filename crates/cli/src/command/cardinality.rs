@@ -1,4 +1,4 @@
-//! `tacho cardinality`: what does each label cost, in a running server or a data directory?
+//! `tacho cardinality`: the cost of each label, in a running server or a data directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -71,7 +71,7 @@ impl Delete {
     }
 }
 
-/// For scripts: the counts, and whether the records were deleted or would be.
+/// The report for scripts: the counts, and whether the records were deleted.
 fn report_json(affected: &Value, deleted: bool) -> Value {
     let mut out = affected.clone();
     out["deleted"] = deleted.into();
@@ -85,7 +85,7 @@ fn nothing_found(accepted: u64) -> String {
     }
 }
 
-/// `1,200 samples of 3 series, 40 entries of 1 series`; `None` when there is nothing.
+/// For example `1,200 samples of 3 series, 40 entries of 1 series`. `None` when there are no records.
 fn amounts(affected: &Value) -> Option<String> {
     let part = |(kind, one): (&str, &str)| {
         let count = |name| ask::number(&affected[kind], name);

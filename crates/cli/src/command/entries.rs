@@ -1,4 +1,4 @@
-//! `tacho entries`: texts and tables of entries of a running server.
+//! `tacho entries`: prints entries of a running server as texts or tables.
 
 use serde_json::Value;
 use tacho_api::json::shown;
@@ -11,7 +11,7 @@ use super::mark;
 use crate::failure::Failure;
 use crate::terminal::plot::{Line, clock, plot};
 
-/// Characters of a text in a line; --json shows all.
+/// Limit on the characters of a text in a line. `--json` shows the whole text.
 const TEXT_CHARS_MAX: usize = 500;
 
 /// Find entries: logs, events, and tables of entries such as those of lsof and strace
@@ -60,7 +60,7 @@ impl Entries {
     pub fn run(self) -> Result<(), Failure> {
         mark::selectors(std::slice::from_ref(&self.selector))?;
         let range = self.span.range()?;
-        // The selector has no mistake, so a place is one in the pattern.
+        // The selector was parsed before, so a place in the message refers to the pattern.
         let pattern = self.pattern.as_deref().unwrap_or_default();
         let answer = self.ask(range).map_err(|failure| mark::in_text(pattern, failure))?;
         if self.json {
@@ -89,7 +89,7 @@ impl Entries {
         Ok(())
     }
 
-    /// The message for an empty result: the range that was searched, and hints.
+    /// The message for an empty result: the searched range, and hints.
     fn nothing(&self, range: Range, seen: u64) -> String {
         let last = if self.span.is_given() { "" } else { "in the last hour, " };
         let dotted = |field: &String| field.split('=').next().is_some_and(|name| name.contains('.'));
@@ -131,7 +131,7 @@ impl Entries {
     }
 }
 
-/// In the notation of PromQL.
+/// Formats labels in the notation of PromQL.
 fn series(labels: &Value) -> String {
     let pairs = labels.as_object().into_iter().flatten();
     let pairs: Vec<(&str, &str)> = pairs.map(|(n, v)| (n.as_str(), v.as_str().unwrap_or(""))).collect();
@@ -151,7 +151,7 @@ fn line(entry: &Value, series: &[String]) -> String {
     format!("{}  {}  {}", ask::utc(&entry["time"]), printable(series), printable_lines(&text))
 }
 
-/// Columns that no object has.
+/// The requested columns that no object has.
 fn unknown_columns<'a>(entries: &[Value], columns: &'a [String]) -> Vec<&'a str> {
     let objects: Vec<Value> =
         entries.iter().filter_map(|entry| serde_json::from_str(ask::text(entry, "text")).ok()).collect();
@@ -160,7 +160,7 @@ fn unknown_columns<'a>(entries: &[Value], columns: &'a [String]) -> Vec<&'a str>
     if objects.is_empty() { Vec::new() } else { unknown.map(String::as_str).collect() }
 }
 
-/// Members of objects under their names; other texts are omitted.
+/// Formats members of JSON objects as columns under their names. Entries that are not objects are omitted.
 fn table(entries: &[Value], columns: &[String]) -> String {
     let head = std::iter::once("TIME".to_owned()).chain(columns.iter().map(|name| name.to_uppercase()));
     let mut rows: Vec<Vec<String>> = vec![head.collect()];
@@ -203,7 +203,7 @@ mod tests {
         let entry = |text: &str| json!({ "time": "1000000000", "series": 0, "text": text });
         let entries = [
             entry(r#"{"pid":7,"name":"/tmp/a"}"#),
-            entry("no object"),
+            entry("not an object"),
             entry("{\"pid\":12345,\"fd\":\"3\\u001br\"}"),
         ];
         let columns = ["pid", "fd"].map(str::to_owned);

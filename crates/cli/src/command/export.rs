@@ -1,5 +1,5 @@
-//! `tacho export`: exports samples and entries of a server or a data directory; counts and checksums are compared at
-//! both ends.
+//! `tacho export`: exports samples and entries of a server or a data directory. The counts and checksums of sender and
+//! receiver are compared.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -139,7 +139,7 @@ impl Export {
         })
     }
 
-    /// Compares the totals of the sender with those received.
+    /// Compares the totals of the sender with the received records.
     fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
         let Said { totals: said, passed_over, incomplete } = said;
@@ -177,7 +177,7 @@ impl Export {
         }
     }
 
-    /// A request about the exported records.
+    /// The path of a request about the exported records.
     fn path(&self, path: &str, more: &[(&str, Option<&str>)]) -> String {
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, value)| (*name, value.as_deref()));
@@ -308,11 +308,11 @@ struct PassedOver {
     complete: bool,
 }
 
-/// Lines of the response other than records.
+/// A line of the response that is not a record.
 pub enum Head {
     Labels(BTreeSet<String>),
     Totals(Totals, Vec<String>),
-    /// Why the export ends early.
+    /// The reason why the export ends early.
     Error(String),
 }
 
@@ -337,12 +337,12 @@ pub fn head(line: &[u8]) -> Option<Head> {
 
 type Output = BufWriter<Box<dyn Write + Send>>;
 
-/// How records are encoded.
+/// The encoder of the records.
 enum Out {
     Text(Output),
     #[cfg(feature = "parquet")]
     Table(Box<Writer<Output>>),
-    /// Everything is written.
+    /// All records are written.
     Done,
 }
 
@@ -360,7 +360,7 @@ struct Sink {
     totals: Totals,
     /// Totals of the records that fit the format.
     written: Totals,
-    /// The reader has closed the pipe.
+    /// Whether the reader has closed the pipe.
     closed: bool,
 }
 
@@ -369,7 +369,7 @@ fn is_closed(written: &io::Result<()>) -> bool {
     written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Some records cannot be read.
+/// The failure that some records cannot be read.
 pub fn not_whole(why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("not all records can be read: {why}"))
         .hint("--allow-damaged skips unreadable records and reports them")

@@ -64,14 +64,14 @@ impl Graph {
 /// Level of detail.
 pub enum Detail {
     All,
-    /// This many nodes with calls, and their most expensive calls.
+    /// At most this many nodes, and only their most expensive calls. Nodes without callees are omitted.
     Main(usize),
 }
 
-/// [`Detail::Main`] shows a call if it takes at least one part in this many of its caller's time.
+/// [`Detail::Main`] shows a call if it takes at least one part in this many (2 %) of the time of its caller.
 const SHARE: u64 = 50;
 
-/// Each node with its callees; the node with the most time first.
+/// Formats each node with its callees, in the order of time, the longest first.
 pub fn to_text(graph: &Value, detail: &Detail) -> String {
     let mut nodes: Vec<&Value> = ask::list(graph, "nodes").iter().collect();
     nodes.sort_by_key(|node| std::cmp::Reverse(ask::number(node, "total_ns")));
@@ -96,7 +96,7 @@ pub fn to_text(graph: &Value, detail: &Detail) -> String {
     if out.is_empty() { "no calls in this time\n".into() } else { out }
 }
 
-/// At service level, a service and its databases are two nodes with the name of the service.
+/// The name of a node. At service level, a service and its databases are two nodes with the same service name.
 fn name(node: &Value) -> String {
     let service = ask::text(node, "service");
     match (ask::text(node, "operation"), ask::text(node, "kind")) {
@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn adjacency_in_order_of_time() {
+    fn nodes_and_callees_are_sorted_by_time() {
         let node = |id: &str, operation: &str, total: u64| {
             json!({"id": id, "operation": operation, "service": "s", "kind": "method",
                 "count": 2, "errors": 0, "total_ns": total})

@@ -1,4 +1,4 @@
-//! `tacho load`: puts a service under load and reports how it performed.
+//! `tacho load`: generates load on a service and reports response times and failures.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl Load {
     }
 }
 
-/// GET of this path only.
+/// A mix with a GET of this path only.
 fn get(path: &str) -> Result<lab::Mix, Failure> {
     let wrong = |reason: &str| Failure::usage(format!("--path {path:?}: {reason}"));
     if path.contains(|c: char| c.is_whitespace() || c == '#') {
@@ -104,7 +104,7 @@ fn get(path: &str) -> Result<lab::Mix, Failure> {
     })
 }
 
-/// Why the load cannot begin.
+/// The failure that a load cannot start.
 fn failure(error: lab::Error) -> Failure {
     match &error {
         lab::Error::Connect { .. } => Failure::new(error)
@@ -114,13 +114,13 @@ fn failure(error: lab::Error) -> Failure {
     }
 }
 
-/// Nanoseconds of the clock, mixed: different for each run, and never zero in practice.
+/// A run id from the nanoseconds of the clock. It differs between runs and is practically never zero.
 pub fn run_from_clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     tacho_model::mix64(u64::try_from(since.as_nanos()).unwrap_or(1))
 }
 
-/// Runs the load with a progress bar; `interrupted` ends it early.
+/// Runs the load and shows a progress bar. The future `interrupted` ends the load early.
 pub async fn drive(
     settings: lab::Settings,
     interrupted: impl Future<Output = ()>,
@@ -204,7 +204,7 @@ fn failure_lines(failures: &lab::Failures) -> Vec<String> {
     statuses.chain(connection).chain(timeout).collect()
 }
 
-/// The report as JSON; times in ns.
+/// The report as JSON. Times are in ns.
 pub fn to_json(report: &lab::Report) -> Value {
     let latency = |histogram: &hdrhistogram::Histogram<u64>| {
         let mut map = serde_json::Map::new();

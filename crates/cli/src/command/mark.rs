@@ -1,15 +1,15 @@
-//! Errors in a query, selector or pattern that the user typed: the line with a caret below the place, and how to quote a
-//! name.
+//! Adds details to errors in a query, selector or pattern of the user: the line with a caret below the place of the error, and
+//! how to quote a name.
 
 use tacho_model::Matcher;
 use tacho_query::{Place, promql};
 
 use crate::failure::Failure;
 
-/// The matchers of the selectors that the user typed.
+/// Parses the selectors of the user.
 ///
 /// # Errors
-/// When one cannot be parsed; its place is marked.
+/// When a selector cannot be parsed. The place of the error is marked.
 pub fn selectors(texts: &[String]) -> Result<Vec<Vec<Matcher>>, Failure> {
     let parsed = texts.iter().map(|text| {
         promql::parse_selector(text).map_err(|error| {
@@ -25,10 +25,10 @@ pub fn selectors(texts: &[String]) -> Result<Vec<Vec<Matcher>>, Failure> {
     parsed.collect()
 }
 
-/// The error about the query or selector `text`, with its place marked, and with the quoted name if it is one that PromQL
-/// parses differently.
+/// Marks the place of an error in the query or selector `text`. If the error is about a name that must be quoted, adds the
+/// quoted name as a hint.
 pub fn in_promql(text: &str, failure: Failure) -> Failure {
-    // Other failures, such as those of the network, are not about the text.
+    // Other failures, such as network errors, are not about the text.
     let is_about_text = failure.exit_code() == Failure::usage("").exit_code();
     let name = odd_name(text, failure.message()).filter(|_| is_about_text);
     let failure = in_text(text, failure);
@@ -40,7 +40,7 @@ pub fn in_promql(text: &str, failure: Failure) -> Failure {
     }
 }
 
-/// The error about `text`, with its place marked.
+/// Marks the place of an error in `text`.
 pub fn in_text(text: &str, failure: Failure) -> Failure {
     match marked(text, failure.message()) {
         Some(lines) => failure.showing(&lines),
@@ -48,7 +48,7 @@ pub fn in_text(text: &str, failure: Failure) -> Failure {
     }
 }
 
-/// The line of `text` with the place that the message ends with, and a caret below it.
+/// The message ends with a place, such as `(at column 5)`. Returns this line of `text`, with a caret below the place.
 fn marked(text: &str, message: &str) -> Option<String> {
     let place = Place::of_message(message)?;
     let line = line(text, place)?.replace(char::is_control, " ");
@@ -60,8 +60,8 @@ fn line(text: &str, place: Place) -> Option<&str> {
     text.split('\n').nth(place.line.checked_sub(1)?)
 }
 
-/// A name that PromQL parses differently, such as `cpu.load` from the header of a file: all of the text, or the word at the
-/// place of the error.
+/// Finds a name that must be quoted, such as `cpu.load` from the header of a file. It is either the whole text, or the word at
+/// the place of the error.
 fn odd_name<'a>(text: &'a str, message: &str) -> Option<&'a str> {
     let odd = |c: char| matches!(c, '.' | '-' | '/' | ' ' | '%');
     let is_plain = |c: char| c == '_' || c.is_alphanumeric();
@@ -71,7 +71,7 @@ fn odd_name<'a>(text: &'a str, message: &str) -> Option<&'a str> {
     let place = Place::of_message(message)?;
     let line = line(text, place)?;
     let at = line.char_indices().nth(place.column.checked_sub(1)?)?.0;
-    // Other characters are operators here.
+    // All other characters are parsed as operators.
     let ends = |c: char| !(is_plain(c) || matches!(c, ':' | '.'));
     let start = line[..at].char_indices().rfind(|(_, c)| ends(*c)).map_or(0, |(at, c)| at + c.len_utf8());
     let end = line[at..].find(ends).map_or(line.len(), |length| at + length);

@@ -1,4 +1,4 @@
-//! Argument errors in the format of all errors: one line with the error, one with the hint.
+//! Formats argument errors as all other errors: one line with the error, one line with the hint.
 
 use clap::CommandFactory;
 use tacho_api::settings::WHOLE_NUMBER;
@@ -6,13 +6,13 @@ use tacho_api::settings::WHOLE_NUMBER;
 use super::Cli;
 use crate::failure::Failure;
 
-/// The message of clap, without the usage and without the advice to put an unknown flag behind `--`. `words` are the
+/// Shortens the message of clap: removes the usage, and the advice to put an unknown flag after `--`. `words` are the
 /// arguments without the name of the executable.
 pub fn mistake(error: &clap::Error, words: impl IntoIterator<Item = String>) -> Failure {
     let text = error.render().to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let said = said.join(" ");
-    // Rust's message for an invalid number.
+    // This is the message of Rust for an invalid number.
     let said = said.replace("invalid digit found in string", &format!("not {WHOLE_NUMBER}"));
     let message = said.strip_prefix("error: ").unwrap_or(&said);
     let mut tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
@@ -23,7 +23,7 @@ pub fn mistake(error: &clap::Error, words: impl IntoIterator<Item = String>) -> 
     Failure::usage(message).hint(hint)
 }
 
-/// `tacho` and the subcommands that the arguments begin with. Not every error of clap names them.
+/// `tacho` and the subcommands at the beginning of the arguments. Not every error of clap names them.
 fn subcommand(words: impl IntoIterator<Item = String>) -> String {
     let mut name = String::from("tacho");
     let mut at = &Cli::command();
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_two_lines() {
+    fn an_argument_error_has_two_lines() {
         for (line, expect) in [
             (
                 "query up --nope",
@@ -80,7 +80,7 @@ mod tests {
         ] {
             for file in ["tacho", "/opt/Tacho-0.1_x86"] {
                 let args = [file].into_iter().chain(line.split(' '));
-                let error = Cli::try_parse_from(args).err().expect("it is wrong");
+                let error = Cli::try_parse_from(args).err().expect("the arguments are wrong");
                 let words = line.split(' ').map(str::to_owned);
                 assert_eq!(mistake(&error, words).to_string(), expect, "{line}");
             }

@@ -1,4 +1,4 @@
-//! `tacho query`: PromQL against a running server.
+//! `tacho query`: evaluates a PromQL query on a running server.
 
 use serde_json::{Value, json};
 use tacho_api::units;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::terminal::plot::{Line, clock, plot};
 use crate::terminal::table::{Align, Table};
 
-/// Default number of steps of a range: about as many as a terminal can show.
+/// Default number of steps of a range, about as many as a terminal can show.
 const STEPS: i64 = 144;
 
 /// Evaluate a PromQL query, at one moment or over time
@@ -112,7 +112,7 @@ impl Query {
         self.server.get("/api/v1/query_range", all.chain([("stats", self.wants_stats())]))
     }
 
-    /// The message for an empty result: the range that was searched.
+    /// The message for an empty result, with the searched range.
     fn nothing(&self, range: Option<Range>) -> String {
         let query = &self.query;
         let at = self.time.unwrap_or_else(ask::now);
@@ -126,7 +126,7 @@ impl Query {
             (None, None) => format!("{query}: no values at {}", ask::at(at)),
         };
         let others = read.and_then(|(selector, Range { start, end })| {
-            // A sample counts for five minutes, entries and calls may be older.
+            // An instant query uses samples of the last five minutes, but entries and calls are searched in the last hour.
             let start = start.min(end.saturating_sub(LAST_NS));
             ask::other_kinds(&self.server, &selector, range.unwrap_or(Range { start, end }), Kind::Sample)
         });
@@ -159,7 +159,7 @@ impl Query {
     }
 }
 
-/// `name{label="value"}` of a series in an answer.
+/// Formats a series of an answer as `name{label="value"}`.
 fn series(metric: &Value) -> String {
     let labels = metric.as_object().into_iter().flatten().filter(|(name, _)| *name != tacho_model::NAME);
     let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
@@ -179,13 +179,13 @@ fn values(result: &[Value]) -> Table<2> {
     table
 }
 
-/// Points of a series in an answer.
+/// The points of a series in an answer.
 fn points(element: &Value) -> Vec<(f64, f64)> {
     let point = |p: &Value| Some((p[0].as_f64()?, p[1].as_str()?.parse().ok()?));
     ask::list(element, "values").iter().filter_map(point).collect()
 }
 
-/// The samples of a range vector in the response of an instant query.
+/// A table of the samples of a range vector, which is the answer of an instant query.
 fn samples(result: &[Value]) -> Table<3> {
     let mut table = Table::new([("SERIES", Align::Left), ("TIME", Align::Left), ("VALUE", Align::Right)]);
     for element in result {
@@ -197,7 +197,7 @@ fn samples(result: &[Value]) -> Table<3> {
     table
 }
 
-/// The selector of a query that has only one, and the range of the samples that it reads.
+/// If the query has only one selector, this selector and the range of the samples that it reads.
 fn read(plan: &Plan) -> Option<(String, Range)> {
     let [selection] = plan.selectors() else { return None };
     let Range { start, end } = Range { start: selection.range.start, end: selection.range.end };
@@ -215,7 +215,7 @@ fn functions(word: &str) -> Vec<(String, String)> {
     all.filter(|(name, doc)| says(name) || says(doc)).collect()
 }
 
-/// The `stats` of a response: a line for the times and one for the data read.
+/// Formats the `stats` of a response: a line for the times and a line for the data read.
 fn costs(stats: &Value) -> String {
     let seconds = |name: &str| stats["timings"][name].as_f64().unwrap_or(0.0);
     let [total, queue, read, evaluation] =
@@ -272,7 +272,7 @@ fn draw(result: &[Value], range: Option<Range>) -> String {
     plot(&lines, clock(span_ns as f64 / 1e9), short)
 }
 
-/// At most five significant digits; whole numbers below ten million as they are.
+/// Formats a value with at most five significant digits. Whole numbers below ten million have all digits.
 fn short(value: f64) -> String {
     if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
         return promql::format_value(value);
@@ -290,7 +290,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn functions_are_listed_by_what_they_say() {
+    fn functions_are_found_by_name_or_description() {
         let listed = functions("outlier");
         let signature = "keep_outliers_mad(v range-vector, [score scalar])";
         assert!(listed.iter().any(|(name, _)| name == signature), "{listed:?}");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_name_what_was_read() {
+    fn costs_list_times_and_data_read() {
         let mut stats = json!({
             "timings": {"execTotalTime": 0.0125, "execQueueTime": 0.0, "queryPreparationTime": 0.01, "innerEvalTime": 0.0025},
             "chunks": {"seen": 9, "skipped": 1, "summarised": 5, "decoded": 3},

@@ -1,4 +1,4 @@
-//! `tacho trace`: one trace as a tree.
+//! `tacho trace`: shows one trace as a tree.
 
 use serde_json::Value;
 use tacho_api::printable::printable;
@@ -7,7 +7,7 @@ use tacho_api::units;
 use super::ask::{self, Server};
 use crate::failure::Failure;
 
-/// Characters of a call's bar.
+/// Length of the bar of a call, characters.
 const BAR: usize = 24;
 
 /// Show one trace as a tree: time, self time, and when in the trace each call ran
@@ -69,7 +69,7 @@ fn tree(trace: &Value, limit: usize) -> String {
     out
 }
 
-/// One call, with service and thread where they change.
+/// Formats one call. Service and thread are shown when they differ from those of the previous line.
 fn line(span: &Value, total: u64, changed: bool) -> String {
     let ns = |name| ask::number(span, name);
     let indent = "  ".repeat(usize::try_from(ns("depth")).unwrap_or(0));
@@ -92,7 +92,7 @@ fn line(span: &Value, total: u64, changed: bool) -> String {
     format!("{time:>10}  {own:>10}  {bar}  {}\n", printable(&text))
 }
 
-/// When a call ran, within the whole trace. Every call has at least one mark.
+/// Draws the time of a call within the whole trace. The bar has at least one mark.
 fn bar(offset: u64, duration: u64, total: u64) -> String {
     let at = |ns: u64| {
         let share = u128::from(ns.min(total)) * BAR as u128 / u128::from(total.max(1));
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn bars_show_when() {
+    fn a_bar_shows_the_time_of_a_call() {
         assert_eq!(bar(0, 100, 100), "█".repeat(BAR));
         assert_eq!(bar(100, 0, 100), format!("{}█", "·".repeat(BAR - 1)));
         assert_eq!(bar(50, 25, 100), format!("{}{}{}", "·".repeat(12), "█".repeat(6), "·".repeat(6)));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_indented_and_says_where() {
+    fn a_tree_is_indented_and_names_service_and_thread() {
         let span = |depth: u32, operation: &str, outcome: &str| {
             json!({"depth": depth, "service": "shop", "thread": "main", "operation": operation, "offset_ns": 0,
                 "duration_ns": 2_000, "self_ns": 500, "outcome": outcome, "attributes": {"http.status": 500}})

@@ -1,4 +1,4 @@
-//! `tacho traces`: search traces.
+//! `tacho traces`: searches traces.
 
 use tacho_api::units;
 

@@ -1,4 +1,4 @@
-//! How answers look in a terminal: tables, plots, progress.
+//! Output in a terminal: tables, plots, progress.
 #[macro_use]
 pub mod out;
 

@@ -1,6 +1,6 @@
-//! Output of the commands. A reader that closes the pipe early (`tacho query ... | head`) is not an error.
+//! Writes the output of the commands. It is not an error if a reader closes the pipe early (`tacho query ... | head`).
 //!
-//! The macros replace those of the standard library in the whole crate, which panic on a closed pipe.
+//! In the whole crate, these macros replace those of the standard library, which panic on a closed pipe.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -23,21 +23,21 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::terminal::out::to_stderr(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-/// Why a write failed, except for a closed pipe.
+/// The error of a failed write to stdout, except for a closed pipe.
 static FAULT: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Writes, or keeps the error for [`fault`]. The command continues: its effect matters, not only its output.
+/// Writes, or keeps the error for [`fault`]. The command continues, because it may have effects other than its output.
 pub fn to_stdout(text: fmt::Arguments<'_>) {
     if cfg!(test) {
         // Unit tests capture this output.
         return std::print!("{text}");
     }
-    // In one call: the buffer of stdout holds one line, and a table may have many.
+    // The whole text is written in one call, because the buffer of stdout holds only one line.
     let written = io::stdout().lock().write_all(text.to_string().as_bytes());
     written.unwrap_or_else(note);
 }
 
-/// Writes if possible. An error cannot be reported anywhere.
+/// Writes if possible. Errors are ignored, because they cannot be reported.
 pub fn to_stderr(text: fmt::Arguments<'_>) {
     if cfg!(test) {
         return std::eprint!("{text}");
@@ -45,7 +45,7 @@ pub fn to_stderr(text: fmt::Arguments<'_>) {
     let _ = io::stderr().lock().write_all(text.to_string().as_bytes());
 }
 
-/// The error of stdout, if any: for example a full disk, but not a closed pipe.
+/// The error of a write to stdout, if any, for example a full disk. A closed pipe is not an error.
 pub fn fault() -> Option<io::Error> {
     io::stdout().lock().flush().unwrap_or_else(note);
     FAULT.lock().ok()?.take()

@@ -1,23 +1,23 @@
-//! A line plot of braille dots: each character holds two columns and four rows of dots.
+//! Draws a line plot with braille characters. Each character has two columns and four rows of dots.
 
 use std::fmt::Write;
 
 use tacho_api::printable::printable;
 
-/// Characters of the plot's area. Its middle row has a label.
+/// Size of the plot's area in characters. The height is odd, because the middle row has a label.
 const WIDTH: usize = 72;
 const HEIGHT: usize = 13;
 
-/// Dots of a braille character by column and row, as bits from U+2800 (Unicode, Braille Patterns).
+/// The bit of each dot of a braille character, by column and row. The bits are added to U+2800 (Unicode, Braille Patterns).
 const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
-/// A line: points in order of x. A value that is not finite leaves a gap.
+/// A line: points in the order of x. A value that is not finite leaves a gap.
 pub struct Line<'a> {
     pub name: &'a str,
     pub points: Vec<(f64, f64)>,
 }
 
-/// One plot per line, all with the same span of x and y; `label_x` and `label_y` format the axes.
+/// Draws one plot per line. All plots have the same range of x and y. `label_x` and `label_y` format the labels of the axes.
 pub fn plot(lines: &[Line<'_>], label_x: impl Fn(f64) -> String, label_y: impl Fn(f64) -> String) -> String {
     let finite = || lines.iter().flat_map(|line| &line.points).filter(|(_, y)| y.is_finite());
     let Some((x, y)) = span(finite().map(|p| p.0)).zip(span(finite().map(|p| p.1))) else {
@@ -46,7 +46,7 @@ pub fn plot(lines: &[Line<'_>], label_x: impl Fn(f64) -> String, label_y: impl F
     out
 }
 
-/// Labels at the begin, the middle and the end of the area. The middle one only where it has space.
+/// Places labels at the start, the middle and the end of the area. The middle label is omitted if there is no space for it.
 fn spread(from: &str, mid: &str, to: &str) -> String {
     let [from_width, mid_width, to_width] = [from, mid, to].map(|label| label.chars().count());
     let before_mid = (WIDTH / 2).saturating_sub(from_width + mid_width / 2);
@@ -58,7 +58,7 @@ fn spread(from: &str, mid: &str, to: &str) -> String {
     format!("{from}{}{mid}{}{to}", " ".repeat(before_mid), " ".repeat(before_to))
 }
 
-/// Unix seconds in UTC, for the axis of a plot over this many seconds: times of a day, with the date from a day on.
+/// Formats Unix seconds as UTC for the axis of a plot over `span_s` seconds. Plots of a day or longer show the date, too.
 pub fn clock(span_s: f64) -> impl Fn(f64) -> String {
     let format = if span_s >= 86_400.0 { "%Y-%m-%d %H:%MZ" } else { "%H:%M:%SZ" };
     move |seconds| {
@@ -67,7 +67,7 @@ pub fn clock(span_s: f64) -> impl Fn(f64) -> String {
     }
 }
 
-/// Least and greatest; widened when they are equal, so that there is a span.
+/// The minimum and the maximum. If they are equal, the range is widened.
 fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     match low <= high {
@@ -102,10 +102,10 @@ fn draw(line: &Line<'_>, x: (f64, f64), y: (f64, f64)) -> Vec<u32> {
     canvas
 }
 
-/// The dot of `v` among `dots` over the span.
+/// The position of `v` in the range, as one of `dots` dots.
 fn scale(v: f64, (low, high): (f64, f64), dots: usize) -> usize {
     let share = ((v - low) / (high - low)).clamp(0.0, 1.0);
-    // Between 0 and some hundred.
+    // The result is between 0 and a few hundred.
     (share * (dots - 1) as f64).round() as usize
 }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_one_value_are_no_special_case() {
+    fn no_values_and_one_value_can_be_plotted() {
         let nothing: &[Line<'_>] = &[Line { name: "n", points: vec![(0.0, f64::NAN)] }];
         assert_eq!(plot(nothing, |_| String::new(), |_| String::new()), "nothing to plot\n");
         let one = plot(&[Line { name: "o", points: vec![(5.0, 5.0)] }], |x| x.to_string(), |y| y.to_string());

@@ -1,4 +1,4 @@
-//! Columns that line up: names left, numbers right.
+//! Prints tables with aligned columns: names left, numbers right.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl<const N: usize> Table<N> {
         Self { head, rows: Vec::new() }
     }
 
-    /// A cell is one line, whatever its content.
+    /// Adds a row. Control characters in cells are escaped, so that every cell is one line.
     pub fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| printable(&cell)));
     }

@@ -1,4 +1,4 @@
-//! A data directory with every kind of file and record.
+//! Creates a data directory with every kind of file and record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tacho_store::{ErrorKind, Options, Origin, Store};
 
 pub const SECOND: i64 = 1_000_000_000;
 pub const START: i64 = 1_700_000_000 * SECOND;
-/// So that a few hundred rows are several files.
+/// Size of segment files. It is small, so that a few hundred rows fill several files.
 const FILE_BYTES: u64 = 20 << 10;
 fn labels(name: &str, host: usize) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), ("host", &format!("h{host}"))]).unwrap())
 }
 
-/// Records of all kinds of one round.
+/// A batch with records of all kinds. `round` makes them different.
 fn batch(round: usize) -> Batch {
     let from = START + round as i64 * 600 * SECOND;
     let noise = |n: usize| (n * 7_919 + round * 104_729) % 1_009;
@@ -86,7 +86,7 @@ async fn open(data: &Path) -> Arc<Store> {
     let chunks = data.join("chunks");
     let driver = loop {
         match Embedded::open_with(&chunks, Arc::new(RealDisk), FILE_BYTES).await {
-            // A process that another thread starts has the lock of a closed directory until it executes its program.
+            // A process that another thread starts inherits the lock, and has it until it executes its program.
             Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
             opened => break opened.unwrap(),
         }
@@ -101,7 +101,7 @@ async fn open(data: &Path) -> Arc<Store> {
     }
 }
 
-/// In a runtime of its own: when it ends, the directory is unlocked.
+/// Runs `work` in its own runtime. When the runtime ends, the directory is unlocked.
 pub fn in_runtime(work: impl Future<Output = ()>) {
     tokio::runtime::Runtime::new().unwrap().block_on(work);
 }
@@ -125,7 +125,8 @@ pub async fn fill(data: &Path, rounds: std::ops::Range<usize>, merged: bool) {
     }
 }
 
-/// A directory with segment files, merged rows, lossy columns, a deletion, later rows, and a journal that was not flushed.
+/// Fills a directory with segment files, merged rows, lossy columns, a deletion, later rows, and a journal that was not
+/// flushed.
 pub fn directory(data: &Path) {
     in_runtime(fill(data, 0..6, true));
     in_runtime(fill(data, 6..9, false));

@@ -1,18 +1,18 @@
-//! Writes line protocol and remote write over HTTP, and remembers the writes answered with 204.
+//! Writes line protocol and remote write over HTTP, and records which writes were answered with 204.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// One series of samples, by their times in ns.
+/// The samples of one series, by their times in ns.
 pub struct Written {
     pub name: &'static str,
     pub attempted: Vec<i64>,
     pub acknowledged: Vec<i64>,
 }
 
-/// Alternates between the two protocols.
+/// A writer that alternates between the two protocols.
 pub struct HttpWriter {
     pub series: [Written; 2],
     requests: i64,
@@ -30,11 +30,11 @@ impl HttpWriter {
         self.series.iter().map(|series| series.acknowledged.len()).sum()
     }
 
-    /// Writes until the server is gone.
+    /// Writes until the server has ended.
     pub fn run(&mut self, at: SocketAddr) {
         loop {
             self.requests += 1;
-            // Whole milliseconds, as remote write has them.
+            // Times are whole milliseconds, because remote write has no smaller unit.
             let ms = 1_700_000_000_000 + self.requests;
             let [line, remote] = &mut self.series;
             let time = ms * 1_000_000;
@@ -54,24 +54,24 @@ impl HttpWriter {
     }
 }
 
-/// Repeatedly writes samples and deletes the older ones.
+/// Repeatedly writes samples and deletes older ones.
 #[derive(Default)]
 pub struct Deleter {
     next: i64,
-    /// Acknowledged and not deleted.
+    /// Times of samples that were acknowledged and not deleted.
     pub kept: Vec<i64>,
-    /// Their deletion was acknowledged.
+    /// Times of samples whose deletion was acknowledged.
     pub deleted: Vec<i64>,
-    /// Not answered: the samples may exist or not.
+    /// Times of samples whose write or deletion was not answered. They may exist or not.
     pub open: Vec<i64>,
 }
 
 impl Deleter {
     pub const NAME: &str = "doomed";
-    /// Of the first sample, ms.
+    /// Time of the first sample, ms.
     const FIRST_MS: i64 = 1_700_000_000_000;
 
-    /// Works until the server is gone.
+    /// Writes and deletes until the server has ended.
     pub fn run(&mut self, at: SocketAddr) {
         loop {
             self.next += 1;
@@ -135,7 +135,7 @@ fn remote_write(ms: i64) -> Vec<u8> {
     }
     sample.push(rest as u8);
     let message = field(1, &[field(1, &label), field(2, &sample)].concat());
-    // A snappy block of one literal: its length, then the tag of a literal of up to 60 bytes.
+    // A snappy block with one literal: the length, then the tag of a literal of up to 60 bytes.
     let length = message.len() as u8;
     assert!(length <= 60);
     [&[length, (length - 1) << 2], &message[..]].concat()

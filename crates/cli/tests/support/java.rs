@@ -1,4 +1,4 @@
-//! Java programs for tests: the JDKs, the agent, and a program that runs until it is dropped.
+//! Java for tests: the JDKs, the agent, and a program that runs until it is dropped.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::support::wait_for;
 
-/// Prints `up`, and calls `step` two hundred times a second.
+/// A program that prints `up` and then calls `step` two hundred times per second.
 const PROGRAM: &str = "package late;
 public final class Loop {
     public static void main(String[] arguments) throws Exception {
@@ -27,12 +27,12 @@ public final class Loop {
 }
 ";
 
-/// Variables of the environment that change what a JVM does, and what it prints.
+/// Environment variables that change the behaviour and the output of a JVM.
 const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
-/// The JDKs and files of the tests with Java.
+/// The files that all tests with Java need.
 pub struct Java {
-    /// Where [`PROGRAM`] is compiled, for all users.
+    /// The directory with the compiled [`PROGRAM`], readable for all users.
     classes: Arc<TempDir>,
     pub agent: PathBuf,
 }
@@ -52,19 +52,19 @@ impl Java {
         Some(Self { classes: classes(), agent })
     }
 
-    /// Whether this user can start Java as another one: root can, if it has its capabilities and the other one can read the JDK.
+    /// Whether this user can start Java as `user`. Root can, if it has the capabilities and `user` can read the JDK.
     pub fn starts_as(user: u32) -> bool {
         let mut java = Command::new(home(17).join("bin/java"));
         let output = java.arg("-version").current_dir("/").uid(user).gid(user).output();
         output.is_ok_and(|output| output.status.success())
     }
 
-    /// The program on a JDK of this version.
+    /// Starts the program on a JDK of this version.
     pub fn start(&self, version: u32, options: &[&str], variables: &[(&str, &str)]) -> Program {
         self.start_as(None, version, options, variables)
     }
 
-    /// As another user, which only root can.
+    /// The same as [`Java::start`], as another user. Only root can do this.
     pub fn start_as(
         &self,
         user: Option<u32>,
@@ -77,7 +77,7 @@ impl Java {
         program
     }
 
-    /// As [`Java::start_as`], without waiting until it is up.
+    /// The same as [`Java::start_as`], without waiting until the program prints `up`.
     pub fn spawn(
         &self,
         user: Option<u32>,
@@ -106,9 +106,9 @@ impl Java {
     }
 }
 
-/// [`PROGRAM`], compiled once for the tests that run at the same time.
+/// Compiles [`PROGRAM`], once for all tests that run at the same time.
 fn classes() -> Arc<TempDir> {
-    // A weak reference: statics are never dropped, and the directory would stay.
+    // The reference is weak, because statics are never dropped and the directory would not be removed.
     static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap();
     shared.upgrade().unwrap_or_else(|| {
@@ -129,7 +129,7 @@ fn compile() -> TempDir {
     classes
 }
 
-/// A directory that other users may enter: `TMPDIR` may be in one that they may not enter.
+/// A directory that other users may enter. It is not in `TMPDIR`, which other users may not be able to enter.
 pub fn for_all() -> TempDir {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -167,7 +167,7 @@ impl Program {
     pub fn stop(&self) {
         self.signal("-STOP");
         let status = format!("/proc/{}/status", self.pid());
-        wait_for("it to be stopped", || {
+        wait_for("the program to be stopped", || {
             fs::read_to_string(&status).unwrap().contains("\nState:\tT").then_some(())
         });
     }
@@ -181,9 +181,9 @@ impl Program {
         assert!(sent.success(), "{name} could not be sent");
     }
 
-    /// Asserts that the program still runs, and that attaching left no file in its directories.
+    /// Checks that the program still runs, and that attaching left no file in its directories.
     pub fn check(&mut self) {
-        assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", self.errors());
+        assert!(self.child.try_wait().unwrap().is_none(), "the program has ended: {}", self.errors());
         assert_eq!(self.output(), "up\n");
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let mut files: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
@@ -199,12 +199,12 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The socket for attaching, which a killed JVM does not remove.
+        // A killed JVM does not remove its socket for attaching.
         let _ = fs::remove_file(format!("/tmp/.java_pid{}", self.number()));
     }
 }
 
-/// Home of the JDK of a version: `TACHO_JDK<version>`, `JAVA_HOME`, or below the usual directories.
+/// Finds the home of a JDK of this version: in `TACHO_JDK<version>`, in `JAVA_HOME`, or below the usual directories.
 fn home(version: u32) -> PathBuf {
     let named = [format!("TACHO_JDK{version}"), "JAVA_HOME".into()];
     let named = named.iter().filter_map(std::env::var_os).map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! Starts the real `tacho serve` on free ports and talks HTTP to it. Shared by the tests of this crate.
+//! Starts the real `tacho serve` on free ports and sends HTTP requests to it. Shared by the tests of this crate.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start, to stop, or to answer.
+/// Time limit for a server to start, to stop, or to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Path of the binary under test.
@@ -26,25 +26,25 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts on `data` with ports chosen by the system and waits for the line with the addresses.
+    /// Starts a server on `data`, with ports chosen by the system. Waits for the line with the addresses.
     pub fn start(data: &Path) -> Self {
         Self::start_with(data, &[])
     }
 
-    /// As [`Server::start`], with more flags.
+    /// The same as [`Server::start`], with more flags.
     pub fn start_with(data: &Path, flags: &[&str]) -> Self {
         Self::try_start(data, flags)
             .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
     }
 
-    /// The server, or how it ended and what it wrote to stderr.
+    /// Starts a server. If it ends, returns its exit status and its stderr.
     pub fn try_start(data: &Path, flags: &[&str]) -> Result<Self, (ExitStatus, String)> {
         let mut command = Self::command(data, "127.0.0.1:0");
         command.args(flags);
         Self::from_command(command, data)
     }
 
-    /// At this address, such as that of an earlier server; port 0 lets the system choose.
+    /// Starts a server at this address, for example that of an earlier server. With port 0 the system chooses the port.
     pub fn start_at(http: SocketAddr, data: &Path) -> Self {
         Self::from_command(Self::command(data, &http.to_string()), data)
             .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
@@ -56,12 +56,12 @@ impl Server {
         command
     }
 
-    /// A server that `command` starts on `data`, with ports chosen by the system.
+    /// Starts a server on `data` with `command`, with ports chosen by the system.
     pub fn from_command(command: Command, data: &Path) -> Result<Self, (ExitStatus, String)> {
         Self::from_command_with_log(command, data, Stdio::piped())
     }
 
-    /// As [`Server::from_command`], with its log elsewhere.
+    /// The same as [`Server::from_command`], with another destination of the log.
     pub fn from_command_with_log(
         mut command: Command,
         data: &Path,
@@ -90,18 +90,18 @@ impl Server {
         self.child.id()
     }
 
-    /// The server's stderr so far.
+    /// The stderr of the server so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// SIGKILL: the server cannot write anything more.
+    /// Sends SIGKILL, so that the server cannot write anything more.
     pub fn kill(mut self) {
         self.child.kill().expect("child can be killed");
         self.child.wait().expect("child can be waited for");
     }
 
-    /// Sends SIGTERM; returns how the server ended.
+    /// Sends SIGTERM. Returns the exit status of the server.
     pub fn stop(mut self) -> ExitStatus {
         let sent = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().expect("kill runs");
         assert!(sent.success(), "SIGTERM could not be sent");
@@ -115,7 +115,7 @@ impl Server {
         }
     }
 
-    /// Base of all addresses, for `--server`.
+    /// The URL of the server, for `--server`.
     pub fn url(&self) -> String {
         format!("http://{}", self.http)
     }
@@ -140,7 +140,7 @@ impl Drop for Server {
     }
 }
 
-/// `listening http=ADDR records=ADDR`
+/// Parses the line `listening http=ADDR records=ADDR`.
 fn listening(line: &str) -> Option<(SocketAddr, SocketAddr)> {
     let (http, records) = line.trim().strip_prefix("listening http=")?.split_once(" records=")?;
     Some((http.parse().ok()?, records.parse().ok()?))
@@ -158,11 +158,11 @@ fn collect(mut stderr: impl Read + Send + 'static) -> Arc<Mutex<String>> {
     log
 }
 
-/// An answer, whole.
+/// A whole response.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
-    /// Names in lower case.
+    /// The headers. Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -181,7 +181,7 @@ impl Response {
     }
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 pub fn request(at: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -191,7 +191,7 @@ pub fn request(at: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)
     }
     head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
     stream.write_all(head.as_bytes()).expect("request is sent");
-    // A server that refuses a body by its announced length may close before it has read all of it.
+    // A server that refuses a body because of its announced length may close the connection before it has read the body.
     let _ = stream.write_all(body);
     let mut raw = Vec::new();
     let _ = stream.read_to_end(&mut raw);
@@ -227,7 +227,7 @@ fn unchunk(mut raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Runs `tacho` with `args`: exit code, stdout, stderr.
+/// Runs `tacho` with `args`. Returns exit code, stdout and stderr.
 pub fn run(args: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(tacho())
         .args(args)
@@ -240,7 +240,7 @@ pub fn run(args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// As [`run`], with something on standard input.
+/// The same as [`run`], with `input` on standard input.
 pub fn run_with_input(args: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(tacho())
         .args(args)
@@ -250,13 +250,13 @@ pub fn run_with_input(args: &[&str], input: &str) -> (Option<i32>, String, Strin
         .stderr(Stdio::piped())
         .spawn()
         .expect("tacho can be started");
-    child.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("it reads");
+    child.stdin.take().expect("stdin is piped").write_all(input.as_bytes()).expect("tacho reads stdin");
     let output = child.wait_with_output().expect("tacho ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Polls until `ready` returns a value.
+/// Polls until `ready` returns a value. `what` is for the message of a timeout.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! A server and files to bring into it.
+//! A server, and a directory of files to import.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Server, run};
 
-/// A server without its own metrics, and a directory for files.
+/// A server that does not store its own metrics, and a directory for files.
 pub struct Place {
     pub dir: tempfile::TempDir,
     pub server: Server,
@@ -17,7 +17,7 @@ impl Place {
         Self::with(&[])
     }
 
-    /// With more flags of the server.
+    /// Starts the server with more flags.
     pub fn with(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let flags = [&["--selfwatch-seconds", "0"], flags].concat();
@@ -35,7 +35,7 @@ impl Place {
         self.dir.path().join(name).display().to_string()
     }
 
-    /// Exit code, outcome, stderr.
+    /// Runs `tacho import`. Returns exit code, outcome and stderr.
     pub fn import(&self, args: &[&str]) -> (Option<i32>, Value, String) {
         let url = self.server.url();
         let (code, stdout, stderr) = run(&[&["import", "--json", "--server", &url], args].concat());

@@ -1,10 +1,10 @@
-//! `IP:PORT`, or `localhost:PORT`.
+//! Parses a listen address: `IP:PORT` or `localhost:PORT`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-/// Where to listen. Port 0 takes a free one.
+/// A listen address. With port 0 the system chooses a free port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct Address(pub SocketAddr);

@@ -1,6 +1,6 @@
 //! Settings from `TACHO_*` variables.
 //!
-//! Other variables of that prefix belong to agents in the same environment and are left alone.
+//! Other variables with this prefix are ignored, because they belong to agents in the same environment.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub struct Environment {
     pub settings: Settings,
 }
 
-/// The variable of a key.
+/// The name of the variable for a key.
 pub fn name(key: &str) -> String {
     format!("TACHO_{}", key.to_ascii_uppercase())
 }

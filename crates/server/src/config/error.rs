@@ -1,11 +1,11 @@
-//! Why can the settings not be used?
+//! Errors in settings.
 
 use std::path::PathBuf;
 
 use super::address::Address;
 use super::settings::Settings;
 
-/// Why the settings cannot be used.
+/// The reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read the configuration file {path}: {source}")]
@@ -25,7 +25,7 @@ pub enum ConfigError {
     Zero { key: &'static str },
     #[error("rule {number} of [[{section}]]: {key} = {value:?}: {cause}")]
     Rule { section: &'static str, number: usize, key: &'static str, value: String, cause: String },
-    /// An error about a value that was read without error, with the source of the value.
+    /// An error about a value that was parsed but is not valid, with the place of the value.
     #[error("{place}: {error}")]
     At { place: String, error: Box<ConfigError> },
 }
@@ -41,7 +41,7 @@ impl ConfigError {
         }
     }
 
-    /// The same, with the key as in `tacho.toml` instead of the flag.
+    /// The same error, with the key as in `tacho.toml` instead of the name of the flag.
     pub(super) fn in_file(mut self) -> Self {
         let in_file = self.key();
         if let (Self::Exposed { key, .. } | Self::Zero { key }, Some(in_file)) = (&mut self, in_file) {

@@ -9,10 +9,10 @@ use toml::de::DeTable;
 use super::error::ConfigError;
 use super::settings::Settings;
 
-/// Read if it exists and no other file is named.
+/// The default file. Read if it exists and no other file is named.
 pub const DEFAULT: &str = "tacho.toml";
 
-/// A file that was read. Its text finds the lines of keys.
+/// A file that was read. Its text is kept to find the line of a key.
 #[derive(Default)]
 pub struct Source {
     path: PathBuf,
@@ -35,7 +35,7 @@ pub fn parse(path: &Path, text: String) -> Result<(Settings, Source), ConfigErro
     Ok((settings, source))
 }
 
-/// As [`read`]; a missing file gives no settings.
+/// The same as [`read`], except that a missing file gives no settings.
 pub fn read_if_there(path: &Path) -> Result<(Settings, Source), ConfigError> {
     match read(path) {
         Err(ConfigError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {
@@ -46,7 +46,7 @@ pub fn read_if_there(path: &Path) -> Result<(Settings, Source), ConfigError> {
 }
 
 impl Source {
-    /// The error with the file and the line of its key.
+    /// Adds the file and the line of the key to an error.
     pub fn locate(&self, error: ConfigError) -> ConfigError {
         let place = match &error {
             ConfigError::Rule { section, number, key, .. } => self.of_rule(section, *number, key),
@@ -60,13 +60,14 @@ impl Source {
         }
     }
 
-    /// Byte at which a key of the file begins.
+    /// The byte position of a top-level key in the file.
     fn of_key(&self, key: &str) -> Option<usize> {
         let table = DeTable::parse(&self.text).ok()?;
         table.get_ref().keys().find(|found| found.get_ref() == key).map(|found| found.span().start)
     }
 
-    /// As [`Self::of_key`], of the rule with this number, from 1; or that of the rule itself.
+    /// The byte position of a key in a rule. `number` is the rule's position in the section, from 1. If the rule does not
+    /// have the key, the position of the rule itself.
     fn of_rule(&self, section: &str, number: usize, key: &str) -> Option<usize> {
         let table = DeTable::parse(&self.text).ok()?;
         let rules = table.get_ref().get(section)?.get_ref().as_array()?;

@@ -1,8 +1,9 @@
-//! Memory that this process may use: the least of the machine's memory, its cgroup limit, and its own resource limit.
+//! Determines the memory that this process may use: the minimum of the machine's memory, the cgroup limit, and the
+//! resource limit of the process.
 
 use rustix::process::{Resource, getrlimit};
 
-/// `None` when the system does not report it.
+/// `None` when the system reports none of the limits.
 pub fn usable_bytes() -> Option<usize> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
@@ -12,12 +13,12 @@ pub fn usable_bytes() -> Option<usize> {
     Some(usize::try_from(least).unwrap_or(usize::MAX))
 }
 
-/// One of so many equal shares of it, at most `bytes_max`.
+/// The usable memory divided by `shares`, at most `bytes_max`.
 pub fn share(shares: usize, bytes_max: usize) -> usize {
     usable_bytes().map_or(bytes_max, |all| all / shares).min(bytes_max)
 }
 
-/// `MemTotal:  16384 kB`
+/// Parses the line `MemTotal:  16384 kB` of `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -1,11 +1,11 @@
-//! Configuration of the server: a file, the environment, flags; later ones win.
+//! Configuration of the server: a file, the environment, flags. A later source overrides an earlier one.
 //!
-//! Each source is read into the same [`Settings`], all fields of which are optional. [`Config`] is the result: complete and
-//! validated. An error names the value, its source, and a hint.
+//! Each source is read into a [`Settings`], in which all fields are optional. [`Config`] is the complete, validated result.
+//! An error names the value, its source, and a hint.
 //!
-//! Libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14). Neither reports the line of a
-//! wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment. They would replace
-//! `settings.rs` and `environment.rs`, 144 lines.
+//! Two libraries that merge sources were tried: config 0.15 (2 more crates) and figment 0.10 (14 more crates). Neither
+//! reports the line of a wrong value in the file, and both refuse `TACHO_` variables of agents in the same environment.
+//! They would replace the 144 lines of `settings.rs` and `environment.rs`.
 
 mod address;
 mod environment;
@@ -28,21 +28,21 @@ pub use settings::Settings;
 
 use crate::tls;
 
-/// Complete, checked settings.
+/// Complete, validated settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub data: PathBuf,
     pub http: Address,
     pub records: Address,
     pub allowed_hosts: Vec<String>,
-    /// Certificates of both listeners; `None` for no TLS.
+    /// Certificates of both listeners. `None` disables TLS.
     pub tls: Option<tls::Files>,
     pub body_bytes_max: usize,
     pub decoding_bytes_max: usize,
     pub requests_max: usize,
     pub connections_max: usize,
     pub request_time_max: Duration,
-    /// Interval of storing the server's own metrics; `None` for never.
+    /// Interval at which the server stores its own metrics. `None` disables this.
     pub selfwatch: Option<Duration>,
     pub history: History,
 }
@@ -63,7 +63,7 @@ pub struct History {
 }
 
 impl History {
-    /// The options of the store, with defaults for all others.
+    /// The options of the store. Options without a setting have their defaults.
     pub fn options(&self) -> Options {
         Options {
             series_max: self.series_max,
@@ -83,21 +83,23 @@ impl History {
     }
 }
 
-/// One segment of the embedded driver: rewriting a mostly dead segment needs this space before it frees more.
+/// Default disk reserve: the size of one segment of the embedded driver. Rewriting a segment with mostly deleted rows needs
+/// this space before it frees more.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
-/// Largest HTTP body: the default of VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
+/// Default limit on an HTTP body, the same as in VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
 /// Default memory of the records that are being decoded, bytes.
 const DECODING_BYTES_MAX: usize = 1 << 30;
-/// Each of these defaults is at most the memory that this process may use, divided by this number. Up to 16 bodies are in memory
-/// at once, and the records of one take up to 48 times its size.
+/// The next four numbers limit defaults: each default is at most the usable memory divided by its number. Up to 16 bodies
+/// are in memory at once, and the records of a body take up to 48 times its size.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const INDEX_SHARE: usize = 4;
 const CHUNK_SHARE: usize = 4;
-/// Memory of a chunk in the embedded driver, bytes: 200 for its key, as much while a segment file is sealed or opened.
+/// Memory of a chunk in the embedded driver, bytes: 200 for its key, and another 200 while a segment file is sealed or opened.
 const CHUNK_KEY_BYTES: usize = 400;
-/// Minimum interval between two sweeps, also used for 0 s, and the maximum: adding more seconds to a clock overflows.
+/// Limits on the interval between two sweeps. The minimum is also used for 0 s. Adding more than the maximum to a clock
+/// could overflow.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 const SWEEP_MAX: Duration = Duration::from_secs(365 * 86_400);
 
@@ -191,7 +193,7 @@ fn at_least_one(key: &'static str, n: usize) -> Result<usize, ConfigError> {
     if n == 0 { Err(ConfigError::Zero { key }) } else { Ok(n) }
 }
 
-/// File (as given, or `./tacho.toml` if it exists), then `environment`, then `flags`.
+/// Merges the file (the given one, or `./tacho.toml` if it exists), `environment` and `flags`. Later sources take precedence.
 pub fn load(
     file: Option<PathBuf>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -215,7 +217,7 @@ pub fn load(
     })
 }
 
-/// The rules of a file's text; `path` is for messages.
+/// Parses the rules in the text of a file. `path` is for messages.
 pub fn rules(path: &Path, text: &str) -> Result<Policies, ConfigError> {
     let (mut settings, source) = file::parse(path, text.to_owned())?;
     settings.policies().map_err(|error| source.locate(error))
@@ -225,7 +227,8 @@ pub fn rules(path: &Path, text: &str) -> Result<Policies, ConfigError> {
 mod tests {
     use super::*;
 
-    /// Configuration from the text of a file, environment `KEY=value` and flags, or the error's message.
+    /// Builds a configuration from the text of a file, `KEY=value` pairs of an environment, and flags. Returns the message of an
+    /// error.
     fn check(file: &str, environment: &[(&str, &str)], flags: Settings) -> Result<Config, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tacho.toml");
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_tls_settings_is_refused() {
+    fn incomplete_tls_settings_are_refused() {
         for (file, expect) in [
             ("tls_cert = 'a'", "tls-cert is set without tls-key"),
             ("tls_key = 'a'", "tls-key is set without tls-cert"),

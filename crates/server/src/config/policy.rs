@@ -12,7 +12,7 @@ use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
 
 use super::error::ConfigError;
 
-/// The rules as in the file.
+/// The rules in the form of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sections {
     pub retention: Option<Vec<Retention>>,
@@ -34,7 +34,7 @@ pub struct Thinning {
     r#match: String,
     after: String,
     step: String,
-    /// `avg` by default.
+    /// Name of the aggregate. Default: `avg`.
     keep: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct GivenUp {
     method: Option<String>,
 }
 
-/// `0.01`, in the unit of the value, or `"1%"` of it.
+/// A tolerance: `0.01` in the unit of the value, or `"1%"` of the value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Amount {
@@ -64,10 +64,11 @@ pub struct Chunks {
     compression: Option<String>,
 }
 
-/// Samples in one chunk: with fewer, the overhead of a chunk dominates; with more, a read decodes far more than it needs.
+/// Allowed number of samples per chunk. In smaller chunks the overhead dominates. In larger ones a read decodes far more
+/// samples than it needs.
 const CHUNK_VALUES: std::ops::RangeInclusive<usize> = 128..=65_536;
 
-/// Position of a rule, for messages: the section and the rule's number in it, from 1.
+/// Position of a rule, for messages: the section, and the number of the rule in this section, from 1.
 #[derive(Clone, Copy)]
 struct Place {
     section: &'static str,
@@ -84,7 +85,8 @@ impl Place {
         promql::parse_selector(text).map_err(|e| self.wrong("match", text, e))
     }
 
-    /// In a request a bare number means seconds. Here the unit is required, because the setting deletes data.
+    /// Parses a duration with its unit. In requests, a number without a unit means seconds. Here the unit is required, because
+    /// the setting deletes data.
     fn duration(self, key: &'static str, text: &str) -> Result<i64, ConfigError> {
         parse_duration_with_unit(text).ok_or_else(|| {
             self.wrong(key, text, "not a duration above zero with its unit, for example 90d, 5m or 200ms")

@@ -1,4 +1,4 @@
-//! Which settings are there, and which source wins?
+//! The list of all settings, and the precedence of their sources.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::policy;
 
 macro_rules! settings {
     ($($key:ident: $type:ty,)*; in the file only: $($rules:ident: $rule:ty,)*) => {
-        /// What one source says.
+        /// The settings of one source.
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Settings {
@@ -21,7 +21,7 @@ macro_rules! settings {
             /// Keys of the settings that have a variable and a flag.
             pub const KEYS: &[&str] = &[$(stringify!($key),)*];
 
-            /// Fields that are `None` here are taken from `under`.
+            /// Takes fields that are `None` in `self` from `under`.
             pub(super) fn over(self, under: Self) -> Self {
                 Self {
                     $($key: self.$key.or(under.$key),)*
@@ -29,13 +29,13 @@ macro_rules! settings {
                 }
             }
 
-            /// Keys that have a value.
+            /// The keys that have a value.
             pub(super) fn given(&self) -> Vec<&'static str> {
                 let keys = [$((stringify!($key), self.$key.is_some()),)*];
                 keys.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()
             }
 
-            /// Sets `key` to the value that the text of a variable stands for; ignores unknown keys.
+            /// Parses the text of an environment variable as the value of `key`. Ignores unknown keys.
             pub(super) fn set(&mut self, key: &str, text: &str) -> Result<(), String> {
                 match key {
                     $(stringify!($key) => self.$key = Some(Variable::read(text)?),)*
@@ -47,8 +47,8 @@ macro_rules! settings {
     };
 }
 
-// The names are the keys of `tacho.toml`, the flags and, in capitals with `TACHO_` before them, the environment variables;
-// `crates/cli/src/command/serve/flags.rs` says what each means.
+// These names are the keys of `tacho.toml` and the flags. In capitals and with the prefix `TACHO_` they are the environment
+// variables. `crates/cli/src/command/serve/flags.rs` describes each setting.
 settings! {
     data: PathBuf,
     http: Address,
@@ -80,7 +80,7 @@ settings! {
     chunks: policy::Chunks,
 }
 
-/// A value from the text of an environment variable, or what is wrong with the text.
+/// Parses the text of an environment variable. The error describes the expected form.
 trait Variable: Sized {
     fn read(text: &str) -> Result<Self, String>;
 }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use tacho_ingest::wire::{Moved, PROBED_TEXT_BYTES_MAX, Ping, Probed};
 use tacho_model::Timestamp;
 
-/// Limit on the agents that are kept. Above it those that disconnected longest ago are forgotten; connected ones never are.
+/// Limit on the agents in the list. Above it, agents that disconnected longest ago are removed. Connected agents are never
+/// removed.
 const AGENTS_MAX: usize = 4_096;
-/// How long an agent is kept after it disconnected, ns.
+/// How long an agent stays in the list after it disconnected, ns.
 const REMEMBERED_NS: i64 = 3_600_000_000_000;
-/// Bytes kept of a value of HELLO: enough to distinguish processes.
+/// Limit on the bytes that are kept of each value of HELLO. This is enough to distinguish processes.
 const PAIR_BYTES_MAX: usize = 512;
-/// Limit on the bytes of the reports of all agents. A report that exceeds it is kept without its lists.
+/// Limit on the total bytes of the reports of all agents. A report that would exceed the limit is kept without its lists.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// After this time without a response an agent counts as silent, ns.
+/// Time without a response after which an agent counts as silent, ns.
 const ANSWER_TIME_MAX_NS: i64 = 10_000_000_000;
 
 /// The identity of a process from its HELLO.
@@ -28,7 +29,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// `get` returns the value of a pair.
+    /// `get` returns the value of a key in HELLO.
     pub fn new<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
         let kept = |key| get(key).map_or_else(String::new, |value| cut(value, PAIR_BYTES_MAX).to_owned());
         Self {
@@ -44,28 +45,28 @@ impl Identity {
 /// Whether an agent supports rules, and which were sent to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Its HELLO did not announce support for rules.
+    /// The agent's HELLO did not announce support for rules.
     None,
     /// Nothing was sent yet on this connection.
     Unsent,
     Sent {
         revision: u64,
-        /// Ids of the rules in order.
+        /// The ids of the sent rules, in order.
         rules: Arc<[u64]>,
         at: Timestamp,
     },
 }
 
-/// The status of an agent in following its rules.
+/// Whether an agent has applied its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It does not support rules.
+    /// The agent does not support rules.
     Deaf,
-    /// Rules were sent just now.
+    /// Rules were sent, and the time for a response is not over.
     Waiting,
-    /// Rules were sent, and it does not respond.
+    /// Rules were sent, and the agent has not responded in time.
     Silent,
-    /// It has responded to the latest rules.
+    /// The agent has responded to the latest rules.
     Follows,
 }
 
@@ -88,10 +89,10 @@ pub struct Report {
     pub on: u64,
     pub aggregated: u64,
     pub off: u64,
-    /// Id, number of methods that it decides, and why it cannot be applied (empty if it can).
+    /// For each rule: its id, the number of methods that it decides, and the reason why it cannot be applied (else empty).
     pub rules: Vec<(u64, u64, String)>,
     pub moved: Vec<Moved>,
-    /// The lists were omitted to save memory.
+    /// Whether the lists were omitted to save memory.
     pub cut: bool,
 }
 
@@ -103,7 +104,7 @@ impl Report {
         size_of::<Self>() + rules + self.moved.iter().map(moved).sum::<usize>()
     }
 
-    /// The result for one rule: number of methods that it decides, and why it cannot be applied.
+    /// The result for one rule: the number of methods that it decides, and the reason why it cannot be applied.
     pub fn rule(&self, id: u64) -> Option<(u64, &str)> {
         self.rules.iter().find(|rule| rule.0 == id).map(|(_, matched, fault)| (*matched, fault.as_str()))
     }
@@ -111,21 +112,21 @@ impl Report {
 
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Secret: with it frames can be sent as this agent. Never shown.
+    /// The session id is secret and never shown, because it permits sending frames as this agent.
     session: u128,
-    /// Its public id while it is kept: a counter of the sessions.
+    /// The public id of the agent while it is in the list: a counter of sessions.
     pub number: u64,
     pub identity: Identity,
     pub control: Control,
-    /// Time of connecting.
+    /// Time at which the agent connected.
     pub since: Timestamp,
-    /// Time of the last PING, PROBED or connect.
+    /// Time of the last PING or PROBED, or of connecting.
     pub heard: Timestamp,
-    /// Time of the last message, if it is disconnected.
+    /// Time of the last message of a disconnected agent. `None` while the agent is connected.
     pub left: Option<Timestamp>,
     pub totals: Ping,
     pub report: Option<Arc<Report>>,
-    /// The revision at which it was last compared with the rules.
+    /// The revision of the rules at the last check whether the agent needs a new list.
     compared: u64,
     entry: u64,
 }
@@ -139,7 +140,7 @@ impl Agent {
         self.left.is_none()
     }
 
-    /// `revision` is that of the current rules.
+    /// `revision` is the revision of the current rules.
     pub fn standing(&self, now: Timestamp, revision: u64) -> Standing {
         match &self.control {
             Control::None => Standing::Deaf,
@@ -157,7 +158,7 @@ impl Agent {
         }
     }
 
-    /// Notes that these rules are sent; false when they were already sent on this connection.
+    /// Records that these rules are being sent. Returns false if they were already sent on this connection.
     pub(super) fn send(&mut self, revision: u64, rules: Arc<[u64]>, at: Timestamp) -> bool {
         self.compared = revision;
         let same = matches!(&self.control, Control::Sent { rules: sent, .. } if *sent == rules);
@@ -172,9 +173,9 @@ impl Agent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Taken,
-    /// It responds to an older list, or to none.
+    /// The response is to an older list, or to none.
     Stale,
-    /// Accepted without its lists.
+    /// The response was accepted without its lists.
     Cut,
 }
 
@@ -191,11 +192,11 @@ impl Outcome {
 #[derive(Default)]
 pub(super) struct Agents {
     by_session: HashMap<u128, Agent>,
-    /// Counts connections.
+    /// Number of connections so far.
     entries: u64,
-    /// Counts sessions.
+    /// Number of sessions so far.
     sessions: u64,
-    /// Bytes of all reports, as [`Report::bytes`] counts them.
+    /// Total bytes of all reports ([`Report::bytes`]).
     bytes: usize,
 }
 
@@ -208,7 +209,7 @@ impl Agents {
         self.iter().filter(|agent| agent.is_connected())
     }
 
-    /// Returns the number of this connection.
+    /// Adds an agent that has connected. Returns the number of this connection.
     pub(super) fn enter(
         &mut self,
         session: u128,
@@ -219,7 +220,7 @@ impl Agents {
         self.entries += 1;
         let entry = self.entries;
         let control = if takes_rules { Control::Unsent } else { Control::None };
-        // The report of an earlier connection is shown until there is a new one.
+        // The report of an earlier connection is shown until the agent sends a new one.
         let earlier = self.by_session.remove(&session);
         let number = earlier.as_ref().map_or(self.sessions + 1, |earlier| earlier.number);
         self.sessions = self.sessions.max(number);
@@ -232,7 +233,7 @@ impl Agents {
         entry
     }
 
-    /// The agent of a connection, unless a newer connection has taken its session over.
+    /// The agent of a connection, unless a newer connection has taken over its session.
     pub(super) fn get(&mut self, session: u128, entry: u64) -> Option<&mut Agent> {
         self.by_session.get_mut(&session).filter(|agent| agent.entry == entry)
     }
@@ -258,7 +259,8 @@ impl Agents {
         outcome
     }
 
-    /// Forgets agents that disconnected long ago, and above the limit those that disconnected longest ago; returns how many.
+    /// Removes agents that disconnected over an hour ago. Above the limit, also removes those that disconnected longest ago.
+    /// Returns the number of removed agents.
     pub(super) fn forget(&mut self, now: Timestamp) -> u64 {
         let before = self.by_session.len();
         let long_ago =
@@ -281,7 +283,7 @@ impl Agents {
     }
 }
 
-/// Replaces the positions of the rules by their ids; truncates texts.
+/// Replaces the positions of rules with their ids, and truncates texts.
 fn report(probed: Probed, sent: &[u64], now: Timestamp) -> Report {
     let Probed { revision, on, aggregated, off, rules, moved } = probed;
     let text = |text: String| cut(&text, PROBED_TEXT_BYTES_MAX).to_owned();
@@ -324,7 +326,7 @@ mod tests {
     fn a_response_counts_only_for_the_latest_rules() {
         let mut agents = Agents::default();
         let entry = agents.enter(7, identity("shop"), true, 0);
-        assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 1), Outcome::Stale, "nothing was sent");
+        assert_eq!(agents.answer(7, entry, probed(1, 0, 0), 1), Outcome::Stale, "no rules were sent");
         let standing = |agents: &Agents, now| {
             let agent = &agents.by_session[&7];
             agent.standing(now, agent.compared)

@@ -1,4 +1,4 @@
-//! `probes.json` of the data directory: which rules hold after a restart? Replaced as a whole, durably
+//! `probes.json` in the data directory: the rules that apply after a restart. The file is replaced as a whole, durably
 //! (`docs/format/probes.md`).
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub(super) struct File(PathBuf);
 
-/// The file exists, but this program did not write its content.
+/// The file exists, but its content cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the rules for probes in {}: {cause}", .path.display())]
 pub struct Unusable {
@@ -37,20 +37,20 @@ impl File {
         Self(data.join("probes.json"))
     }
 
-    /// The rules in their order; none where there is no file.
+    /// The rules in their order. Empty if there is no file.
     pub(super) fn read(&self) -> Result<Vec<Rule>, Unusable> {
         let content = versioned::read::<Content>(&self.0, VERSION);
         let rules = content.and_then(|content| content.map_or(Ok(Vec::new()), check));
         rules.map_err(|cause| Unusable { path: self.0.clone(), cause })
     }
 
-    /// Whether it could be read. Changes nothing.
+    /// Checks whether the file can be read. Changes nothing.
     pub(super) fn check(&self) -> Result<(), String> {
         let content = versioned::look::<Content>(&self.0, VERSION)?;
         content.map_or(Ok(()), |content| check(content).map(drop))
     }
 
-    /// On disk when it returns; before that, the file is the old one as a whole.
+    /// Replaces the file. The new file is on disk when this returns. After a crash before that, the old file is complete.
     pub(super) fn write(&self, rules: &[Rule]) -> io::Result<()> {
         versioned::write(&self.0, &Content { version: VERSION, rules: rules.to_vec() })
     }

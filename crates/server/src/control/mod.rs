@@ -1,4 +1,4 @@
-//! Adaptive monitoring: which agents are connected, which rules apply to them, and what did the agents report about them?
+//! Switching probes at run time: connected agents, the rules that apply to them, and the agents' reports about the rules.
 //!
 //! ```text
 //!   http/probes ── rule ────▶ Control ── PROBES ──▶ listen/connection ──▶ agent
@@ -7,7 +7,7 @@
 //!                            probes.json
 //! ```
 //!
-//! A rule is in force when its request is answered; a kept rule is on disk by then.
+//! A rule is in force before its request is answered. A kept rule is on disk by then.
 
 mod agents;
 mod file;
@@ -33,9 +33,9 @@ use rules::Rules;
 /// The state shared by the listener and the API.
 pub struct Control {
     table: Mutex<Table>,
-    /// Locked during a change, which may wait for the disk.
+    /// Locked during a change of the rules, which may wait for the disk.
     file: tokio::sync::Mutex<Option<file::File>>,
-    /// Rises with each change of the rules.
+    /// Increases with each change of the rules.
     revision: watch::Sender<u64>,
     metrics: Arc<Metrics>,
 }
@@ -50,15 +50,15 @@ struct Table {
 #[derive(Debug)]
 pub struct Added {
     pub rule: Rule,
-    /// Rules of the same scope and pattern that it replaces.
+    /// Ids of the rules with the same scope and pattern that the new rule replaces.
     pub replaced: Vec<u64>,
-    /// Connected agents in its scope that support rules.
+    /// Number of connected agents in the rule's scope that support rules.
     pub agents: usize,
-    /// Connected agents in its scope that do not support rules.
+    /// Number of connected agents in the rule's scope that do not support rules.
     pub deaf: usize,
 }
 
-/// Why the rules are unchanged.
+/// The reason why a change of the rules failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     #[error(transparent)]
@@ -69,21 +69,21 @@ pub enum ChangeError {
     Ended(#[from] tokio::task::JoinError),
 }
 
-/// Whether the rules of a data directory could be read. Changes nothing.
+/// Checks whether the rules of a data directory can be read. Changes nothing.
 pub fn check(data: &Path) -> Result<(), String> {
     file::File::of(data).check()
 }
 
 impl Control {
-    /// Without rules, and without a file for them.
+    /// Starts without rules and does not store any.
     pub fn new(metrics: Arc<Metrics>) -> Self {
         Self::with(Rules::default(), None, metrics)
     }
 
-    /// With the rules that a data directory keeps.
+    /// Starts with the rules stored in a data directory.
     ///
     /// # Errors
-    /// When its file is there and cannot be used.
+    /// When the file of rules exists and cannot be used.
     pub fn open(data: &Path, metrics: Arc<Metrics>) -> Result<Self, Unusable> {
         let file = file::File::of(data);
         let rules = Rules::from_kept(file.read()?);
@@ -105,7 +105,7 @@ impl Control {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a rule after all others, so that it takes precedence. Continues when the caller is dropped.
+    /// Adds a rule after all others, so that it takes precedence. Completes even if the caller is dropped.
     pub async fn add(self: &Arc<Self>, wanted: Wanted, now: Timestamp) -> Result<Added, ChangeError> {
         let (rule, replaced) = self.change(move |rules| rules.add(wanted, now)).await?;
         let table = self.table();
@@ -117,7 +117,7 @@ impl Control {
         Ok(Added { rule, replaced, agents, deaf })
     }
 
-    /// Removes rules by id: all of them, or none if one does not exist.
+    /// Removes the rules with these ids. If one does not exist, removes none.
     pub async fn remove(self: &Arc<Self>, ids: Vec<u64>) -> Result<usize, ChangeError> {
         self.change(move |rules| rules.remove(&ids)).await
     }
@@ -143,7 +143,7 @@ impl Control {
                 written.map_err(|source| ChangeError::Disk { file: name, source })?;
             }
             control.count_rules(&after);
-            // Read together: a list is sent with its own revision.
+            // The list and its revision are read under one lock, so that they belong together.
             let mut table = control.table();
             table.rules = after;
             control.revision.send_modify(|revision| *revision += 1);
@@ -168,7 +168,7 @@ impl Control {
         self.table().rules.iter().find(|rule| rule.id == id).cloned()
     }
 
-    /// Connected and recently disconnected agents, each with its status; by service, host, instance and age.
+    /// Connected and recently disconnected agents with their status, ordered by service, host, instance and age.
     pub fn agents(&self, now: Timestamp) -> Vec<(Agent, Standing)> {
         let mut table = self.table();
         self.metrics.control.agents_forgotten.with([]).add(table.agents.forget(now));
@@ -180,7 +180,7 @@ impl Control {
         agents
     }
 
-    /// A session has connected; `identity` is from its HELLO.
+    /// Registers a connected session. `identity` comes from its HELLO.
     pub fn enter(
         &self,
         session: u128,
@@ -199,11 +199,11 @@ impl Control {
     }
 }
 
-/// A connected agent; dropping it disconnects it.
+/// A connected agent. Dropping this value marks the agent as disconnected.
 pub struct Presence<'a> {
     control: &'a Control,
     session: u128,
-    /// Distinguishes this connection from an earlier one of the session.
+    /// Distinguishes this connection from earlier connections of the session.
     entry: u64,
     takes_rules: bool,
     connected: Gauge,
@@ -211,12 +211,12 @@ pub struct Presence<'a> {
 }
 
 impl Presence<'_> {
-    /// Notifies of changes of the rules; `None` for an agent that does not support rules.
+    /// Receives a notification of each change of the rules. `None` for an agent that does not support rules.
     pub fn changes(&self) -> Option<watch::Receiver<u64>> {
         self.takes_rules.then(|| self.control.revision.subscribe())
     }
 
-    /// Approximate bytes of the list for this agent.
+    /// Approximate size of the list of rules for this agent, bytes.
     pub fn list_bytes(&self) -> usize {
         let mut table = self.control.table();
         let Table { rules, agents } = &mut *table;
@@ -225,7 +225,7 @@ impl Presence<'_> {
         fitting.map(|rule| size_of::<ProbeRule>() + rule.pattern.len()).sum()
     }
 
-    /// The list for this agent if it was not sent yet; marks it as sent.
+    /// The list of rules for this agent, if it was not sent yet. Marks the list as sent.
     pub fn due(&self, now: Timestamp) -> Option<Probes> {
         let mut table = self.control.table();
         let Table { rules, agents } = &mut *table;

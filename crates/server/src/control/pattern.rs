@@ -1,7 +1,7 @@
-//! Refuses patterns that no agent supports, also when no agent is connected. All other checks are the agents': which letters a
-//! name may have depends on the language (`agent/java/README.md`, Patterns; `testdata/rules`).
+//! Refuses patterns that no agent supports, even if no agent is connected. The agents do all other checks, because the
+//! letters allowed in a name depend on the language (`agent/java/README.md`, Patterns; `testdata/rules`).
 
-/// Why a text is not a pattern for any agent.
+/// Why no agent supports a text as a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
     #[error("pattern {pattern:?}: methods are named without their parameters, {without:?}")]
@@ -14,7 +14,7 @@ pub enum Mistake {
 
 pub(super) fn check(pattern: &str) -> Result<(), Mistake> {
     let owned = || pattern.to_owned();
-    // As operations are called: com.shop.Board.post(int).
+    // Users may copy the name of an operation, which has parameters: com.shop.Board.post(int).
     if let Some((without, _)) = pattern.split_once('(')
         && pattern.ends_with(')')
         && check(without).is_ok()
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn patterns_that_no_agent_supports_are_refused() {
-        // The cases that all agents pass: those under `fault` are none.
+        // The test vectors of all agents. Cases under `fault` are patterns that no agent supports.
         let vectors = include_str!("../../../../testdata/rules/decisions.vec");
         let mut seen = [0; 2];
         for case in vectors.split("\n\ncase ").skip(1) {

@@ -1,4 +1,4 @@
-//! The ordered list of rules: which apply to an agent, and changes of the list.
+//! The ordered list of rules: selects the rules for an agent, adds and removes rules.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tacho_model::Timestamp;
 use super::Identity;
 use super::pattern::{self, Mistake};
 
-/// Bytes of the service and of the instance that a rule is for.
+/// Limit on the bytes of a rule's service, and of its instance.
 pub const SCOPE_BYTES_MAX: usize = 512;
 
 /// One rule. The last rule that matches a method decides.
@@ -17,10 +17,10 @@ pub const SCOPE_BYTES_MAX: usize = 512;
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     pub id: u64,
-    /// Empty for all.
+    /// Service of the agents that the rule applies to. Empty for all agents.
     #[serde(default)]
     pub service: String,
-    /// Empty for all.
+    /// Instance of the agents that the rule applies to. Empty for all agents.
     #[serde(default)]
     pub instance: String,
     #[serde(with = "state_text")]
@@ -70,12 +70,12 @@ impl Rule {
             && (self.instance.is_empty() || self.instance == agent.instance)
     }
 
-    /// Whether it decides the same methods of the same agents.
+    /// Whether both rules decide the same methods of the same agents.
     fn covers(&self, other: &Self) -> bool {
         self.service == other.service && self.instance == other.instance && self.pattern == other.pattern
     }
 
-    /// Checks the limits of its texts.
+    /// Checks the rule's texts against their limits.
     pub fn check(&self) -> Result<(), Refused> {
         if self.pattern.is_empty() {
             return Err(Refused::Empty);
@@ -125,14 +125,14 @@ impl Rules {
         kept(self) == kept(other)
     }
 
-    /// Adds a rule, and removes the rules that it covers, because they cannot decide anything any more. A kept rule is
-    /// not removed for a temporary one: it applies again after a restart.
+    /// Adds a rule, and removes earlier rules with the same pattern and scope, which have no effect any more. A temporary
+    /// rule does not remove a kept one, because the kept one applies again after a restart.
     pub(super) fn add(&mut self, wanted: Wanted, now: Timestamp) -> Result<(Rule, Vec<u64>), Refused> {
         let Wanted { service, instance, state, pattern, keep } = wanted;
         let id = self.last_id + 1;
         let rule = Rule { id, service, instance, state, pattern, since: now, kept: keep };
         rule.check()?;
-        // Patterns from the file are not checked again: a server starts with all rules that an earlier one accepted.
+        // Patterns from the file are not checked again, so that a server starts with all rules that an earlier version accepted.
         pattern::check(&rule.pattern)?;
         let is_replaced = |old: &Rule| rule.covers(old) && (keep || !old.kept);
         let replaced: Vec<u64> = self.list.iter().filter(|old| is_replaced(old)).map(|old| old.id).collect();
@@ -161,7 +161,7 @@ impl Rules {
     }
 }
 
-/// `off`, `on`, `aggregate`.
+/// The name of a state: `off`, `on` or `aggregate`.
 pub const fn state_name(state: ProbeState) -> &'static str {
     match state {
         ProbeState::Off => "off",
@@ -170,7 +170,7 @@ pub const fn state_name(state: ProbeState) -> &'static str {
     }
 }
 
-/// The state of a name.
+/// The inverse of [`state_name`].
 pub fn state_of(name: &str) -> Option<ProbeState> {
     [ProbeState::Off, ProbeState::On, ProbeState::Aggregate]
         .into_iter()
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(add("", "a.*", false), Vec::<u64>::new());
         assert_eq!(add("shop", "a.*", false), Vec::<u64>::new(), "another scope");
         assert_eq!(add("", "a.*", true), [1]);
-        assert_eq!(add("", "a.*", false), Vec::<u64>::new(), "the kept one applies after a restart");
+        assert_eq!(add("", "a.*", false), Vec::<u64>::new(), "the kept rule applies again after a restart");
         assert_eq!(add("", "a.*", false), [4]);
         assert_eq!(add("", "a.*", true), [3, 5]);
         assert_eq!(rules.iter().map(|rule| rule.id).collect::<Vec<_>>(), [2, 6]);
@@ -223,7 +223,7 @@ mod tests {
             rules.add(wanted("", &format!("a{nth}.*"), false), 0).unwrap();
         }
         assert_eq!(rules.add(wanted("", "b.*", false), 0), Err(Refused::TooMany));
-        rules.add(wanted("", "a7.*", false), 0).expect("it replaces another");
+        rules.add(wanted("", "a7.*", false), 0).expect("a rule that replaces another is accepted");
         assert_eq!(rules.remove(&[9_999]), Err(Refused::Unknown(9_999)));
         assert_eq!(rules.remove(&[1, 1, 2]), Ok(2));
         assert_eq!(rules.clear(), PROBE_RULES_MAX - 2);

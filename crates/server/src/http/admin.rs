@@ -1,4 +1,4 @@
-//! Deletion, as in Prometheus' admin API, and merging on demand.
+//! Deletes records as in Prometheus' admin API, and merges chunks on request.
 
 use std::sync::Arc;
 
@@ -53,8 +53,9 @@ async fn counted(
     Ok(Json(damage::warn(answer, affected.damages())))
 }
 
-/// `match[]` (repeatable), `start`, `end`: all of time by default. Durable when the response is sent. With `counts=1` the
-/// response has the counts of the deleted records, counted just before: records written in between are not included.
+/// Parameters: `match[]` (repeatable), and `start` and `end` (by default all of time). The deletion is durable when the
+/// response is sent. With `counts=1` the response has the counts of the deleted records. They are counted just before the
+/// deletion and do not include records that are written in between.
 async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let wanted = wanted(&app, &params).await?;
     let counted = match params.get("counts") {
@@ -94,18 +95,18 @@ async fn clean_tombstones(State(app): State<Arc<App>>) -> Result<StatusCode, Api
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Confirms the clock: retention uses it again, however far it is ahead of the expected time.
+/// Confirms the clock. Retention uses the clock again, even if it is far ahead of the expected time.
 async fn confirm_clock(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
     let ahead = ahead_seconds(app.store.confirm_clock().await?);
     Ok(Json(json!({ "status": "success", "data": { "ahead_seconds": ahead } })))
 }
 
-/// How far the clock is ahead of the expected time while the server distrusts it; else 0.
+/// Seconds by which a distrusted clock is ahead of the expected time. 0 if the server trusts the clock.
 pub fn ahead_seconds(jump: Option<Jump>) -> u64 {
     jump.map_or(0, |jump| jump.found.abs_diff(jump.expected) / 1_000_000_000)
 }
 
-/// Flushes, then merges everything that can be merged; responds when that is done.
+/// Flushes, then merges all chunks that can be merged. Responds when the merge is done.
 async fn merge(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
     let place = place(&app)?;
     let work = |store: Arc<Store>| async move {
@@ -117,14 +118,15 @@ async fn merge(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
     Ok(Json(json!({ "status": "success", "data": report_json(&report) })))
 }
 
-/// Admits one running and one waiting request: both continue after their clients disconnect, so more would pile up.
+/// Admits one running and one waiting request. More are refused: requests continue after their clients disconnect, so they
+/// would accumulate.
 fn place(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     app.merges.clone().try_acquire_owned().map_err(|_| {
         ApiError::too_many("a merge or clean-up is under way, and another one waits for it: try again later")
     })
 }
 
-/// Continues after the client disconnects or the request times out.
+/// Runs `work` to its end, even if the client disconnects or the request times out.
 async fn to_the_end<T, W>(store: Arc<Store>, work: impl FnOnce(Arc<Store>) -> W) -> Result<T, ApiError>
 where
     T: Send + 'static,

@@ -1,8 +1,8 @@
-//! A request takes one of the `requests_max` permits once its whole body is received.
+//! Receives the body of a request, and then acquires one of the `requests_max` permits.
 //!
-//! A body that arrives slowly, or never, takes a connection (`listener.rs`) and memory for the bytes received (`decoding.rs`: one
-//! limit over all bodies, forms of queries included), but no permit; `guard.rs` limits its time. This includes imports: no
-//! handler works on a body before its end.
+//! A slow body, or one that never arrives, takes a connection (`listener.rs`) and memory for the received bytes, but no
+//! permit. `decoding.rs` limits the memory of all bodies together, including forms of queries, and `guard.rs` limits their
+//! time. No handler starts before the whole body is received, not even that of imports.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,7 +14,7 @@ use super::error::ApiError;
 use super::write::count_wait;
 use crate::decoding::FORM_BYTES_MAX;
 
-/// The request with its body in memory, and its permit.
+/// Returns the request with its body in memory, and its permit.
 pub async fn admitted(
     app: &App,
     route: &str,
@@ -36,7 +36,7 @@ pub async fn admitted(
     Ok((Request::from_parts(head, Body::from(bytes)), Some(place)))
 }
 
-/// The protocol of a route that takes records, whose bodies may be large.
+/// The protocol of a route that takes records. Bodies of these routes may be large.
 fn protocol(route: &str) -> Option<&'static str> {
     match route {
         "/api/v1/write" => Some("remote-write"),

@@ -1,4 +1,4 @@
-//! Counts the records that a deletion would remove, by reading them, which the deletion itself does not need.
+//! Counts the records that a deletion would remove. Counting reads the records, the deletion itself does not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use tacho_store::{Damages, Error, ErrorKind, Read, Result, Store, Waiter};
 
 use crate::read::reader::{self, Reader, Selected};
 
-/// Time limit for counting, so that a large deletion does not wait for it.
+/// Time limit for counting, so that a large deletion does not have to wait long.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Number of series with records in the range, and of these records.
+/// Number of series with records in the range, and number of these records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     series: u64,
     records: u64,
 }
 
-/// Records of the series that any selector accepts, in a range.
+/// Counts of the records in a range, of all series that at least one selector accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affected {
-    /// Series that a selector accepts, with or without records in the range; one with samples and entries counts twice.
+    /// Number of accepted series, with or without records in the range. A series with samples and entries counts twice.
     accepted: u64,
     samples: Count,
     entries: Count,
     calls: Count,
-    /// Counting timed out: there are more records.
+    /// Whether counting timed out. Then there may be more records.
     cut: bool,
     /// Unreadable records that were not counted.
     damages: Damages,
@@ -56,7 +56,7 @@ impl Affected {
 /// Counts samples or entries only, if requested.
 ///
 /// # Errors
-/// `Corrupt` when some of them cannot be read, unless that is allowed.
+/// `Corrupt` when some records cannot be read, unless that is allowed.
 pub async fn affected(
     store: &Arc<Store>,
     selectors: &[Vec<Matcher>],
@@ -68,7 +68,7 @@ pub async fn affected(
     let mut out = Affected { accepted: (found.len() + executions.len()) as u64, ..Affected::default() };
     let mut damages = if only.is_none() { store.lacks(Kind::Execution) } else { Damages::default() };
     for id in executions {
-        // A series may hold more than can be read in that time.
+        // A series may hold more calls than can be read in time.
         let Ok(calls) = tokio::time::timeout_at(end.into(), calls(store, id, range)).await else {
             out.cut = true;
             break;
@@ -90,7 +90,7 @@ pub async fn affected(
             }
         }
         out.cut |= cut;
-        // The last record is not counted before its end.
+        // `totals` includes a series only after its last record, so an interrupted series is added here.
         let series = reader.totals.series + u64::from(cut);
         match kind {
             Kind::Entry => out.entries = Count { series, records: reader.totals.entries.count },
@@ -105,7 +105,8 @@ pub async fn affected(
     Ok(out)
 }
 
-/// Series of samples and entries, and of calls. Patterns may take long: stops when the client disconnects.
+/// Selects the series of samples and entries, and those of calls. Stops when the client disconnects, because patterns may
+/// take long.
 async fn select(
     store: &Arc<Store>,
     selectors: Vec<Vec<Matcher>>,
@@ -130,7 +131,7 @@ async fn select(
     selected.map(Option::unwrap_or_default)
 }
 
-/// Completed calls of the segments that begin in the range, by the same rule as a deletion.
+/// Counts the completed calls of the segments that begin in the range. Deletions apply to the same segments.
 async fn calls(store: &Store, id: SeriesId, range: TimeRange) -> Result<Read<u64>> {
     let calls = AtomicU64::new(0);
     let count = |block: &ExecutionBlock| {

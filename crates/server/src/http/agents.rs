@@ -17,16 +17,17 @@ use crate::control::{Agent, Report, Standing};
 /// Default and maximum number of agents listed.
 const AGENTS_DEFAULT: usize = 1_000;
 const AGENTS_MAX: usize = 4_096;
-/// Limit on the bytes of the lists of all agents in one response. Beyond it agents are shown without their lists.
+/// Limit on the bytes of the lists of all agents in one response. Above the limit, agents are shown without their lists.
 const LISTS_BYTES_MAX: usize = 8 << 20;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/agents", get(agents))
 }
 
-/// `service` and `instance` filter; `rule` filters to the connected agents in the rule's scope, with their result for it.
+/// `service` and `instance` filter the agents. `rule` selects the connected agents in the scope of a rule, and adds their
+/// results for this rule.
 async fn agents(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
-    // Lists of megabytes.
+    // Formatting lists of several megabytes would block other requests.
     away(move || listed(&app, &params).map(IntoResponse::into_response)).await?
 }
 
@@ -62,7 +63,7 @@ fn listed(app: &App, params: &Params) -> Result<Json<Value>, ApiError> {
 fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut usize) -> Value {
     let Agent { number, identity, since, heard, left, totals, report, .. } = agent;
     json!({
-        // Without the session id, which would allow sending frames as this agent.
+        // The session id is not shown, because it permits sending frames as this agent.
         "session": number.to_string(),
         "service": identity.service,
         "host": identity.host,
@@ -83,7 +84,7 @@ fn agent_json(agent: &Agent, standing: Standing, rule: Option<u64>, room: &mut u
     })
 }
 
-/// `room`: bytes left for lists.
+/// `room`: bytes left for lists in this response.
 fn report_json(report: &Report, rule: Option<u64>, room: &mut usize) -> Value {
     let outcome =
         |id: u64, (matched, fault): (u64, &str)| json!({ "id": id, "matched": matched, "fault": fault });

@@ -1,6 +1,7 @@
 //! Memory budget of responses that are being sent: a client that reads slowly keeps its response in memory.
 //!
-//! Step before: a handler has computed the response. Step after: `guard.rs` holds the share until its body is sent or dropped.
+//! Step before: a handler has computed the response. Step after: `guard.rs` holds the response's share of the budget until the
+//! body is sent or dropped.
 
 use std::sync::Arc;
 
@@ -10,14 +11,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::ApiError;
 
-/// Memory of all responses above [`SMALL_BYTES`], bytes: several of the largest answers of PromQL.
+/// Memory budget of all responses above [`SMALL_BYTES`], bytes: enough for several of the largest PromQL responses.
 const BYTES_MAX: usize = 512 << 20;
-/// Responses up to this size are not counted: `requests-max` limits their number.
+/// Responses up to this size are not counted, because `requests-max` limits their number.
 const SMALL_BYTES: usize = 1 << 20;
 /// Bytes of one permit.
 const UNIT: usize = 1 << 10;
 
-/// In the extensions of a response whose body is a stream: the bytes that it keeps in memory.
+/// The bytes that a streamed response keeps in memory, stored in the extensions of the response.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeps(pub usize);
 
@@ -31,7 +32,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// The share of a response.
+    /// Takes the share of a response from the budget. `None` for a small response.
     ///
     /// # Errors
     /// When the budget is used up.
@@ -42,7 +43,7 @@ impl Answers {
         if bytes <= SMALL_BYTES {
             return Ok(None);
         }
-        // One that is larger than the budget gets all of it.
+        // A response larger than the budget takes the whole budget.
         let units = u32::try_from(bytes.min(BYTES_MAX) / UNIT).unwrap_or(u32::MAX);
         let share = self.0.clone().try_acquire_many_owned(units);
         share.map(Some).map_err(|_| {

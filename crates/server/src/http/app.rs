@@ -1,4 +1,4 @@
-//! State shared by the handlers: the store, settings, and the permits that limit them.
+//! State shared by the handlers: the store, settings, and permits that limit concurrent work.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::decoding::Decoding;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
-/// Concurrent analyses of executions: each may take a GiB and keeps one core busy.
+/// Limit on concurrent analyses of executions. Each may take 1 GiB of memory and uses one core.
 pub(super) const ANALYSES_MAX: usize = 2;
 
-/// Concurrent PromQL evaluations.
+/// Limit on concurrent PromQL evaluations.
 pub(super) const QUERIES_MAX: usize = 8;
 
-/// Requested merges and clean-ups: one runs, one waits.
+/// Limit on requested merges and clean-ups: one runs, one waits.
 const MERGES_MAX: usize = 2;
 
 /// State shared by the handlers.
@@ -38,11 +38,11 @@ pub struct App {
     pub(super) analyses: Arc<Semaphore>,
     /// One permit per running PromQL evaluation.
     pub(super) queries: Arc<Semaphore>,
-    /// The permit of what needs much memory, over all kinds of queries: one of them runs at a time.
+    /// The single permit for heavy queries of all kinds, which need much memory. One heavy query runs at a time.
     pub(super) heavy: Arc<Semaphore>,
     /// Memory limit for the execution blocks of one query, bytes.
     pub(super) block_bytes_max: usize,
-    /// The same for a query that is computed beside a heavy one.
+    /// Memory limit for the execution blocks of a query that runs at the same time as a heavy query, bytes.
     pub(super) light_block_bytes_max: usize,
     /// Memory budget of responses that are being sent.
     pub(super) answers: Answers,

@@ -1,4 +1,4 @@
-//! The body of a request: whole, decompressed, and never larger than allowed.
+//! Reads and decompresses the whole body of a request, within size limits.
 
 use std::io::Read;
 
@@ -10,8 +10,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::error::ApiError;
 use crate::decoding::{Busy, Decoding, Hold};
 
-/// Reads a whole body as it was sent. The bytes received count against the memory budget of all bodies until the last of them
-/// is dropped.
+/// Reads a whole body without decompressing it. The received bytes count against the memory budget of all bodies until the
+/// returned bytes are dropped.
 pub async fn receive(
     headers: &HeaderMap,
     body: Body,
@@ -37,19 +37,19 @@ pub async fn receive(
     Ok(if room.bytes.is_empty() { Bytes::new() } else { Bytes::from_owner(room) })
 }
 
-/// Bytes that are decompressed before the memory for more is reserved.
+/// Bytes that are decompressed in one step. Memory is reserved before each step.
 const UNPACKED_AT_ONCE: usize = 32 << 10;
 /// Minimum charge of a body.
 const PART_BYTES: usize = 4 << 10;
 
-/// Bytes with their share of the memory budget.
+/// A buffer, and the memory reserved for it.
 struct Roomed {
     bytes: Vec<u8>,
     hold: Hold,
 }
 
 impl Roomed {
-    /// Charges for the bytes received, not for the announced length.
+    /// Appends received bytes. Reserves memory for them, not for the announced length of the body.
     fn push(&mut self, part: &[u8], bytes_max: usize) -> Result<(), Busy> {
         let Self { bytes, hold } = self;
         let len = bytes.len() + part.len();
@@ -69,7 +69,7 @@ impl AsRef<[u8]> for Roomed {
     }
 }
 
-/// A whole body as it was sent.
+/// A whole body, not yet decompressed.
 pub struct Packed {
     bytes: Bytes,
     gzip: bool,
@@ -85,15 +85,15 @@ impl Packed {
         Ok(Self { bytes, gzip: is_gzip(headers)?, bytes_max })
     }
 
-    /// Decompresses gzip; what is made of it counts against the memory budget of all bodies, too. This takes long: do not call
-    /// it on a thread of the async runtime.
+    /// Decompresses gzip. The decompressed bytes also count against the memory budget of all bodies. Decompression takes
+    /// long: do not call this on a thread of the async runtime.
     pub fn unpack(self, hold: Hold) -> Result<Bytes, ApiError> {
         if self.gzip { gunzip(&self.bytes, self.bytes_max, hold) } else { Ok(self.bytes) }
     }
 }
 
-/// Waits for a permit, decompresses on a blocking thread, and waits for the memory of the records. `message_bytes` returns how
-/// many bytes the decoder reads: a body may have another compression that belongs to its protocol.
+/// Waits for a permit, decompresses on a blocking thread, and waits for the memory of the records. `message_bytes` returns
+/// the number of bytes that the decoder reads, because the protocol may compress the body again.
 pub async fn unpacked(
     decoding: &Decoding,
     packed: Packed,
@@ -101,7 +101,7 @@ pub async fn unpacked(
 ) -> Result<(OwnedSemaphorePermit, Bytes, Hold), ApiError> {
     let turn = decoding.turn().await?;
     let (body, turn) = if packed.gzip {
-        // The permit is held while it is decompressed, even after the client disconnects.
+        // The permit is held during decompression, even if the client disconnects.
         let hold = decoding.body();
         let unpack = tokio::task::spawn_blocking(move || (packed.unpack(hold), turn)).await;
         unpack.map_err(|e| ApiError::internal(format!("decompression ended: {e}")))?
@@ -113,7 +113,7 @@ pub async fn unpacked(
     Ok((turn, body, hold))
 }
 
-/// Whether to decompress gzip. Snappy is part of remote write and is left to its decoder.
+/// Whether the body is gzip. Snappy is part of remote write, and the decoder of remote write decompresses it.
 fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
     let Some(encoding) = headers.get(header::CONTENT_ENCODING) else { return Ok(false) };
     match encoding.as_bytes() {
@@ -168,7 +168,7 @@ mod tests {
         }
         assert_eq!(receive().await.unwrap_err().status, 503);
         let part = bodies.pop().unwrap().slice(3..7);
-        assert_eq!(receive().await.unwrap_err().status, 503, "a part of it is still there");
+        assert_eq!(receive().await.unwrap_err().status, 503, "the body still holds a part of the budget");
         drop(part);
         assert!(receive().await.is_ok());
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/status/cardinality`: cost of each label.
+//! `/api/v1/status/cardinality`: the number of series and the memory of each label.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/status/cardinality", get(cardinality))
 }
 
-/// `limit` bounds the lists of names and of values.
+/// `limit` is the maximum length of the lists of names and of values.
 async fn cardinality(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let top = params.count("limit")?.unwrap_or(TOP_DEFAULT).min(TOP_MAX);
     let store = app.store.clone();
     let turn = turn(&app.queries).await?;
-    // A million values take some 20 ms: run on a blocking thread, with the permit until it ends.
+    // A million values take some 20 ms. Therefore the work runs on a blocking thread and holds its permit until it ends.
     let work = move || (json!({ "status": "success", "data": report_json(&store.cardinality(top)) }), turn);
     away(move || Json(work().0).into_response()).await
 }

@@ -1,4 +1,4 @@
-//! Compresses responses with gzip where the client accepts it and it saves bytes.
+//! Compresses responses with gzip if the client accepts gzip and compression saves bytes.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 
 use super::error::ApiError;
 
-/// Responses below this size fit into one packet anyway, bytes.
+/// Minimum size of a compressed response, bytes. Smaller responses fit into one packet anyway.
 const BYTES_MIN: u64 = 1_400;
 
 pub fn accepted(headers: &HeaderMap) -> bool {
@@ -23,7 +23,7 @@ pub fn accepted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses the response. Small or non-text bodies stay as they are; streams are compressed part by part.
+/// Compresses the response. Small bodies and bodies that are not text are unchanged. Streams are compressed part by part.
 pub async fn compress(response: Response) -> Response {
     let exact = axum::body::HttpBody::size_hint(response.body()).exact();
     if exact.is_some_and(|bytes| bytes < BYTES_MIN) || !is_text(&response) {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn parts_become_one_stream_of_gzip() {
+    async fn the_parts_of_a_stream_form_one_gzip_stream() {
         let parts: Vec<Vec<u8>> =
             (0..20_u8).map(|number| vec![number; usize::from(number) * 1_000]).collect();
         let plain = parts.concat();

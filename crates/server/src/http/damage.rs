@@ -1,4 +1,4 @@
-//! Texts about unreadable records: the `warnings` of every response.
+//! Adds warnings about unreadable records to responses.
 
 use serde_json::{Value, json};
 use tacho_api::export::ALLOW_DAMAGED;
@@ -8,10 +8,10 @@ use super::error::ApiError;
 use super::params::Params;
 use crate::read::damage::sentences;
 
-/// Whether a query for all records continues over damage.
+/// Whether a request for all records skips unreadable records.
 ///
 /// # Errors
-/// For a value that is neither 0 nor 1.
+/// When the parameter is neither 0 nor 1.
 pub fn is_allowed(params: &Params) -> Result<bool, ApiError> {
     match params.get(ALLOW_DAMAGED) {
         None | Some("0") => Ok(false),
@@ -22,7 +22,7 @@ pub fn is_allowed(params: &Params) -> Result<bool, ApiError> {
     }
 }
 
-/// Adds the hint to an error caused by damage; other errors are unchanged.
+/// Adds the hint to an error that is caused by damage. Other errors are unchanged.
 pub fn hinted(error: tacho_store::Error, hint: &str) -> ApiError {
     if error.kind() == ErrorKind::Corrupt {
         return ApiError::damaged(format!("{error}; {hint}"));
@@ -30,7 +30,7 @@ pub fn hinted(error: tacho_store::Error, hint: &str) -> ApiError {
     error.into()
 }
 
-/// Adds `warnings` to a response, if there are any.
+/// Adds a member `warnings` to a response if there is any damage.
 pub fn warn(mut answer: Value, damages: &Damages) -> Value {
     if !damages.is_empty() {
         answer["warnings"] = json!(sentences(damages));
@@ -38,7 +38,7 @@ pub fn warn(mut answer: Value, damages: &Damages) -> Value {
     answer
 }
 
-/// Marks the totals of an export in which something could not be read.
+/// Marks the totals of an export as incomplete if records could not be read.
 pub fn incomplete(mut last: Value, damages: &Damages) -> Value {
     if !damages.is_empty() {
         last["incomplete"] = json!(sentences(damages));

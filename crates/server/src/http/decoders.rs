@@ -1,11 +1,11 @@
-//! Decoders of the line protocol, reused between requests: a warm one does not parse known series keys again.
+//! Decoders of the line protocol. They are reused between requests, because a decoder caches series keys that it has parsed.
 
 use std::sync::{Mutex, PoisonError};
 
 use tacho_ingest::line_protocol;
 
-/// Decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`: as many as the
-/// senders of load tools, far fewer than concurrent writes.
+/// Limit on the decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`. It is the usual number of
+/// senders of a load tool, and far below the number of concurrent writes.
 const DECODERS_MAX: usize = 4;
 
 /// Idle decoders; each caches the series keys of the bodies it has decoded. At most [`DECODERS_MAX`] are kept.

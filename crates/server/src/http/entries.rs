@@ -1,4 +1,4 @@
-//! `/api/v1/entries`: finds entries by labels, by text, and by members of JSON objects.
+//! `/api/v1/entries`: searches entries by labels, by text, and by members of JSON objects.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/entries", get(entries).post(entries))
 }
 
-/// `match[]`, `start`, `end` (the last hour), `contains` (repeatable), `pattern`, `field=name=value` (repeatable), `order`
-/// (newest or oldest), `limit`, `parts`.
+/// Parameters: `match[]`, `start` and `end` (by default the last hour), `contains` (repeatable), `pattern`,
+/// `field=name=value` (repeatable), `order` (newest or oldest), `limit`, `parts`.
 async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let selectors = selectors(&params)?;
     let range = params.range(app.clock.now())?;
@@ -47,7 +47,7 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
     let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
     let found = export::find(&app, selectors, Some(Kind::Entry)).await?;
     let turn = turn(&app.queries).await?;
-    // Dropped with this future when the client disconnects or the request times out.
+    // Dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let cancel = asked.cancel.clone();
     let searched = async {
@@ -55,7 +55,7 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
         let bounds = Bounds { permits: vec![turn], heavy: app.heavy.clone(), cancel };
         let order = (order, limit, parts);
         let found = search::search(app.store.clone(), found, range, wanted?, order, bounds).await?;
-        // Ten thousand entries may have a MiB each.
+        // Formatting may take long: ten thousand entries of up to 1 MiB each are possible.
         away(move || answer(&found, range)).await
     };
     let answer = searched.await;

@@ -1,4 +1,4 @@
-//! Error responses: one mapping from every error to a status and a body.
+//! Error responses: maps every error to a status and a body.
 
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::decoding::{self, Busy};
 
-/// `{"status":"error","errorType":...,"error":...}`, as in Prometheus.
+/// An error with the body `{"status":"error","errorType":...,"error":...}`, as in Prometheus.
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// Prometheus' name of the kind of error.
+    /// Kind of the error, by its name in Prometheus.
     pub kind: &'static str,
     pub message: String,
-    /// Delay before a retry, seconds.
+    /// Value of Retry-After, seconds.
     pub retry_after: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_data", message)
     }
 
-    /// The request is well formed and cannot be executed.
+    /// The request is well formed, but it cannot be executed.
     pub fn execution(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "execution", message)
     }
@@ -77,7 +77,7 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }
     }
 
-    /// All records were requested, and some cannot be read.
+    /// All records were requested, but some cannot be read.
     pub fn damaged(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", message)
     }
@@ -104,7 +104,7 @@ impl From<tacho_query::Error> for ApiError {
     }
 }
 
-/// A full store responds 503 and not 429: by default Prometheus drops samples that are refused with 429.
+/// A full store answers 503 and not 429, because by default Prometheus drops samples that are refused with 429.
 impl From<tacho_store::Error> for ApiError {
     fn from(error: tacho_store::Error) -> Self {
         use tacho_store::ErrorKind;

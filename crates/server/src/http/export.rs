@@ -1,7 +1,7 @@
-//! `/api/v1/export`: samples and entries as JSON lines; `/api/v1/checksum`: how many there are, and their checksum.
+//! `/api/v1/export`: samples and entries as JSON lines. `/api/v1/checksum`: their number and checksum.
 //!
-//! The export is read and written slice by slice as the client reads: its size is not limited. Lines have the format of
-//! VictoriaMetrics' export, and are lossless (`crates/ingest/src/json_lines/`).
+//! The export is read and sent slice by slice, as fast as the client reads, so its size is not limited. Lines have the format
+//! of VictoriaMetrics' export and are lossless (`crates/ingest/src/json_lines/`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,18 +30,19 @@ use super::turn::away;
 use crate::read::reader::{self, Reader, Selected, Slice};
 
 const CONTENT_TYPE: &str = "application/stream+json";
-/// Memory of an export, bytes: a slice of entries, and the part of it that is being sent.
+/// Memory that an export takes, bytes: a slice of entries, and the part of the slice that is being sent.
 const KEEPS_BYTES: usize = 16 << 20;
-/// Series in one checksum request.
+/// Limit on the series in one checksum request.
 const CHECKSUMS_MAX: usize = 10_000;
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/export", get(export).post(export)).route("/api/v1/checksum", post(checksums))
 }
 
-/// `match[]`; `start` and `end` (default all of time); `kind` (default both). With `totals=1` the first line has the names of
-/// all labels, and the last one the number of records and their checksums, so that a truncated response is detected.
-/// Unreadable records end the export; with `allow_damaged=1` it continues, and the last line names them as `incomplete`.
+/// Parameters: `match[]`, `start` and `end` (by default all of time), `kind` (by default both kinds). With `totals=1` the first
+/// line has the names of all labels. The last line has the number of records and their checksums, so that clients can detect a
+/// truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped, and the last line names
+/// them as `incomplete`.
 async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let selectors = selectors(&params)?;
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
@@ -68,10 +69,10 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
     Ok(response)
 }
 
-/// What is left to be written: by the reader, and of the slice that it has read last.
+/// The rest of an export: the reader, and the unsent parts of the last slice.
 type Left = (Reader, VecDeque<Slice>);
 
-/// The next part of the body, and what is left while there may be more.
+/// The next part of the body, and the rest of the export. `None` for the rest after the last part.
 async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>, Option<Left>)> {
     let (mut reader, mut parts) = state?;
     let part = match parts.pop_front() {
@@ -82,7 +83,7 @@ async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>
         }),
     };
     match part {
-        // Tens of thousands of records take milliseconds to write.
+        // Formatting tens of thousands of records takes milliseconds.
         Ok(Some(part)) => match tokio::task::spawn_blocking(move || part.lines()).await {
             Ok(lines) => Some((Ok(lines.into()), Some((reader, parts)))),
             Err(error) => Some((Err(Error::new(ErrorKind::Closed, "writing ended").caused_by(error)), None)),
@@ -94,14 +95,14 @@ async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>
         Ok(None) => None,
         Err(error) => {
             tracing::error!(%error, "export ended early");
-            // A client that asked for totals gets the reason in their place. Other clients only see a truncated response.
+            // A client that requested totals gets the reason instead of them. Other clients only see a truncated response.
             let why = || format!("{}\n", json!({ "error": error.to_string() }));
             Some((if totals { Ok(why().into()) } else { Err(error) }, None))
         }
     }
 }
 
-/// At least one selector, as it was sent.
+/// The texts of the selectors. There must be at least one.
 pub(super) fn selectors(params: &Params) -> Result<Vec<String>, ApiError> {
     let texts = series::texts(params)?;
     if texts.is_empty() {
@@ -110,7 +111,7 @@ pub(super) fn selectors(params: &Params) -> Result<Vec<String>, ApiError> {
     Ok(texts)
 }
 
-/// The series of samples, entries or both that any of the selectors accepts.
+/// The series that at least one selector accepts: of samples, of entries, or of both.
 pub(super) async fn find(
     app: &App,
     selectors: Vec<String>,
@@ -133,7 +134,7 @@ pub(super) fn kind(name: &str) -> Result<Kind, ApiError> {
     }
 }
 
-/// One item: a series and a range of time with both ends, ns as text.
+/// An item of a checksum request: a series and a time range. Both ends are in ns, as text.
 #[derive(Deserialize)]
 struct Question {
     metric: BTreeMap<String, String>,
@@ -142,7 +143,7 @@ struct Question {
     end: String,
 }
 
-/// Takes a JSON list of series and ranges; returns a JSON list of counts and checksums in the same order.
+/// Takes a JSON list of series and ranges. Returns a JSON list of counts and checksums in the same order.
 async fn checksums(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, ApiError> {
     let read = away(move || serde_json::from_slice::<Vec<Question>>(&body)).await?;
     let questions =

@@ -1,7 +1,8 @@
-//! Checks and limits for every request: origin, number of running requests, time, counting, security headers.
+//! Applied to every request: checks its origin, limits the number of running requests and their time, counts requests, and
+//! adds security headers.
 //!
-//! A request runs from the end of its body (`admission.rs`) until its response is sent. This includes responses that the client
-//! does not read: `paced.rs` cuts those off.
+//! A request runs from the end of its body (`admission.rs`) until its response is sent. If the client does not read the
+//! response, `paced.rs` ends the connection.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,8 +19,8 @@ use super::listener::Reserve;
 use super::origin::Reach;
 use super::{admission, compress};
 
-/// The page may load, run and contact only this server, without exception. (The chart library places its canvas through the
-/// CSSOM, which the policy does not restrict.)
+/// The page may load and run files of this server only, and connect to it only. The policy has no exceptions: the chart
+/// library places its canvas through the CSSOM, which the policy does not restrict.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
@@ -39,7 +40,7 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
 }
 
 async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: bool) -> Response {
-    // Health checks must get a response from a busy server, too.
+    // A busy server must answer health checks, too.
     let is_let_in = matches!(route, "/healthz" | "/readyz" | "/metrics");
     if !is_let_in && request.extensions().get::<Reserve>().is_some() {
         let message = format!("{} connections are open and busy", app.config.connections_max);
@@ -70,7 +71,8 @@ fn set_security_headers(response: &mut Response) {
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        // The page sends its `Referer` to this server: `origin.rs` needs it where browsers send no other header.
+        // With this policy the page sends its `Referer` to this server. `origin.rs` needs it if a browser sends no other
+        // header.
         (header::REFERRER_POLICY, "same-origin"),
     ];
     for (name, value) in always {

@@ -13,7 +13,7 @@ struct Held<T> {
     held: T,
 }
 
-/// The response; its body holds `held` until it is dropped.
+/// Returns the response with a body that holds `held` until the body is dropped.
 pub fn hold<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
     response.map(|body| Body::new(Held { body, held }))
 }

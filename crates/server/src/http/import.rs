@@ -1,7 +1,7 @@
-//! `POST /api/v1/import`: numbered records, so that a repeated file is stored once. Used by `tacho import`.
+//! `POST /api/v1/import`: takes numbered frames, so that repeated frames are stored once. Used by `tacho import`.
 //!
-//! Path of one record: `crates/cli/src/command/import/frames.rs` wrote it, `tacho_ingest::wire` decodes it, the store keeps
-//! it. The response is sent when it is on disk.
+//! Path of one record: `crates/cli/src/command/import/frames.rs` encodes it, `tacho_ingest::wire` decodes it, the store keeps
+//! it. The response is sent when all records of the body are on disk.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use super::write::count_wait;
 use crate::decoding::batch_bytes;
 
 const PROTOCOL: &str = "import";
-/// The byte of a frame that is its type.
+/// Position of the type byte in a frame.
 const TYPE_AT: usize = 4;
-/// The answer to the text of a file.
+/// The answer to a body that is a file of text.
 const NO_FRAMES: &str = "the body does not begin with a HELLO frame of the native protocol (docs/format/wire.md): \
      import files of JSON lines, CSV and OpenMetrics with `tacho import FILE`; /write accepts line protocol";
 
-/// Refused records of one body that are named; the others are only counted.
+/// Limit on the refused records of one body that are named. The others are only counted.
 const REASONS_MAX: usize = 256;
 
 pub fn routes() -> Router<Arc<App>> {
@@ -58,7 +58,7 @@ async fn import(
     let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);
     let mut sequence = Sequence::new(app.store.session_acked(session));
     for data in frames {
-        // The store itself reports repeated frames.
+        // The store reports whether frames are repeated.
         sequence.take(data.seq)?;
         seq = data.seq;
         app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
@@ -87,13 +87,14 @@ async fn import(
 struct Decoded {
     session: u128,
     frames: Vec<Data>,
-    /// Why records were refused, at most [`REASONS_MAX`].
+    /// The reasons for refused records, at most [`REASONS_MAX`].
     refused: Vec<String>,
     bytes: usize,
 }
 
 impl Decoded {
-    /// Memory of the frames and of the body, bytes. A frame without records is 21 bytes of the body, but a whole [`Data`] here.
+    /// Memory of the frames and of the body, bytes. A frame without records takes 21 bytes of the body, but a whole [`Data`] in
+    /// memory.
     fn memory_bytes(&self) -> usize {
         let batches: usize = self.frames.iter().map(|data| batch_bytes(&data.batch)).sum();
         let reasons: usize = self.refused.iter().map(String::capacity).sum();
@@ -101,7 +102,7 @@ impl Decoded {
     }
 }
 
-/// Whether the body may begin with a HELLO frame: a text has a character in the place of its type.
+/// Whether the body may begin with a HELLO frame. A text has a character at the position of the frame type.
 fn begins_as_frames(body: &[u8]) -> bool {
     body.get(TYPE_AT) == Some(&(FrameType::Hello as u8))
 }
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_of_other_formats_are_sent_to_the_command() {
+    fn the_error_about_other_formats_names_the_import_command() {
         let said = |body: &[u8]| decode(body).err().map(|error| error.message).unwrap_or_default();
         let texts: [&[u8]; 6] = [
             b"",

@@ -1,4 +1,4 @@
-//! Accepts connections, limits their number and time, and drains them at shutdown.
+//! Accepts HTTP connections, limits their number and time, and drains them at shutdown.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,19 +27,19 @@ use crate::tls::{self, Opened, Tls};
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Timeout for requests that are running at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// Memory for one connection's unread bytes.
+/// Memory for the unread bytes of one connection.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections beyond the limit, reserved for health checks when all others are busy.
+/// Number of connections above the limit, reserved for health checks when all others are busy.
 const RESERVE_MAX: usize = 32;
 
 /// Marks a request that came on a reserved connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserve;
 
-/// Serves until `shutdown`, then waits for running requests. `write_time_max` limits how slowly the peer may read a response.
+/// Serves until `shutdown`, then waits for running requests. `write_time_max` is the limit on blocked writes of `paced.rs`.
 pub async fn serve(
     (listener, tls): (TcpListener, Option<Arc<Tls>>),
     router: Router,
@@ -113,7 +113,7 @@ pub async fn serve(
 const NEEDS_TLS: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n\
      Connection: close\r\n\r\nthis port requires TLS: use https://\n";
 
-/// The router; marks the connection as busy from a request's head to the end of its response.
+/// Wraps the router so that the connection is busy from the head of a request to the end of its response.
 fn seated(
     router: Router,
     seat: Arc<Seat>,

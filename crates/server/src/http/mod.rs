@@ -1,6 +1,6 @@
 //! The HTTP API: maps paths to handlers. Described in `docs/api.md`.
 //!
-//! Every request passes `guard.rs` (bounds, times, counts, headers); every error leaves through `error.rs`.
+//! Every request passes `guard.rs` (limits, time, counts, headers). `error.rs` formats every error.
 
 mod admin;
 mod admission;

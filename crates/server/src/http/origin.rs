@@ -1,29 +1,31 @@
 //! Refuses cross-origin requests sent by a web page through the browser of a user who can reach this server.
 //!
-//! A private network does not protect from such pages: a page may post to the server from any site, load it as an image, and
-//! read the responses by binding its own host name to the server's address (DNS rebinding).
+//! A private network does not protect against such pages. A page of any site may send POST requests to the server or load a
+//! path of the server as an image. It may even read responses, by binding its own host name to the server's address (DNS
+//! rebinding).
 //!
 //! | sent by the browser | how a cross-origin request is detected |
 //! |---|---|
 //! | always | `Host` that is not a known name (DNS rebinding) |
 //! | with POST, and by `fetch` across origins | `Origin` |
 //! | to https and loopback | `Sec-Fetch-Site` |
-//! | to http elsewhere | a browser without a `Referer` of this server: our page sends it (`guard.rs`) |
+//! | to http on other addresses | no `Referer` of this server, which our own page sends (`guard.rs`) |
 //!
-//! Clients other than browsers (curl, Prometheus, Grafana's server, agents) send none of the last three and are accepted.
+//! Clients other than browsers (curl, Prometheus, Grafana's server, agents) send none of the last three headers. They are
+//! accepted.
 
 use axum::http::{HeaderMap, Method, header};
 
 use super::error::ApiError;
 
-/// Origins that are allowed for a request.
+/// Classes of routes by the origins that may use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Only shows that the server is running: allowed from everywhere.
+    /// Only shows that the server is running. Allowed from all origins.
     Health,
-    /// The page and its files: also allowed when following a link.
+    /// The page and its files. Also allowed when the user follows a link of another site.
     Page,
-    /// Is expensive, changes data or shows data.
+    /// Expensive, or reads or changes data. Not allowed from other origins.
     Data,
 }
 
@@ -40,14 +42,14 @@ impl Reach {
 /// The host names that this server accepts.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// In lower case.
+    /// Names in lower case.
     known: Vec<String>,
     loopback: bool,
 }
 
 impl Names {
-    /// `configured` in addition to the machine's own names. On loopback only these; elsewhere also names without a dot, which
-    /// nobody can register.
+    /// Accepts the machine's own names and the `configured` ones. If the server does not listen on loopback, also accepts names
+    /// without a dot, because such names cannot be registered in the public DNS.
     pub fn new(configured: &[String], loopback: bool) -> Self {
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let short = own.split('.').next().unwrap_or_default().to_owned();
@@ -55,7 +57,7 @@ impl Names {
         Self { known: all.filter(|name| !name.is_empty()).collect(), loopback }
     }
 
-    /// An address cannot be rebound to another machine; a name can.
+    /// Addresses are always accepted: a name can be bound to another machine, an address cannot.
     fn has(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -63,7 +65,7 @@ impl Names {
         };
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']');
-        // Absent only in HTTP/1.0: every browser sends it.
+        // `Host` is absent only in HTTP/1.0. Every browser sends it.
         host.is_empty()
             || name == "localhost"
             || address.parse::<std::net::IpAddr>().is_ok()
@@ -108,7 +110,7 @@ impl Names {
     }
 }
 
-/// Other programs may use a browser's name, but send no language.
+/// Detects a browser by its name and language. Other programs may use the name of a browser, but send no language.
 fn is_browser(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |v| v.as_bytes());
     agent.starts_with(b"Mozilla/") && headers.contains_key(header::ACCEPT_LANGUAGE)
@@ -181,7 +183,7 @@ mod tests {
             );
         }
         assert!(!asks(Reach::Page, &Method::POST, &[("sec-fetch-site", "cross-site")]));
-        // Chromium sends no Sec-Fetch-Site to http elsewhere than on loopback.
+        // Chromium sends `Sec-Fetch-Site` to https and to loopback, but not to http on other addresses.
         let browser = |more: &[(&str, &str)]| data(&[&BROWSER, more].concat());
         assert!(!browser(&[]) && !browser(&[("referer", "https://evil.example/10.0.0.7:7070/")]));
         assert!(

@@ -1,7 +1,7 @@
 //! A socket that limits how long its peer may leave written bytes unread.
 //!
-//! Only the time in which a write is blocked counts, so a stream with pauses may last indefinitely. A flush does not reset the
-//! time: otherwise a peer could read a stream of small frames arbitrarily slowly.
+//! Only time during which a write is blocked counts, so a stream with pauses may last indefinitely. A flush does not reset the
+//! time, because a peer could then read a stream of small frames arbitrarily slowly.
 
 use std::io;
 use std::pin::Pin;
@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes that a peer has to read in each `time_max` of blocked writes.
+/// Bytes that a peer must read in each `time_max` of blocked writes.
 const BYTES_MIN: usize = 64 << 10;
 
 pub struct Paced<S> {
     socket: S,
     time_max: Duration,
-    /// Time for which writes were blocked since the peer last read `BYTES_MIN`, without the current block.
+    /// Time during which writes were blocked since the peer last read `BYTES_MIN`. Does not include the current block.
     blocked: Duration,
-    /// The current block: its begin, and the timer that ends it.
+    /// The current block of a write: its start, and the timer that ends it.
     block: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// Bytes read by the peer since `blocked` was 0.
+    /// Bytes that the peer has read since `blocked` was set to 0.
     taken: usize,
     on_cut: Box<dyn Fn() + Send + Sync>,
 }
@@ -115,7 +115,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// Writes `frame` bytes and flushes, repeatedly, to a peer that reads 100 bytes each 10 ms, until it is cut off.
+    /// Repeatedly writes `frame` bytes and flushes, until the peer, which reads 100 bytes per 10 ms, is cut off.
     async fn cut_off(frame: usize) {
         let cuts = Arc::new(AtomicUsize::new(0));
         let count = cuts.clone();

@@ -1,4 +1,4 @@
-//! Parameters of a request, from the query string and from a POST form; errors name the parameter.
+//! Parameters of a request, from the query string and from a POST form. Errors name the parameter.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Form, FromRequest, Query, Request};
@@ -8,11 +8,11 @@ use tacho_model::{TimeRange, Timestamp};
 
 use super::error::ApiError;
 
-/// How far before `end` a range begins when `start` is not given: one hour, in nanoseconds.
+/// Length of a range without `start`, which ends at `end`: one hour, in nanoseconds.
 const RANGE_DEFAULT_NS: i64 = 3_600_000_000_000;
 
-/// Limit on the parameters of one request: removing rules needs one each, and a thousand are allowed. An empty one takes two
-/// bytes of a request and thirty times as many of memory.
+/// Limit on the parameters of one request. A request to remove rules needs one parameter for each of up to 1,000 rules. An
+/// empty parameter takes 2 bytes of the request, but 60 bytes of memory.
 const PARAMETERS_MAX: usize = 2_048;
 
 /// All parameters in order; names may repeat.
@@ -52,7 +52,7 @@ fn check_count(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
 }
 
 impl Params {
-    /// The query string alone, for other bodies.
+    /// Reads the query string only, for requests whose body is not a form.
     pub fn from_uri(uri: &Uri) -> Result<Self, ApiError> {
         check_count(0, uri.query().unwrap_or_default().as_bytes())?;
         let Query(all) = Query::try_from_uri(uri).map_err(|e| ApiError::bad(e.body_text()))?;
@@ -67,10 +67,11 @@ impl Params {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
-    /// For requests in which parameters narrow the selection: a misspelt or empty one would select everything.
+    /// Checks the parameters of a request in which parameters narrow a selection. A misspelt or empty parameter would select
+    /// everything.
     ///
     /// # Errors
-    /// When one is not among `known`, or is empty.
+    /// When a parameter is not among `known`, or is empty.
     pub fn only(&self, known: &[&str]) -> Result<(), ApiError> {
         for (name, value) in &self.0 {
             if !known.contains(&name.as_str()) {
@@ -99,7 +100,7 @@ impl Params {
         )
     }
 
-    /// Nanoseconds, above zero.
+    /// A duration in nanoseconds, above zero.
     pub fn duration(&self, name: &'static str) -> Result<Option<i64>, ApiError> {
         self.parse(name, "a duration above zero: seconds, or for example 5m", time::parse_duration)
     }
@@ -108,7 +109,7 @@ impl Params {
         self.parse(name, "a whole number from 0", |text| text.parse().ok())
     }
 
-    /// The value parsed by `read`; `what` names the expected value in the error.
+    /// Parses a value with `read`. `what` describes the expected value in the error.
     pub fn parse<T>(
         &self,
         name: &'static str,
@@ -122,7 +123,7 @@ impl Params {
         }
     }
 
-    /// `start` and `end`; by default the hour before `now`.
+    /// The range of `start` and `end`. Default: the hour before `now`.
     pub fn range(&self, now: Timestamp) -> Result<TimeRange, ApiError> {
         let end = self.time("end")?.unwrap_or(now);
         let start = self.time("start")?.unwrap_or_else(|| end.saturating_sub(RANGE_DEFAULT_NS));

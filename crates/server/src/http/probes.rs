@@ -21,7 +21,7 @@ use super::turn::away;
 use crate::control::{Added, ChangeError, Controlled, Refused, Rule, Wanted, state_name, state_of};
 use crate::decoding::Hold;
 
-/// Bytes of a rule as JSON: three texts of at most 1,024 bytes, each of which may be escaped.
+/// Limit on the bytes of a rule as JSON: it has three texts of at most 1,024 bytes, and escapes make them longer.
 const RULE_BYTES_MAX: usize = 64 << 10;
 
 pub fn routes() -> Router<Arc<App>> {
@@ -39,7 +39,7 @@ struct Tally {
 
 async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     params.only(&[])?;
-    // A thousand rules, with the results of thousands of agents.
+    // Formatting takes long: there may be a thousand rules with results of thousands of agents.
     away(move || rules(&app).into_response()).await
 }
 
@@ -67,7 +67,7 @@ fn rules(app: &App) -> Json<Value> {
     Json(json!({ "status": "success", "data": { "rules": rules, "rules_max": PROBE_RULES_MAX } }))
 }
 
-/// `state`, `pattern`, `service`, `instance`, `keep`: as parameters, as a form, or as a JSON object.
+/// Takes `state`, `pattern`, `service`, `instance` and `keep` as parameters, as a form, or as a JSON object.
 async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, ApiError> {
     let wanted = Wish::read(request, app.decoding.body()).await?.check()?;
     let Added { rule, replaced, agents, deaf } = app.control.add(wanted, app.clock.now()).await?;
@@ -87,7 +87,7 @@ async fn add(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value
     })))
 }
 
-/// `id` (repeatable), or `all=1`.
+/// Parameters: `id` (repeatable), or `all=1`.
 async fn remove(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     params.only(&["id", "all"])?;
     let read = |text: &str| {
@@ -120,7 +120,7 @@ struct Wish {
     keep: bool,
 }
 
-/// A member that is present must be a text: `null` for a service would select all.
+/// A member that is present must be a text, because `null` for a service would select all services.
 fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     String::deserialize(from).map(Some)
 }
@@ -129,7 +129,7 @@ impl Wish {
     async fn read(request: Request, hold: Hold) -> Result<Self, ApiError> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         if content_type.is_some_and(|v| v.as_bytes().to_ascii_lowercase().starts_with(b"application/json")) {
-            // The body has all members of a rule.
+            // A JSON body has all members of the rule, so no parameters are allowed.
             Params::from_uri(request.uri())?.only(&[])?;
             let headers = request.headers().clone();
             let body = Bytes::from_request(request, &()).await;

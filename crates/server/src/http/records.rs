@@ -18,7 +18,7 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/records", get(records))
 }
 
-/// `name` and `service` filter.
+/// `name` and `service` filter the types.
 async fn records(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     away(move || listed(&app, &params).into_response()).await
 }

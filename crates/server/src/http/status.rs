@@ -77,13 +77,13 @@ fn by_kind<T: serde::Serialize>(values: [T; 3]) -> Value {
     pairs.collect::<serde_json::Map<_, _>>().into()
 }
 
-/// Flushes everything into the driver, so that its size can be measured.
+/// Flushes all records into the driver, so that their stored size can be measured.
 async fn flush(State(app): State<Arc<App>>) -> Result<StatusCode, ApiError> {
     app.store.flush().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The content of `tacho inspect`; `limit` limits the series listed.
+/// The content of `tacho inspect`. `limit` is the maximum number of listed series.
 async fn inspect(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
     let limit = params.count("limit")?.unwrap_or(SERIES_DEFAULT);
     let report: Report = inspect::inspect(&app.store, limit).await?;

@@ -1,7 +1,7 @@
-//! Runs CPU-bound work on blocking threads with a limit on its concurrency.
+//! Runs CPU-bound work on blocking threads, with a limit on concurrent work.
 //!
-//! A permit is held until the work has ended, even after its client has disconnected, so that the number of working threads
-//! stays limited.
+//! A permit is held until the work has ended, even if its client has disconnected. So the number of working threads stays
+//! limited.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("work ended: {e}")))
 }
 
-/// A query whose work is cancelled when this is dropped before the response.
+/// Cancels the work of a query when dropped before the query is answered.
 pub struct Asked {
     pub cancel: Cancel,
     cancelled: Counter,
@@ -43,7 +43,7 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         if !self.is_answered {
-            // Counted here, because the work may end first.
+            // Counted here, because the work may end before it checks whether it is cancelled.
             self.cancelled.add(1);
             self.cancel.cancel();
         }
@@ -116,6 +116,6 @@ mod tests {
         let _next = turn(&turns).await.unwrap();
         assert_eq!(cancelled.with([]).get(), 1);
         assert_eq!(watched(asked(&cancelled), (), |_| Ok(7)).await.unwrap(), 7);
-        assert_eq!(cancelled.with([]).get(), 1, "an answered one is none");
+        assert_eq!(cancelled.with([]).get(), 1, "an answered query does not count as cancelled");
     }
 }

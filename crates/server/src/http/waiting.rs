@@ -1,4 +1,4 @@
-//! What does a request keep while it waits for the permit of heavy ones? Tests of `prometheus/` and `executions/`.
+//! Tests of `prometheus/` and `executions/`: memory and permits of requests that wait for the permit of heavy requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,15 +24,15 @@ use crate::control::Control;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
-/// A range with the call of `executions`.
+/// A request whose range contains the call of `executions`.
 const SERVICES: &str = "/api/services?start=0&end=2";
 
-/// Series whose labels are too long for an answer that is written beside a heavy one: 60 kB each.
+/// Number of series. Their labels of 60 kB each exceed the limit of an answer that is written at the same time as a heavy one.
 const SERIES: usize = 150;
 const LABELS: usize = 60;
 const LABEL_BYTES: usize = 1_000;
 
-/// A server without listeners, whose permits the tests take.
+/// A server without listeners. The tests take its permits.
 struct Busy {
     app: Arc<App>,
     _directory: tempfile::TempDir,
@@ -57,7 +57,7 @@ impl Busy {
         Self { app, _directory: directory }
     }
 
-    /// Asks, and returns when the request waits: then it has its own handle of the semaphore.
+    /// Sends a request and returns when it waits for the permit. A waiting request has its own handle of the semaphore.
     async fn ask_until_it_waits(&self, path: &str) -> JoinHandle<Answered> {
         let handles = Arc::strong_count(&self.app.heavy);
         let asked = tokio::spawn(ask(self.app.clone(), path.to_owned()));
@@ -69,10 +69,10 @@ impl Busy {
     }
 
     fn take_heavy(&self) -> OwnedSemaphorePermit {
-        self.app.heavy.clone().try_acquire_owned().expect("it is free")
+        self.app.heavy.clone().try_acquire_owned().expect("the permit is free")
     }
 
-    /// Permits that nobody holds: of heavy requests, of queries, of analyses.
+    /// Numbers of free permits: of heavy requests, of queries, of analyses.
     fn free(&self) -> [usize; 3] {
         [&self.app.heavy, &self.app.queries, &self.app.analyses].map(|permits| permits.available_permits())
     }
@@ -99,7 +99,7 @@ fn samples() -> Batch {
     Batch { samples: (0..SERIES).map(series).collect(), ..Batch::default() }
 }
 
-/// One call at 1 s.
+/// A batch with one call at 1 s.
 fn executions() -> Batch {
     let labels = Labels::new([("__name__", "executions"), ("service", "shop"), ("host", "a")]).unwrap();
     let event = |delta, kind| Event { delta, kind };
@@ -164,11 +164,11 @@ async fn the_stats_report_the_wait_as_time_in_the_queue() {
 }
 
 #[tokio::test]
-async fn analyses_that_wait_give_their_permit_back() {
+async fn waiting_analyses_release_their_permits() {
     let busy = Busy::start(executions(), |app| app.light_block_bytes_max = 0).await;
     let heavy = busy.take_heavy();
     let mut waiting = Vec::new();
-    // More than there are permits of analyses, so that one that was kept would be missed.
+    // One request more than there are permits, so that the test fails if a waiting request keeps its permit.
     for _ in 0..=ANALYSES_MAX {
         waiting.push(busy.ask_until_it_waits(SERVICES).await);
         assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX], "while {} wait", waiting.len());
@@ -184,7 +184,7 @@ async fn analyses_that_wait_give_their_permit_back() {
 }
 
 #[tokio::test]
-async fn analyses_give_their_permits_back_whatever_their_end_is() {
+async fn analyses_release_their_permits_after_success_and_failure() {
     for (block_bytes_max, light_block_bytes_max, is_heavy_taken) in
         [(usize::MAX, usize::MAX, false), (0, 0, false), (0, usize::MAX, true)]
     {

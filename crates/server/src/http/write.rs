@@ -1,7 +1,7 @@
 //! Writes over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
 //! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`.
-//! The response 204 is sent when the batch is on disk. Refused records are named; the good ones of the request are kept.
+//! The response 204 is sent when the batch is on disk. Refused records are named, the valid ones of the request are kept.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -48,7 +48,7 @@ async fn remote_write(State(app): State<Arc<App>>, headers: HeaderMap, body: Byt
     let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
     let decode = move |bytes: &[u8]| {
         let decoded = remote_write::decode(bytes, bytes_max)?;
-        // Each sender orders series differently: each series is its own run.
+        // Senders order series differently, so each series is counted as a run of its own.
         let runs = vec![1; decoded.batch.samples.len()];
         Ok((decoded.batch, runs, decoded.rejects))
     };
@@ -98,24 +98,24 @@ pub(super) fn count_wait(app: &App, protocol: &'static str, error: &ApiError) {
     }
 }
 
-/// Lengths of runs of sample series, in the batch's order, with equal labels except for the name.
+/// Lengths of runs of sample series, in the order of the batch. The series of a run have equal labels except for the name.
 type Runs = Vec<usize>;
 
 /// A decoded body.
 struct Decoded<R> {
     batch: Batch,
     rejects: Rejects<R>,
-    /// Bytes of the decompressed body.
+    /// Size of the decompressed body, bytes.
     bytes: usize,
     counts: HashMap<(String, Kind), u64>,
     turn: Turn,
 }
 
-/// The permit of a write, and the memory budget that its records take.
+/// The permit of a write, and the memory reserved for its records.
 type Turn = (OwnedSemaphorePermit, Hold);
 
-/// Decompresses and decodes on a blocking thread: it may take a tenth of a second. The permit is held until the decoding has
-/// ended, even after the client disconnects, and then until its result is dropped.
+/// Decompresses and decodes on a blocking thread, because this may take a tenth of a second. The permit is held until the
+/// result is dropped. If the client disconnects, it is held until the decoding has ended.
 async fn in_turn<R: Send + 'static>(
     decoding: &Decoding,
     packed: Packed,
@@ -132,7 +132,7 @@ async fn in_turn<R: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?
 }
 
-/// Appends the batch; then reports the refused records.
+/// Appends the batch, then reports the refused records.
 async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>) -> Answer {
     let Decoded { batch, rejects, bytes, counts, turn: _turn } = decoded;
     let metrics = &app.metrics;
@@ -168,8 +168,8 @@ fn refusal_error<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiErro
     ApiError::bad(format!("{count} refused, the others are kept: {}{tail}", named.join("; ")))
 }
 
-/// Records by service (label `service`, else `job`) and kind. Looks at labels once per run: with thousands of series per body
-/// this is most of the cost, because labels are spread over memory.
+/// Counts records by service (label `service`, else `job`) and kind. Reads the labels once per run, because labels are spread
+/// over memory: with thousands of series per body, reading them is most of the cost.
 fn counts_by_service(batch: &Batch, runs: &[usize]) -> HashMap<(String, Kind), u64> {
     fn service(labels: &Labels) -> &str {
         labels.get("service").or_else(|| labels.get("job")).unwrap_or("")
@@ -249,7 +249,7 @@ mod tests {
     }
     #[tokio::test(start_paused = true)]
     async fn memory_is_reserved_for_the_decompressed_size_of_a_body() {
-        // Memory for the records of one message of a mebibyte.
+        // This budget suffices for the records of one message of 1 MiB.
         let decoding = Decoding::new(0, 1 << 20);
         let body = snap::raw::Encoder::new().compress_vec(&vec![0; 700_000]).unwrap();
         let taken = async || {

@@ -1,7 +1,7 @@
-//! Appends decoded frames to the store: several at a time, in order, acknowledged together.
+//! Appends decoded frames to the store in order. Several frames are appended and acknowledged together.
 //!
-//! One append of a session runs at a time; the frames that arrive during it go with the next one. So a frame that the store
-//! refuses is never overtaken by the one behind it, and ACK covers everything up to its number.
+//! One append of a session runs at a time. Frames that arrive in the meantime form the next append. So no frame is stored
+//! before an earlier one is stored or refused, and an ACK covers all frames up to its number.
 //!
 //! Step before: `connection.rs` decoded the frames. Step after: `crates/store/src/store.rs`.
 
@@ -20,17 +20,17 @@ use super::sessions::Superseded;
 use crate::decoding::FrameRoom;
 use crate::shutdown::Shutdown;
 
-/// Limit on the frames of one connection that are decoded and not yet on disk: as many may wait as are being written.
+/// Limit on the decoded frames of one connection that wait for an append. The same limit applies to the frames of an append.
 pub(super) const FRAMES_IN_FLIGHT_MAX: usize = 32;
-/// Maximum pause between two attempts, so that a waiting client gets frames from the server.
+/// Maximum pause between two attempts. A waiting client gets a WAIT frame after each attempt.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A decoded frame that is not yet on disk.
 pub(super) struct Pending {
     pub seq: u64,
-    /// Empty for a repeated frame.
+    /// The records. Empty for a repeated frame.
     pub batch: Batch,
-    /// The memory budget that its records take.
+    /// The memory reserved for the records.
     pub room: FrameRoom,
 }
 
@@ -58,7 +58,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Appends a group as one batch; if the store refuses it, frame by frame, to keep the good ones.
+    /// Appends a group as one batch. If the store refuses the batch, appends frame by frame to keep the valid frames.
     async fn keep(&mut self, group: &Group) -> Result<(), Stop> {
         let error = match self.append(Arc::clone(&group.batch), group.numbers()).await? {
             Ok(refused) => return self.tell(group, refused).await,
@@ -77,7 +77,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// The refused frame is acknowledged: repeating it would not help.
+    /// Reports a refused frame. The frame is acknowledged anyway, because the store would refuse it again.
     async fn refuse(&self, seq: u64, batch: &Batch, error: &Error) -> Result<(), Stop> {
         let records: usize = batch.counts().iter().sum();
         self.counts.refused(records as u64);
@@ -85,7 +85,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Reports the series that the store refused for lack of room, each with its frame; the rest of the frames is kept.
+    /// Reports the series that the store refused because of a limit, each with its frame. All other records are kept.
     async fn tell(&self, group: &Group, refused: Refused) -> Result<(), Stop> {
         self.counts.refused(refused.records.iter().sum::<usize>() as u64);
         for series in refused.named {
@@ -108,7 +108,7 @@ impl Committer<'_> {
         }
         let origin = Origin { session: self.session, first, seq };
         loop {
-            // Never cancelled: a batch that may still be written must not be sent again.
+            // This append is never cancelled, because a batch that may still be written must not be appended again.
             let error = match self.store.append(Arc::clone(&batch), Some(origin)).await {
                 Ok(appended) => {
                     let refused = match appended {
@@ -130,7 +130,7 @@ impl Committer<'_> {
         }
     }
 
-    /// Sends WAIT to the client, and pauses.
+    /// Sends WAIT to the client and pauses.
     async fn wait(&mut self, retry_after: Duration) -> Result<(), Stop> {
         self.counts.waited();
         let ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
@@ -151,7 +151,7 @@ struct Group {
     _rooms: Vec<FrameRoom>,
 }
 
-/// A frame of a group: its number, and where its records end in the group's lists of samples, entries, executions.
+/// A frame of a group: its number, and the end of its records in the group's lists of samples, entries and executions.
 struct Member {
     seq: u64,
     ends: [usize; 3],
@@ -172,8 +172,8 @@ impl Group {
         Self { batch: Arc::new(all), frames, _rooms: rooms }
     }
 
-    /// The first and the last number of the frames with records. Repeated frames do not count: the store would refuse the batch
-    /// for numbers that it already has.
+    /// The first and the last number of the frames with records. Repeated frames do not count, because the store would refuse
+    /// the batch for numbers that it already has.
     fn numbers(&self) -> (u64, u64) {
         let mut before = [0; 3];
         let mut numbers = (u64::MAX, 0);
@@ -216,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_group_has_the_numbers_of_its_frames_with_records() {
-        let rooms = Frames::new(1 << 30); // for all of them at once
+        let rooms = Frames::new(1 << 30); // enough for all frames at once
         let labels = Arc::new(Labels::new([(NAME, "m")]).unwrap());
         for (frames, expect) in [
             (&[(3, false), (4, false), (5, true), (6, true), (7, false)][..], (5, 6)),

@@ -1,6 +1,6 @@
-//! One connection of an agent: greeting, reading, and closing.
+//! Serves one connection of an agent: greeting, reading, and closing.
 //!
-//! Step before: `native.rs` accepted it. Step after: `commit.rs` writes the decoded records to disk.
+//! Step before: `native.rs` accepts the connection. Step after: `commit.rs` writes the decoded records to disk.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::room::Seat;
 use crate::shutdown::Shutdown;
 use crate::tls::Socket;
 
-/// Serves one agent until either side closes. After HELLO the seat cannot be evicted.
+/// Serves one agent until either side closes the connection. After HELLO the connection cannot be evicted.
 pub(super) async fn run(native: &Native, stream: Socket, seat: &Arc<Seat>, shutdown: Shutdown) {
     let (read, write) = tokio::io::split(stream);
     let mut incoming = Incoming::new(read, native.patience, &native.large_frames);
@@ -45,7 +45,7 @@ pub(super) async fn run(native: &Native, stream: Socket, seat: &Arc<Seat>, shutd
         };
         native.metrics.connections_refused.with(["native", reason]).add(1);
         tracing::debug!(listener = "native", reason = message, "connection ended");
-        // Fails if the peer has left, which is harmless.
+        // Fails if the peer has disconnected, which is harmless.
         let _ = outgoing.send(last).await;
         drop(outgoing);
         stop
@@ -119,7 +119,7 @@ async fn converse(
     };
     tokio::pin!(committing);
     tokio::select! {
-        // Frames that were read are written and acknowledged before the last frame is sent.
+        // All frames that were read are stored and acknowledged before the last frame is sent.
         stop = reading => committing.await.and(stop),
         stop = &mut committing => stop,
     }
@@ -146,7 +146,7 @@ struct Listener<'a> {
     outgoing: &'a Outgoing,
     session: Session,
     sequence: Sequence,
-    /// The memory budget that the dictionary takes.
+    /// The memory reserved for the dictionary.
     dictionary: Option<OwnedSemaphorePermit>,
     pending: mpsc::Sender<Pending>,
 }
@@ -171,7 +171,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Adds definitions; record types among them are on disk before the next frame is read.
+    /// Adds definitions. Record types among them are on disk before the next frame is read.
     async fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
         let types = self.session.take_record_types();
@@ -192,7 +192,7 @@ impl Listener<'_> {
     /// Reports the refused records of a DATA frame, and queues the others for the disk.
     async fn take(&mut self, body: &[u8]) -> Result<(), Stop> {
         let seq = Session::seq(body)?;
-        // Neither the semaphore nor the committer ends before this side does.
+        // Waiting fails only if the semaphore is closed, which does not happen while this connection exists.
         let mut room = self.native.in_flight.room(body.len()).await.ok_or(Stop::Left)?;
         let batch = match self.sequence.take(seq)? {
             Numbering::Fresh => self.decode(body).await?,

@@ -1,4 +1,4 @@
-//! Counters of one session, looked up once per connection.
+//! The metrics of one session. Their counters are looked up once per connection.
 
 use tacho_ingest::wire::Ping;
 use tacho_model::Kind;
@@ -10,7 +10,7 @@ use crate::metrics::registry::Counter;
 const PROTOCOL: &str = "native";
 
 pub(super) struct Counts {
-    /// By kind: samples, entries, executions.
+    /// One counter per kind: samples, entries, executions.
     received: [Counter; 3],
     dropped: Counter,
     refused: Counter,
@@ -29,7 +29,7 @@ impl Counts {
         }
     }
 
-    /// `counts` are records on disk, by kind.
+    /// Adds records that are on disk. `counts` has one number per kind.
     pub(super) fn received(&self, counts: impl IntoIterator<Item = usize>) {
         self.received.iter().zip(counts).for_each(|(counter, count)| counter.add(count as u64));
     }

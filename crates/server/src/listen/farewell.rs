@@ -1,4 +1,4 @@
-//! The reason for the end of a connection, and its last frame.
+//! The reason why the server ends a connection, which its last frame reports.
 
 use tacho_ingest::Error;
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
@@ -31,7 +31,7 @@ impl Farewell {
         ServerFrame::error(self.code, self.message.as_str())
     }
 
-    /// Label value of the metric.
+    /// The reason as a label value of the metric.
     pub(super) const fn reason(&self) -> &'static str {
         match self.code {
             ErrorCode::Damaged => "damaged",
@@ -52,9 +52,9 @@ impl Farewell {
 /// Why reading stops.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The peer left or was silent: no frame can be sent to it.
+    /// The peer has disconnected or was silent. No last frame is sent.
     Left,
-    /// The peer does not know frames: it sent an HTTP request.
+    /// The peer sent an HTTP request, so it would not understand a frame.
     Http,
     Farewell(Farewell),
 }

@@ -1,20 +1,21 @@
-//! Does a client of HTTP speak on the port of the native protocol, and what does it get?
+//! Detects HTTP clients on the port of the native protocol, and answers them in HTTP.
 
 use tacho_ingest::Error;
 
-/// First bytes of requests, where a frame has its length: as a length, each is over `FRAME_BODY_BYTES_MAX`.
+/// The first four bytes of HTTP requests. A frame begins with its length, and each of these values as a length exceeds
+/// `FRAME_BODY_BYTES_MAX`.
 const METHODS: [&[u8; 4]; 10] = [
     b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC",
     // The preface of HTTP/2.
     b"PRI ",
 ];
 
-/// Whether the decoder failed because the first bytes of the connection are the beginning of a request.
+/// Whether the decoder failed because the connection begins with an HTTP request.
 pub(super) fn is_request(error: &Error) -> bool {
     matches!(error, Error::FrameTooLong { length, offset: 0 } if METHODS.contains(&&length.to_le_bytes()))
 }
 
-/// The response, with one line of text. `port` is that of the HTTP listener, if it is known.
+/// The HTTP response, with one line of text. `port` is the port of the HTTP listener, if it is known.
 pub(super) fn refusal(port: Option<u16>) -> String {
     let place = port.map_or_else(|| "another port".to_owned(), |port| format!("port {port}"));
     let line =
@@ -33,12 +34,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_known_by_their_first_bytes() {
+    fn http_requests_are_detected_by_their_first_bytes() {
         for method in METHODS {
             let length = u32::from_le_bytes(*method);
             assert!(length > FRAME_BODY_BYTES_MAX, "{method:?}");
             assert!(is_request(&Error::FrameTooLong { length, offset: 0 }));
-            assert!(!is_request(&Error::FrameTooLong { length, offset: 12 }), "behind other frames");
+            assert!(!is_request(&Error::FrameTooLong { length, offset: 12 }), "after a frame");
         }
         for other in [*b"GETX", *b"get ", *b"SSH-", [0x16, 3, 1, 2]] {
             let length = u32::from_le_bytes(other);

@@ -1,4 +1,4 @@
-//! Reads frames from the peer with limits on time and memory.
+//! Reads frames from the peer, with limits on time and memory.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::tls::Socket;
 
 /// Bytes of one read.
 const READ_BYTES: usize = 32 << 10;
-/// Bytes that every connection may buffer. A larger frame needs one of a few permits.
+/// Bytes that every connection may buffer. A connection needs one of a few permits (`large.rs`) to buffer a larger frame.
 const SMALL_BYTES_MAX: usize = 256 << 10;
-/// Time and bytes for which the peer's data is still read after the last frame: closing a socket with unread bytes resets
-/// the connection, and the peer might not get the reason.
+/// Limits on the time and bytes for reading the peer's data after the last frame was sent. Closing a socket with unread bytes
+/// resets the connection, and the peer might not get the last frame.
 const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
 /// Why no more frames can be read.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// The peer closed the connection, or it broke.
+    /// The peer closed the connection, or the connection failed.
     Closed,
-    /// No byte, or no complete frame, for too long.
+    /// No byte or no complete frame arrived in time.
     Silent,
     Damaged(Error),
 }
@@ -55,7 +55,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Waits for a complete frame, which [`Self::frame`] returns. Cancel-safe.
+    /// Waits until a complete frame has arrived. [`Self::frame`] returns it. Cancel-safe.
     pub(super) async fn wait(&mut self) -> Result<(), Ended> {
         while !self.decoder.is_whole().map_err(Ended::Damaged)? {
             self.read().await?;
@@ -63,7 +63,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// The frame after [`Self::wait`].
+    /// Returns the frame after [`Self::wait`].
     pub(super) fn frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
         self.frame_began = None;
         self.large = None;
@@ -77,7 +77,7 @@ impl<'a> Incoming<'a> {
         } else if gathered > SMALL_BYTES_MAX && self.large.is_none() {
             let since = Instant::now();
             self.large = self.large_frames.turn().await;
-            // The server made the peer wait.
+            // The server made the peer wait, so this time does not count.
             self.frame_began = self.frame_began.map(|began| began + since.elapsed());
         }
         let patience = self.next_patience()?;
@@ -115,7 +115,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Discards the bytes that the peer still sends after the last frame.
+    /// Discards bytes that the peer sends after the server has sent its last frame.
     pub(super) async fn discard_rest(mut self) {
         let discard = async {
             let mut bytes = 0;
@@ -126,7 +126,7 @@ impl<'a> Incoming<'a> {
                 }
             }
         };
-        // The connection is closed in any case.
+        // The result does not matter, because the connection is closed next.
         let _ = tokio::time::timeout(LINGER_TIME_MAX, discard).await;
     }
 }

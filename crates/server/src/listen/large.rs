@@ -1,5 +1,5 @@
-//! Frames that are larger than what every connection may buffer take turns. A frame that stalls does not keep its turn while
-//! others wait.
+//! Permits for frames that are larger than the buffer of every connection. A stalled frame loses its permit, a [`Turn`], if
+//! other connections wait for one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::metrics::registry::Counter;
 
-/// Time for each `PROGRESS_BYTES` of a large frame while others wait for a turn: sixteen stalled ones must not keep all turns.
+/// Time limit for each `PROGRESS_BYTES` of a large frame while others wait for a turn. Without this limit, sixteen stalled
+/// frames would keep all turns.
 const TURN_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_BYTES: usize = 256 << 10;
 
@@ -17,22 +18,22 @@ const PROGRESS_BYTES: usize = 256 << 10;
 pub(super) struct LargeFrames {
     turns: Semaphore,
     waiting: AtomicUsize,
-    /// Notified when another connection waits.
+    /// Notified when a connection begins to wait.
     came: Notify,
-    /// Counts the connections that lost their turn.
+    /// Number of connections that lost their turn.
     slow: Counter,
 }
 
-/// The turn of one connection, until it is dropped.
+/// The turn of one connection. Dropping it ends the turn.
 pub(super) struct Turn<'a> {
     _permit: SemaphorePermit<'a>,
     since: Instant,
-    /// Bytes that arrived since then.
+    /// Bytes of the frame that arrived after `since`.
     bytes: usize,
 }
 
 impl Turn<'_> {
-    /// Notes bytes of the frame.
+    /// Counts received bytes of the frame.
     pub(super) fn progress(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes >= PROGRESS_BYTES {
@@ -41,7 +42,7 @@ impl Turn<'_> {
     }
 }
 
-/// Counts as waiting while it exists.
+/// A connection counts as waiting while this value exists.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -69,7 +70,7 @@ impl LargeFrames {
         permit.ok().map(turn)
     }
 
-    /// Resolves when the frame makes too little progress, and another connection waits.
+    /// Resolves when the frame makes too little progress and another connection waits.
     pub(super) async fn lost(&self, turn: &Turn<'_>) {
         tokio::time::sleep_until(turn.since + TURN_TIME).await;
         loop {
@@ -95,7 +96,7 @@ mod tests {
         let first = frames.turn().await.unwrap();
         tokio::time::sleep(10 * TURN_TIME).await;
         let mut lost = Box::pin(frames.lost(&first));
-        assert!(lost.as_mut().now_or_never().is_none(), "no other waits");
+        assert!(lost.as_mut().now_or_never().is_none(), "no other connection waits");
         let second = frames.turn();
         tokio::pin!(second);
         assert!(second.as_mut().now_or_never().is_none());
@@ -107,6 +108,6 @@ mod tests {
         let third = frames.turn();
         tokio::pin!(third);
         assert!(third.as_mut().now_or_never().is_none());
-        assert!(frames.lost(&second).now_or_never().is_none(), "it has just begun");
+        assert!(frames.lost(&second).now_or_never().is_none(), "the second turn has just begun");
     }
 }

@@ -1,4 +1,4 @@
-//! Listeners of protocols that are not HTTP: bytes on a socket in, acknowledgements out.
+//! The listener of the native protocol: reads frames from sockets and sends acknowledgements.
 //!
 //! ```text
 //!   native ── accepts, bounds ──▶ connection ── reads, decodes ──▶ commit ── appends ──▶ store

@@ -1,6 +1,6 @@
 //! The listener of the native record protocol over TCP: accepts connections and drains them (`docs/format/wire.md`).
 //!
-//! Step before: the agent's sender. Step after: `connection.rs`, once for each connection.
+//! Step before: the agent's sender. Step after: `connection.rs` serves each connection.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::room::{Entered, Room};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, Opened, Tls};
 
-/// Timeout for connections to acknowledge their frames at shutdown.
+/// Time limit for connections to acknowledge their frames at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Serves until `shutdown`, then until every connection has acknowledged the frames on disk and sent its last frame.
+/// Serves until `shutdown`, then waits until every connection has acknowledged its frames and sent its last frame.
 pub async fn serve(
     (listener, tls): (TcpListener, Option<Arc<Tls>>),
     native: Native,
@@ -48,7 +48,7 @@ pub async fn serve(
         if evicted {
             native.metrics.connections_refused.with(["native", "idle"]).add(1);
         }
-        // Acknowledgements are small and must not be delayed; on failure they only arrive later.
+        // Acknowledgements are small and must not be delayed. If this fails, they only arrive later.
         let _ = stream.set_nodelay(true);
         let (native, shutdown, seat) = (Arc::clone(&native), shutdown.clone(), Arc::new(seat));
         let tls = tls.clone();
@@ -89,7 +89,7 @@ fn refuse(stream: TcpStream, connections_max: usize) {
     let message = format!("{connections_max} connections are open, the limit");
     ServerFrame::error(ErrorCode::TooManyConnections, message).encode(&mut bytes);
     if let Ok(mut stream) = stream.into_std() {
-        // A new socket has room for one frame; a peer that does not get it finds the connection closed.
+        // The buffer of a new socket is large enough for one frame. If the write fails, the peer only sees a closed connection.
         let _ = stream.write(&bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! Writes frames to the peer in the order in which they were sent, several at a time.
+//! Writes frames to the peer in the order of sending, several in one write.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::tls::Socket;
 
-/// Frames queued for a slow peer before senders wait.
+/// Limit on the frames queued for a slow peer. Above it, senders wait.
 const FRAMES_MAX: usize = 64;
-/// Buffer that a connection keeps: long lists of rules are rare.
+/// Limit on the buffer that a connection keeps between writes. Only long lists of rules need more, and they are rare.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
-/// The sending end; cheap to clone. The connection is closed for writing when all are dropped.
+/// The sending end, cheap to clone. When all clones are dropped, the connection is closed for writing.
 #[derive(Clone)]
 pub(super) struct Outgoing(mpsc::Sender<Queued>);
 
-/// What is written to the peer.
+/// A message to the peer.
 pub(super) enum Message {
     Frame(ServerFrame),
-    /// To a peer that does not know frames.
+    /// Text for an HTTP client.
     Text(String),
 }
 
@@ -39,14 +39,14 @@ impl Message {
     }
 }
 
-/// A queued message; `written` is dropped once it is written to the socket.
+/// A queued message. `written` is dropped when the message is written to the socket.
 pub(super) struct Queued {
     message: Message,
     #[expect(dead_code, reason = "dropping it is what it does")]
     written: Option<oneshot::Sender<()>>,
 }
 
-/// The peer does not read the sent frames.
+/// The peer has disconnected or does not read the sent frames.
 pub(super) struct Gone;
 
 impl Outgoing {
@@ -54,11 +54,11 @@ impl Outgoing {
         self.0.send(Queued { message: message.into(), written: None }).await.map_err(|_| Gone)
     }
 
-    /// As [`Self::send`]; waits until the frame is written to the socket.
+    /// The same as [`Self::send`], but waits until the frame is written to the socket.
     pub(super) async fn deliver(&self, frame: ServerFrame) -> Result<(), Gone> {
         let (sender, written) = oneshot::channel();
         self.0.send(Queued { message: frame.into(), written: Some(sender) }).await.map_err(|_| Gone)?;
-        // No value is ever sent; if the socket has failed, the next frame fails.
+        // This ends when `written` is dropped, since no value is ever sent. If the socket has failed, the next frame fails.
         let _ = written.await;
         Ok(())
     }
@@ -83,11 +83,11 @@ pub(super) async fn write(
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
-        // An idle connection keeps little memory, and what waits for `written` may count on it.
+        // The memory is released before `written` is dropped, because its waiters then release their memory budget.
         bytes.clear();
         bytes.shrink_to(BUFFER_BYTES_KEPT);
         list.clear();
     }
-    // Fails if the peer has left, which is harmless.
+    // Fails if the peer has disconnected, which is harmless.
     let _ = socket.shutdown().await;
 }

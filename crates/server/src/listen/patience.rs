@@ -6,13 +6,13 @@ use tacho_ingest::wire::HEARTBEAT_MS;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For HELLO, from the time of connecting.
+    /// Time limit for HELLO, from the time of connecting.
     pub greeting: Duration,
-    /// For any byte: three heartbeats.
+    /// Time limit for the next byte: three heartbeats.
     pub silence: Duration,
-    /// For a complete frame, from its first byte.
+    /// Time limit for a complete frame, from its first byte.
     pub frame: Duration,
-    /// For the peer to read what is sent.
+    /// Time limit for the peer to read sent bytes.
     pub write: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Connected sessions and the totals that they reported. A session has one connection at a time.
+//! The sessions and the totals that they reported. A session has one connection at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_ingest::wire::Ping;
 use tokio::sync::watch;
 
-/// Limit on the sessions whose reported totals are kept. A forgotten one that reconnects is counted from zero.
+/// Limit on the sessions whose reported totals are kept. If a removed session reconnects, its totals are counted from zero.
 const SESSIONS_MAX: usize = 4_096;
 
 #[derive(Default)]
@@ -15,13 +15,13 @@ pub(super) struct Sessions(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     sessions: HashMap<u128, Session>,
-    /// Counts claims, to find the session that was disconnected longest.
+    /// Number of claims so far. Orders sessions by their last claim.
     claims: u64,
 }
 
 #[derive(Default)]
 struct Session {
-    /// Notifies the connection of the session that a newer one exists. Has a receiver while that connection lives.
+    /// Notifies the connection of the session that a newer one exists. Has a receiver while the older connection exists.
     connection: Option<Arc<watch::Sender<bool>>>,
     reported: Ping,
     claim: u64,
@@ -32,8 +32,8 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the session over. Stops an older connection, which has ended when this returns: all its frames are on disk then,
-    /// and no more will come from it.
+    /// Takes over the session. Stops an older connection and waits for its end: then all its frames are on disk, and no more
+    /// frames will arrive from it.
     pub(super) async fn claim(&self, id: u128) -> Claim<'_> {
         loop {
             let older = match self.try_claim(id) {
@@ -62,7 +62,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// Above the limit, forgets the session that was disconnected longest.
+    /// Above the limit, removes the disconnected session with the oldest claim.
     fn forget(&mut self) {
         if self.sessions.len() <= SESSIONS_MAX {
             return;
@@ -75,7 +75,7 @@ impl Table {
     }
 }
 
-/// A connection's claim on its session; dropping it admits the next one.
+/// The exclusive claim of a connection on its session. Dropping it admits the next connection.
 pub(super) struct Claim<'a> {
     sessions: &'a Sessions,
     id: u128,
@@ -87,7 +87,7 @@ impl Claim<'_> {
         Superseded(self.superseded.clone())
     }
 
-    /// The difference of `totals` to those reported before, over all connections of the session.
+    /// The difference between `totals` and the totals reported before, over all connections of the session.
     pub(super) fn report(&self, totals: Ping) -> Ping {
         let mut table = self.sessions.table();
         let before = &mut table.sessions.entry(self.id).or_default().reported;
@@ -109,7 +109,7 @@ pub(super) struct Superseded(watch::Receiver<bool>);
 
 impl Superseded {
     pub(super) async fn wait(&mut self) {
-        // The sender stays in the table while there are receivers.
+        // The sender stays in the table as long as there are receivers, so this does not fail.
         let _ = self.0.wait_for(|newer| *newer).await;
     }
 }
@@ -133,7 +133,7 @@ mod tests {
             drop((older, told));
         };
         let (added, ()) = tokio::join!(newer, ending);
-        assert_eq!(added.executions_dropped, 2, "totals go over reconnects");
+        assert_eq!(added.executions_dropped, 2, "totals continue over reconnects");
     }
 
     #[tokio::test]

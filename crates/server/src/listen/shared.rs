@@ -17,11 +17,11 @@ use crate::decoding::Frames;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
-/// Memory limit for the records of DATA frames that are decoded and not yet on disk, over all connections, bytes. The longest
-/// frame may take `tacho_ingest::budget::memory_bytes_max` of it, 208 MiB, while it is decoded.
+/// Memory limit for decoded records of DATA frames that are not yet on disk, over all connections, bytes. The largest frame may
+/// take 208 MiB of it while it is decoded (`tacho_ingest::budget::memory_bytes_max`).
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
-/// Connections that may buffer a frame larger than `incoming::SMALL_BYTES_MAX` concurrently.
+/// Number of connections that may concurrently buffer a frame larger than `incoming::SMALL_BYTES_MAX`.
 const LARGE_FRAMES_MAX: usize = 16;
 /// Memory limit for the dictionaries of all connections, bytes.
 const DICTIONARY_BYTES_MAX: usize = 256 << 20;
@@ -37,10 +37,10 @@ pub struct Native {
     pub(super) in_flight: Frames,
     pub(super) large_frames: LargeFrames,
     pub(super) lists: Lists,
-    /// One permit per byte.
+    /// Memory budget of the dictionaries, with one permit per byte.
     pub(super) dictionary_bytes: Arc<Semaphore>,
     pub(super) patience: Patience,
-    /// Named to clients of HTTP that connect here by mistake.
+    /// The port of HTTP, named in the answer to HTTP clients that connect to this port by mistake.
     pub(super) http_port: Option<u16>,
 }
 
@@ -68,7 +68,7 @@ impl Native {
         }
     }
 
-    /// Sets the record types, which get the declarations of agents.
+    /// Sets the record types to which the declarations of agents are added.
     #[must_use]
     pub fn with_record_types(self, record_types: Arc<RecordTypes>) -> Self {
         Self { record_types, ..self }

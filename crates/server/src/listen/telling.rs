@@ -1,6 +1,6 @@
-//! Sends the rules of a session to its agent: the current list, after WELCOME and after each change.
+//! Sends the current list of rules to an agent, after WELCOME and after each change.
 //!
-//! Step before: `control/mod.rs` holds the rules. Step after: the agent, whose response `connection.rs` reads.
+//! Step before: `control/mod.rs` holds the rules. Step after: the agent applies them; `connection.rs` reads its response.
 
 use tacho_ingest::wire::ServerFrame;
 use tacho_model::Clock;
@@ -14,10 +14,10 @@ use crate::control::Presence;
 const LISTS_BYTES_MAX: usize = 64 << 20;
 /// Bytes of one permit.
 const UNIT: usize = 1 << 10;
-/// A list exists as rules and as a frame, whose buffer may double.
+/// Memory factor of a list: it exists as rules and as a frame, and the buffer of the frame may double.
 const COPIES: usize = 4;
 
-/// Memory of the lists that are being sent.
+/// Memory budget of the lists that are being sent.
 pub(super) struct Lists(Semaphore);
 
 impl Default for Lists {
@@ -27,15 +27,15 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Waits for the memory of a list; short lists need none.
+    /// Waits for the memory of a list. Lists of less than 256 bytes need none.
     async fn room(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
         let units = (COPIES * bytes / UNIT).min(LISTS_BYTES_MAX / UNIT);
         self.0.acquire_many(u32::try_from(units).ok()?).await.ok()
     }
 }
 
-/// Runs until it is dropped, or the peer reads nothing more. At most one list waits for the peer, however often the rules
-/// change in between.
+/// Runs until it is dropped, or until the peer stops reading. At most one list waits for the peer, no matter how often the
+/// rules change.
 pub(super) async fn run(
     presence: &Presence<'_>,
     outgoing: &Outgoing,
@@ -44,7 +44,7 @@ pub(super) async fn run(
 ) -> Result<(), Stop> {
     let Some(mut changes) = presence.changes() else { return std::future::pending().await };
     loop {
-        // Held until the list is written: a thousand agents that do not read must not hold a thousand lists.
+        // The memory is held until the list is written, so that agents that do not read cannot fill the memory with lists.
         let room = lists.room(presence.list_bytes()).await;
         if let Some(probes) = presence.due(clock.now()) {
             outgoing.deliver(ServerFrame::Probes(probes)).await?;
@@ -66,10 +66,10 @@ mod tests {
         let lists = Lists::default();
         let mut rooms: Vec<_> = (0..16).map(|_| lists.room(1 << 20).now_or_never().unwrap()).collect();
         assert!(lists.room(1 << 20).now_or_never().is_none(), "64 MiB are in use");
-        assert!(lists.room(100).now_or_never().is_some(), "a short one is sent anyway");
+        assert!(lists.room(100).now_or_never().is_some(), "a short list needs no memory");
         rooms.pop();
         assert!(lists.room(1 << 20).now_or_never().is_some());
         drop(rooms);
-        assert!(lists.room(usize::MAX / 8).now_or_never().is_some(), "the longest one takes all of it");
+        assert!(lists.room(usize::MAX / 8).now_or_never().is_some(), "a list takes at most the budget");
     }
 }

@@ -3,15 +3,16 @@
 use super::registry::{Collect, Counter, Family, Gauge};
 
 pub struct ControlFigures {
-    /// Agents that are connected.
+    /// Number of connected agents.
     pub agents: Family<Gauge, 1>,
     /// Disconnected agents that were removed: expired, or over the limit on agents.
     pub agents_forgotten: Family<Counter, 0>,
     /// Rules in force. `kept` is true or false.
     pub rules: Family<Gauge, 1>,
-    /// Lists of rules that were sent.
+    /// Lists of rules sent to agents.
     pub sent: Family<Counter, 1>,
-    /// Responses to them. `outcome` is taken, stale (to an older list, or to none) or cut (without its lists).
+    /// Responses of agents to lists of rules. `outcome` is taken, stale (to an older list, or to none) or cut (kept without its
+    /// lists).
     pub answers: Family<Counter, 1>,
 }
 

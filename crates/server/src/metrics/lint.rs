@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Metrics;
 
-/// Units that have a base unit, as a part of a name.
+/// Parts of names that are units but not base units.
 const NOT_BASE_UNITS: [&str; 44] = [
     "milliseconds",
     "microseconds",
@@ -53,12 +53,12 @@ const NOT_BASE_UNITS: [&str; 44] = [
     "meter",
     "gram",
 ];
-/// Abbreviations of units, as a part of a name.
+/// Parts of names that are abbreviations of units.
 const ABBREVIATIONS: [&str; 16] =
     ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d", "kib", "mib"];
 const TYPES: [&str; 5] = ["counter", "gauge", "histogram", "summary", "untyped"];
 
-/// The faults of a metric.
+/// Checks one metric; returns its faults.
 fn lint(name: &str, metric_type: &str, help: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split('_').collect();
     let has = |list: &[&str]| parts.iter().find(|part| list.contains(part)).map(|part| (*part).to_owned());
@@ -79,7 +79,7 @@ fn lint(name: &str, metric_type: &str, help: &str) -> Vec<String> {
     rules.into_iter().flatten().map(|fault| format!("{name}: {fault}")).collect()
 }
 
-/// Faults of a text in the exposition format 0.0.4; and the names of its metrics.
+/// Checks a text in the exposition format 0.0.4. Returns its faults and the names of its metrics.
 fn lint_text(text: &str) -> (Vec<String>, BTreeSet<String>) {
     let (mut faults, mut helps, mut types) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for line in text.lines() {
@@ -125,7 +125,7 @@ fn metric_names_pass_the_rules_of_promtool() {
 }
 
 #[tokio::test]
-async fn the_text_of_all_metrics_is_sound() {
+async fn the_text_of_all_metrics_has_no_faults() {
     let metrics = Metrics::default();
     let directory = tempfile::tempdir().unwrap();
     let clock = std::sync::Arc::new(tacho_model::ManualClock::new(0));

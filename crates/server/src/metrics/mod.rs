@@ -1,6 +1,6 @@
-//! The server's own metrics: one field per metric.
+//! The metrics of the server itself: one field per metric.
 //!
-//! Read at `/metrics` (`http/status.rs`) and, every ten seconds, into the store itself (`selfwatch.rs`).
+//! `/metrics` returns them (`http/status.rs`), and `selfwatch.rs` stores them every ten seconds.
 
 mod control;
 #[cfg(test)]
@@ -13,11 +13,11 @@ mod upkeep;
 
 use registry::{Collect, Counter, Family, Gauge, Histogram};
 
-/// All instruments of the server; one more is one field, one line in `new` and one in `families`.
+/// All metrics of the server. A new metric is one field, one line in `new` and one in `families`.
 pub struct Metrics {
     /// Records accepted and on disk. `kind` is sample, entry or execution (one per call).
     pub records_received: Family<Counter, 2>,
-    /// Records that agents dropped because their buffers were full, as they report it.
+    /// Records that agents have reported as dropped because of full buffers.
     pub records_dropped: Family<Counter, 1>,
     /// Records refused by the server. `protocol` is native, remote-write or line.
     pub records_refused: Family<Counter, 1>,
@@ -25,19 +25,19 @@ pub struct Metrics {
     pub received_bytes: Family<Counter, 1>,
     /// Number of times that a decoder of the line protocol cleared its full cache of series keys.
     pub decoder_resets: Family<Counter, 0>,
-    /// Number of refusals with a retry time, because the store or the memory budget of bodies was full.
+    /// Number of temporary refusals (Retry-After or WAIT), because the store or the memory budget of bodies was full.
     pub sender_waits: Family<Counter, 1>,
-    /// Connections that are open. `listener` is http or native.
+    /// Open connections. `listener` is http or native.
     pub connections: Family<Gauge, 1>,
-    /// Connections ended by the server for a fault of the peer.
+    /// Connections refused or ended by the server: protocol errors of the peer, timeouts, or the limit on connections.
     pub connections_refused: Family<Counter, 2>,
-    /// Readings of changed TLS files. `result` is ok or failed.
+    /// Number of times that changed TLS files were read. `result` is ok or failed.
     pub tls_reloads: Family<Counter, 1>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
-    /// PromQL queries in progress: reading or computing.
+    /// Number of PromQL queries in progress, which read or compute.
     pub queries_running: Family<Gauge, 0>,
-    /// Queries whose client disconnected before the response.
+    /// Number of queries cancelled because their client disconnected, or because of a timeout.
     pub queries_cancelled: Family<Counter, 0>,
     pub control: control::ControlFigures,
     store: store::StoreFigures,
@@ -119,7 +119,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Every family, in the order of `/metrics`. Reads the figures of the operating system.
+    /// All families, in the order of `/metrics`. Updates the figures of the operating system first.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
         let own: [&dyn Collect; 13] = [
@@ -145,14 +145,14 @@ impl Metrics {
             .collect()
     }
 
-    /// Copies the store's current figures.
+    /// Copies the current figures of the store.
     pub fn read_store(&self, store: &tacho_store::Store) {
         let stats = store.stats();
         self.store.read(&stats, &store.driver_health());
         self.upkeep.read(&stats.upkeep);
     }
 
-    /// The whole of `/metrics`.
+    /// The whole text of `/metrics`.
     pub fn text(&self) -> String {
         text::render(self.families())
     }

@@ -1,4 +1,4 @@
-//! Figures of the operating system about this process: memory, processor time, open files.
+//! Metrics of this process from the operating system: memory, processor time, open files.
 
 use std::fs;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::registry::{Collect, Family, Gauge, Seconds};
 
 /// Ticks a second in `/proc/self/stat`: `USER_HZ`, 100 on every Linux platform (see proc(5)).
 const TICKS_PER_SECOND: u64 = 100;
-/// Bytes of a page as `/proc/self/statm` counts them, on x86-64 and on arm64 in its usual setting.
+/// Bytes of a page in `/proc/self/statm`, on x86-64 and on arm64 with the usual page size.
 const PAGE_BYTES: i64 = 4_096;
 
 pub struct Process {
@@ -32,7 +32,7 @@ impl Default for Process {
 }
 
 impl Process {
-    /// Reads the current figures; a figure that the system does not report stays absent.
+    /// Reads the current figures. Figures that the system does not report stay absent.
     pub fn read(&self) {
         if let Some(pages) = resident_pages() {
             self.resident.with([]).set(pages.saturating_mul(PAGE_BYTES));
@@ -54,7 +54,7 @@ fn resident_pages() -> Option<i64> {
     fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()
 }
 
-/// Fields 14 and 15 of `/proc/self/stat`, counted behind the command's name, which may contain blanks.
+/// Sum of fields 14 and 15 of `/proc/self/stat`. They are counted from the end of the command's name, which may contain blanks.
 fn cpu_ticks() -> Option<u64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, behind) = stat.rsplit_once(") ")?;

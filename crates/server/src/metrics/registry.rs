@@ -1,8 +1,8 @@
-//! Counters, gauges and histograms with labels: a number to add to, a point to read.
+//! Counters, gauges and histograms with labels.
 //!
-//! A family holds one instrument per set of label values and at most [`SETS_MAX`] of them. So values from outside (a
-//! service's name) cannot fill the server's memory: label sets above the limit are counted under [`OVERFLOW`] in every
-//! label.
+//! A family holds one instrument per set of label values, at most [`SETS_MAX`]. Label sets above the limit are counted
+//! together, with the value [`OVERFLOW`] in every label. So values from outside (names of services) cannot fill the server's
+//! memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -10,12 +10,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tacho_model::Value;
 
-/// Label sets of one family: services times kinds of a large installation; a family then stays below 1 MiB.
+/// Limit on the label sets of one family. It suffices for the services and kinds of a large installation, and a family takes
+/// less than 1 MiB.
 pub const SETS_MAX: usize = 1_000;
-/// Value of every label of the set that counts for all sets above [`SETS_MAX`].
+/// Value of every label in the set that counts all sets above [`SETS_MAX`].
 pub const OVERFLOW: &str = "_other";
 
-/// A total that only rises.
+/// A total that only increases.
 #[derive(Clone, Default)]
 pub struct Counter(Arc<AtomicU64>);
 
@@ -24,7 +25,7 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Takes over a total that is counted elsewhere.
+    /// Sets the counter to a total that is counted elsewhere.
     pub fn raise_to(&self, total: u64) {
         self.0.fetch_max(total, Ordering::Relaxed);
     }
@@ -34,19 +35,19 @@ impl Counter {
     }
 }
 
-/// A total of time that only rises, reported in seconds.
+/// A total of time that only increases, reported in seconds.
 #[derive(Clone, Default)]
 pub struct Seconds(Arc<AtomicU64>);
 
 impl Seconds {
-    /// Takes over a total that is counted elsewhere.
+    /// Sets the counter to a total that is counted elsewhere.
     pub fn raise_to(&self, total: std::time::Duration) {
         let ns = u64::try_from(total.as_nanos()).unwrap_or(u64::MAX);
         self.0.fetch_max(ns, Ordering::Relaxed);
     }
 }
 
-/// A number that rises and falls.
+/// A number that increases and decreases.
 #[derive(Clone, Default)]
 pub struct Gauge(Arc<AtomicI64>);
 
@@ -67,7 +68,7 @@ impl Gauge {
 /// Upper bounds of a histogram's buckets in seconds: 0.5 ms to 10 s, about a factor of two apart.
 const BOUNDS: [f64; 13] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
-/// Durations in seconds.
+/// A histogram of durations in seconds.
 #[derive(Clone, Default)]
 pub struct Histogram(Arc<Cells>);
 
@@ -90,7 +91,7 @@ impl Histogram {
     }
 }
 
-/// One number of a family: `name` + `suffix` `{labels} value`.
+/// One line of a family: `name` + `suffix` + `{labels} value`.
 pub struct Point<'a> {
     pub suffix: &'static str,
     pub labels: &'a [(&'a str, &'a str)],
@@ -153,7 +154,7 @@ fn bucket_point(labels: &[(&str, &str)], bound: &str, count: u64, each: &mut dyn
     each(Point { suffix: "_bucket", labels: &with_bound, value: Value::U64(count) });
 }
 
-/// Instruments of one name, one for each set of `N` label values.
+/// All instruments with the same name, one for each set of `N` label values.
 pub struct Family<T, const N: usize> {
     name: &'static str,
     help: &'static str,
@@ -166,7 +167,7 @@ impl<T: Instrument, const N: usize> Family<T, N> {
         Self { name, help, labels, sets: RwLock::default() }
     }
 
-    /// The instrument for these values, created at the first call. Hot paths keep it.
+    /// The instrument for these values, created at the first call. Hot paths keep it instead of calling this again.
     pub fn with(&self, values: [&str; N]) -> T {
         let key = values.map(Box::<str>::from);
         if let Some(found) = self.sets.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -179,7 +180,7 @@ impl<T: Instrument, const N: usize> Family<T, N> {
     }
 }
 
-/// A family of any type, to be read.
+/// A family of any type, for reading.
 pub trait Collect: Send + Sync {
     fn name(&self) -> &'static str;
     fn help(&self) -> &'static str;

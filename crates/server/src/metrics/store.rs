@@ -6,7 +6,7 @@ use tacho_store::driver::Health;
 
 use super::registry::{Collect, Counter, Family, Gauge};
 
-/// Figures of [`Stats`], copied when metrics are read.
+/// Metrics of [`Stats`]. They are updated when metrics are read.
 pub struct StoreFigures {
     series: Family<Gauge, 1>,
     series_refused: Family<Counter, 0>,
@@ -37,7 +37,7 @@ pub struct StoreFigures {
     storage: StorageFigures,
 }
 
-/// Damage of the driver's files.
+/// Metrics of damaged files of the driver.
 struct StorageFigures {
     damaged: Family<Gauge, 0>,
     places: Family<Gauge, 0>,
@@ -57,9 +57,9 @@ impl Default for StorageFigures {
             places: Family::new(
                 "tacho_storage_damaged_places",
                 [],
-                "Damaged places among the rows of those files.",
+                "Damaged places in the rows of damaged files of the driver.",
             ),
-            bytes: Family::new("tacho_storage_damaged_bytes", [], "Bytes of those places."),
+            bytes: Family::new("tacho_storage_damaged_bytes", [], "Bytes of damaged places."),
             quarantined: Family::new(
                 "tacho_storage_files_quarantined",
                 [],
@@ -74,7 +74,7 @@ impl Default for StorageFigures {
     }
 }
 
-/// The limit on chunks.
+/// Metrics of the limit on chunks.
 struct ChunkLimitFigures {
     max: Family<Gauge, 0>,
     refused: Family<Counter, 0>,
@@ -103,7 +103,7 @@ impl Default for StoreFigures {
                 "Attempts to add a new series above a limit.",
             ),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
-            index_bytes_max: Family::new("tacho_index_bytes_max", [], "Limit of that memory."),
+            index_bytes_max: Family::new("tacho_index_bytes_max", [], "Memory limit of the index of series."),
             chunk_limit: ChunkLimitFigures::default(),
             records: Family::new("tacho_records_stored_total", ["kind"], "Records stored."),
             samples_replaced: Family::new(
@@ -113,13 +113,13 @@ impl Default for StoreFigures {
             ),
             stored_chunks: Family::new("tacho_stored_chunks", ["kind"], "Chunks in the driver."),
             stored_bytes: Family::new("tacho_stored_bytes", ["kind"], "Bytes of chunks in the driver."),
-            stored_records: Family::new("tacho_stored_records", ["kind"], "Records in those chunks."),
+            stored_records: Family::new("tacho_stored_records", ["kind"], "Records in chunks in the driver."),
             open_bytes: Family::new(
                 "tacho_open_bytes",
                 [],
                 "Memory of records that are not in the driver yet.",
             ),
-            open_bytes_max: Family::new("tacho_open_bytes_max", [], "Limit of that memory."),
+            open_bytes_max: Family::new("tacho_open_bytes_max", [], "Limit of tacho_open_bytes."),
             journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of all journal files."),
             journal_syncs: Family::new("tacho_journal_syncs_total", [], "Syncs of the journal to disk."),
             journal_failures: Family::new("tacho_journal_failures_total", [], "Journal writes that failed."),
@@ -146,7 +146,7 @@ impl Default for StoreFigures {
             ),
             flushes: Family::new("tacho_flushes_total", ["outcome"], "Flushed generations."),
             chunks: Family::new("tacho_chunks_written_total", [], "Chunks written to the driver."),
-            chunk_bytes: Family::new("tacho_chunk_bytes_written_total", [], "Bytes of those chunks."),
+            chunk_bytes: Family::new("tacho_chunk_bytes_written_total", [], "Bytes of written chunks."),
             chunks_unreadable: Family::new(
                 "tacho_chunks_unreadable_total",
                 [],

@@ -1,4 +1,4 @@
-//! Metrics as Prometheus' text exposition format 0.0.4.
+//! Formats metrics in Prometheus' text exposition format 0.0.4.
 
 use std::fmt::Write;
 

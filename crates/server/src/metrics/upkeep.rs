@@ -6,11 +6,11 @@ use tacho_store::UpkeepStats;
 
 use super::registry::{Collect, Counter, Family, Gauge, Seconds};
 
-/// One figure of [`UpkeepStats`]: its metric, and how it is read.
+/// The metric of one figure of [`UpkeepStats`], and the function that reads the figure.
 type Total = (Family<Counter, 0>, fn(&UpkeepStats) -> u64);
 type Now = (Family<Gauge, 0>, fn(&UpkeepStats) -> u64);
 
-/// Figures of [`UpkeepStats`], copied when metrics are read.
+/// Metrics of [`UpkeepStats`]. They are updated when metrics are read.
 pub struct UpkeepFigures {
     totals: Vec<Total>,
     busy: Family<Seconds, 0>,

@@ -1,4 +1,4 @@
-//! Reading a store: all records of some series, or the entries that match. Shared by HTTP handlers and by commands that
+//! Reads a store: all records of some series, or the entries that match a search. Used by HTTP handlers, and by commands that
 //! open a data directory themselves.
 
 pub mod damage;

@@ -1,8 +1,8 @@
-//! Does a pattern occur in a text, in bounded time?
+//! Searches a text for a pattern in bounded time.
 //!
-//! An expression over a text of a MiB may take minutes: the number of its states times the length of the text. Where that
-//! product is small, the `regex` crate searches. A longer text is searched by a lazy DFA, which takes time in proportion to the
-//! text, or gives up when it has to build too many states: then the search is refused.
+//! A regular expression may take minutes on a text of 1 MiB: in the worst case, the time is the number of its states times the
+//! length of the text. If this product is small, the `regex` crate searches the text. Otherwise a lazy DFA does, in time
+//! proportional to the length of the text. It gives up when it has to build too many states, and the search is refused.
 //!
 //! Step before: `search.rs` reads the entries.
 
@@ -14,18 +14,19 @@ use regex_automata::util::pool::Pool;
 use tacho_query::Place;
 use tacho_store::{Error, ErrorKind, Result};
 
-/// Memory limit of a compiled pattern, bytes: protects the server from hostile patterns.
+/// Memory limit of a compiled pattern, bytes. Protects the server from hostile patterns.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// States of the pattern times bytes of a text that are searched without a DFA: half a second.
+/// Limit on the states of a pattern times the bytes of a text for a search without a DFA. Such a search takes at most half a
+/// second.
 const STEPS_MAX: usize = 50_000_000;
-/// The DFA gives up when its memory has been full this many times, and it needs more than one new state in
+/// The DFA gives up when its memory has been full this many times and it needs more than one new state per
 /// [`BYTES_PER_STATE_MIN`] bytes.
 const CLEARS_MIN: usize = 8;
 const BYTES_PER_STATE_MIN: usize = 16;
 
 type NewCache = Box<dyn Fn() -> Cache + Send + Sync>;
 
-/// A pattern that is found anywhere in a text.
+/// A pattern that may match anywhere in a text.
 pub struct Pattern {
     regex: Regex,
     dfa: DFA,
@@ -74,7 +75,7 @@ impl Pattern {
     }
 }
 
-/// What is wrong with the syntax of a pattern, on one line with the place. The `regex` crate draws the place instead.
+/// Describes a syntax error of a pattern in one line, with its place. The message of the `regex` crate has several lines.
 fn fault(text: &str) -> Option<String> {
     let (kind, span) = match regex_syntax::parse(text).err()? {
         regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_said() {
+    fn syntax_errors_of_patterns_are_described() {
         let fault = |text: &str| Pattern::new(text).err().unwrap();
         for (text, expect) in [
             ("(", "unclosed group (at column 1)"),

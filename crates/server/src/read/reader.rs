@@ -1,4 +1,4 @@
-//! Reads all records of some series, slice by slice: holds at most one slice in memory.
+//! Reads all records of some series, slice by slice. At most one slice is in memory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use tacho_ingest::json_lines;
 use tacho_model::{Entry, Kind, Labels, Matcher, Sample, SeriesId, TimeRange};
 use tacho_store::{Damages, Read, Result, Store};
 
-/// Records of a slice, about: chunks are not cut.
+/// Approximate number of records of a slice. Chunks are not split.
 const SLICE_RECORDS: usize = 32_768;
-/// Chunks of entries of a slice, about: even a few entries may hold a MiB of texts.
+/// Approximate number of chunks in a slice of entries. It is low, because even a few entries may have 1 MiB of text.
 const SLICE_ENTRY_CHUNKS: usize = 8;
-/// Bytes of the entries that are written at a time, about: an entry is not cut. Escapes may make six times as many of them.
+/// Approximate bytes of the entries that are formatted at a time. An entry is not split. Escapes may make the output six times
+/// as long.
 const PART_BYTES: usize = 1 << 18;
 
 /// A series and the kind of its records.
@@ -25,12 +26,13 @@ pub struct Selected {
     pub labels: Arc<Labels>,
 }
 
-/// Series of samples and entries, or of one of them, that any of the selectors accepts, in order of their labels.
+/// Finds the series that at least one selector accepts, in the order of their labels. `only`: the kind of the series; without
+/// it, series of samples and of entries.
 pub fn find(store: &Store, selectors: &[Vec<Matcher>], only: Option<Kind>) -> Vec<Selected> {
     find_while(store, selectors, only, &|| true).unwrap_or_default()
 }
 
-/// As [`find`], while `waits` returns true; else `None`.
+/// The same as [`find`], but returns `None` as soon as `waits` returns false.
 pub fn find_while(
     store: &Store,
     selectors: &[Vec<Matcher>],
@@ -48,12 +50,12 @@ pub fn find_while(
     Some(found.into_values().collect())
 }
 
-/// Names of all labels of these series.
+/// The names of all labels of these series.
 pub fn label_names(found: &[Selected]) -> BTreeSet<String> {
     found.iter().flat_map(|series| series.labels.iter().map(|(name, _)| name.to_owned())).collect()
 }
 
-/// Some records of one series, in order of time.
+/// Consecutive records of one series, in the order of time.
 pub struct Slice {
     pub labels: Arc<Labels>,
     pub records: Records,
@@ -66,7 +68,7 @@ pub enum Records {
 }
 
 impl Slice {
-    /// Slices of a few entries each: what is written of them is small.
+    /// Splits a slice of entries into slices of a few entries each, so that little memory is needed to format each.
     pub fn parts(self) -> VecDeque<Self> {
         let Self { labels, records, bounds } = self;
         let part = |records| Self { labels: Arc::clone(&labels), records, bounds };
@@ -90,7 +92,7 @@ impl Slice {
         parts
     }
 
-    /// The records as JSON lines. Records that are not exact carry a member `within`, which importers ignore.
+    /// Formats the records as JSON lines. Records that are not exact have a member `within`, which importers ignore.
     pub fn lines(&self) -> String {
         let mut out = String::new();
         match &self.records {
@@ -106,25 +108,25 @@ impl Slice {
     }
 }
 
-/// Reads series after series.
+/// Reads one series after the other.
 pub struct Reader {
     store: Arc<Store>,
     range: TimeRange,
-    /// Kinds that were not yet checked for unknown series.
+    /// Kinds for which the reader has not yet checked whether unreadable series may be missing.
     kinds: Vec<Kind>,
     todo: VecDeque<Selected>,
-    /// The unread rest of the first of `todo`, once its read has begun.
+    /// The unread ranges of the first series of `todo`. `None` before that series is begun.
     slices: Option<VecDeque<TimeRange>>,
     /// Bounds of the first series of `todo`.
     bounds: Bounds,
     any: bool,
     pub totals: Totals,
-    /// Unreadable records, if they are allowed; else the first one is an error.
+    /// The unreadable records so far. `None` if unreadable records are not allowed and cause an error.
     damages: Option<Damages>,
 }
 
 impl Reader {
-    /// Reads all records, or fails.
+    /// A reader that fails at the first unreadable record.
     ///
     /// `only`: the kind of the series of `todo`, as passed to [`find`].
     pub fn new(store: Arc<Store>, todo: Vec<Selected>, only: Option<Kind>, range: TimeRange) -> Self {
@@ -141,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// Continues after unreadable records, and reports them at the end.
+    /// If allowed, skips unreadable records and reports them at the end.
     #[must_use]
     pub fn over_damage(mut self, is_allowed: bool) -> Self {
         self.damages = is_allowed.then(Damages::default);
@@ -154,7 +156,7 @@ impl Reader {
     }
 
     /// # Errors
-    /// `Corrupt` when something is missing, unless that is allowed.
+    /// `Corrupt` when records cannot be read, unless that is allowed.
     fn take<T>(&mut self, Read { records, damages }: Read<T>) -> Result<T> {
         match &mut self.damages {
             Some(all) => all.extend(damages),
@@ -163,7 +165,7 @@ impl Reader {
         Ok(records)
     }
 
-    /// The next slice with a record; `None` at the end.
+    /// The next slice that has records. `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Slice>> {
         for kind in std::mem::take(&mut self.kinds) {
             let damages = self.store.lacks(kind);
@@ -233,7 +235,8 @@ pub async fn tally(store: &Arc<Store>, series: Selected, range: TimeRange) -> Re
     Ok(if kind == Kind::Entry { reader.totals.entries } else { reader.totals.samples })
 }
 
-/// Cuts the range where chunks begin, so that each part holds about [`SLICE_RECORDS`]; and how exact the chunks are.
+/// Splits the range at starts of chunks, so that each part has about [`SLICE_RECORDS`] records. Also returns the error bounds of
+/// the chunks.
 async fn slices(
     store: &Store,
     kind: Kind,
@@ -276,7 +279,7 @@ mod tests {
     use tacho_model::{NAME, Sample, Value};
 
     #[test]
-    fn long_entries_are_written_in_parts() {
+    fn long_entries_are_formatted_in_parts() {
         let labels = Arc::new(Labels::new([(NAME, "a")]).unwrap());
         let texts = [1, PART_BYTES - 1, 1, 3 * PART_BYTES, 5].map(|bytes| "x".repeat(bytes));
         let entry =

@@ -13,22 +13,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::pattern::Pattern;
 use super::reader::{Reader, Records, Selected, Slice};
 
-/// Limit on the returned bodies, bytes as JSON: ten thousand entries may have a MiB each.
+/// Limit on the returned bodies, bytes as JSON. Without it, ten thousand entries of 1 MiB each would be possible.
 const FOUND_BYTES_MAX: usize = 64 << 20;
-/// Bodies that a search may keep beside a heavy one, bytes as JSON.
+/// Limit on the bodies that a search may keep while a heavy search runs, bytes as JSON.
 const LIGHT_BYTES_MAX: usize = 16 << 20;
 
-/// The conditions of a search; an entry must match all of them.
+/// The conditions of a search. An entry must match all of them.
 #[derive(Default)]
 pub struct Wanted {
-    /// Texts that it contains.
+    /// Texts that the entry must contain.
     pub contains: Vec<String>,
     pub pattern: Option<Pattern>,
-    /// Members of a JSON object and their values, as text.
+    /// Members that the entry, a JSON object, must have, with their values as text.
     pub fields: Vec<(String, String)>,
 }
 
-/// Which of the matching entries are returned.
+/// Whether the newest or the oldest matching entries are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Newest,
@@ -37,30 +37,30 @@ pub enum Order {
 
 /// The result of a search.
 pub struct Found {
-    /// In the requested order.
+    /// The returned entries, in the requested order.
     pub entries: Vec<(Arc<Labels>, Entry)>,
     /// Number of matching entries, including those that are not returned.
     pub matched: u64,
     /// Number of entries examined.
     pub seen: u64,
-    /// Matches by time, in parts of equal length; empty if none were requested.
+    /// Number of matching entries in each part of the range. The parts have equal length. Empty if no parts were requested.
     pub counts: Vec<u64>,
     /// Records that could not be read.
     pub damages: Damages,
-    /// Permits of the search, to be kept until its answer is written.
+    /// Permits of the search. The caller keeps them until the answer is written.
     pub permits: Vec<OwnedSemaphorePermit>,
 }
 
 /// Permits of a search, and its cancellation.
 pub struct Bounds {
     pub permits: Vec<OwnedSemaphorePermit>,
-    /// The permit of what needs much memory; replaces the others.
+    /// The permit for a search that needs much memory. It replaces the other permits.
     pub heavy: Arc<Semaphore>,
     pub cancel: Cancel,
 }
 
 impl Wanted {
-    /// Bytes are searched as text if they are UTF-8.
+    /// Whether an entry with this body matches. A body of bytes is searched as UTF-8.
     ///
     /// # Errors
     /// `Limit` when the pattern is too costly for the text.
@@ -79,10 +79,10 @@ impl Wanted {
     }
 }
 
-/// Searches the series; keeps at most `limit` entries in memory.
+/// Searches the series. Keeps at most `limit` entries.
 ///
 /// # Errors
-/// `Limit` when they are too long together, or the pattern is too costly.
+/// `Limit` when the found entries are too long together, or the pattern is too costly.
 pub async fn search(
     store: Arc<Store>,
     series: Vec<Selected>,
@@ -97,13 +97,13 @@ pub async fn search(
     let mut search = Search { found: Found { permits, ..Found::new(parts) }, bytes: 0, cancel };
     while let Some(slice) = reader.next().await? {
         if search.bytes > LIGHT_BYTES_MAX && !is_heavy {
-            // Others run while it waits.
+            // The permits are released, so that other searches can run while this one waits.
             search.found.permits.clear();
             search.found.permits.extend(heavy.clone().acquire_owned().await);
             is_heavy = true;
         }
         let wanted = wanted.clone();
-        // A pattern may take long on a MiB of text. The permits are held until it ends, also when the client has left.
+        // A pattern may take long on 1 MiB of text. The permits are held until the work ends, even if the client disconnects.
         let mut under_way = search;
         let look = move || under_way.look(slice, range, &wanted, (order, limit, parts)).map(|()| under_way);
         let ended = |e| Error::new(ErrorKind::Closed, "search did not end").caused_by(e);
@@ -153,7 +153,7 @@ impl Search {
     }
 }
 
-/// Bytes of a body in JSON.
+/// Size of a body as JSON, bytes.
 fn json_bytes(body: &Body) -> usize {
     match body {
         Body::Text(text) => json_text_bytes(text),
@@ -168,14 +168,15 @@ impl Found {
     }
 }
 
-/// The index of the part of the range, of `parts` equal ones, that contains a time.
+/// Divides the range into `parts` equal parts, and returns the index of the part that contains a time.
 fn part(at: Timestamp, range: TimeRange, parts: usize) -> Option<usize> {
     let length = i128::from(range.end) - i128::from(range.start) + 1;
     let into = i128::from(at) - i128::from(range.start);
     usize::try_from(into * parts as i128 / length.max(1)).ok()
 }
 
-/// Entries of one series with the same time stay in their order. Returns the total length of the bodies, bytes as JSON.
+/// Sorts the entries and keeps the first `limit`. Entries of one series with the same time stay in their order. Returns the
+/// total size of the bodies, bytes as JSON.
 fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) -> Result<usize> {
     match order {
         Order::Oldest => entries.sort_by_key(|(_, entry)| entry.at),
@@ -193,7 +194,7 @@ fn keep(entries: &mut Vec<(Arc<Labels>, Entry)>, order: Order, limit: usize) -> 
     Err(Error::new(ErrorKind::Limit, message))
 }
 
-/// The labels of some entries, each once, and for each entry the position of its labels.
+/// The distinct labels of these entries, and for each entry the position of its labels.
 pub fn series_of(entries: &[(Arc<Labels>, Entry)]) -> (Vec<Arc<Labels>>, Vec<usize>) {
     let mut places = HashMap::new();
     let mut list = Vec::new();

@@ -1,5 +1,5 @@
-//! `record_types.json` of the data directory: which types were declared before the restart? Replaced as a whole, durably
-//! (`docs/format/record_types.md`).
+//! `record_types.json` in the data directory: the record types that were declared before a restart. The file is replaced as a
+//! whole, durably (`docs/format/record_types.md`).
 
 use std::fmt;
 use std::io;
@@ -49,17 +49,17 @@ impl File {
         Self(data.join("record_types.json"))
     }
 
-    /// None if there is no file. The error says what is wrong with it.
+    /// The stored forms. None if there is no file. The error describes the fault of the file.
     pub(super) fn read(&self) -> Result<Vec<Form>, String> {
         versioned::read(&self.0, VERSION)?.map_or(Ok(Vec::new()), forms)
     }
 
-    /// Whether it could be read. Changes nothing.
+    /// Checks whether the file can be read. Changes nothing.
     pub(super) fn check(&self) -> Result<(), String> {
         versioned::look(&self.0, VERSION)?.map_or(Ok(()), |content| forms(content).map(drop))
     }
 
-    /// When it returns, the new file is on disk. Until then the old file is unchanged.
+    /// Replaces the file. The new file is on disk when this returns. Until then the old file is unchanged.
     pub(super) fn write(&self, forms: &[Form]) -> io::Result<()> {
         versioned::write(
             &self.0,
@@ -96,7 +96,7 @@ impl Kept {
 impl KeptField {
     fn field(self, of: &str) -> Result<RecordField, String> {
         let Self { name, field_type, unit } = self;
-        // The first type with this name: of the two text types, the one without a dictionary.
+        // Takes the first type with this name. Two text types have the same name, and the first one has no dictionary.
         let known = FieldType::ALL.into_iter().find(|known| known.name() == &*field_type);
         let field_type =
             known.ok_or_else(|| format!("type {of:?}: type {field_type:?} of field {name:?} is unknown"))?;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_of_field_is_read_as_it_was_written() {
+    fn every_field_type_round_trips() {
         let all = FieldType::ALL.into_iter().filter(|kind| *kind != FieldType::TextId);
         let fields: Vec<(FieldType, &str, &str)> = all.map(|kind| (kind, kind.name(), "")).collect();
         let forms = vec![form("all", &fields), form("none", &[])];

@@ -7,8 +7,8 @@
 //!                                 record_types.json
 //! ```
 //!
-//! The entries themselves contain everything except the units. A connection reads its next frame after [`RecordTypes::defined`]
-//! returns, when the types are on disk: so no record is acknowledged whose type a crash could lose.
+//! The entries themselves contain everything except the units. A connection reads its next frame only after
+//! [`RecordTypes::defined`] has returned and the types are on disk. So the types of all acknowledged records survive a crash.
 
 mod file;
 mod form;
@@ -24,32 +24,32 @@ use tacho_model::Timestamp;
 pub use form::Form;
 use form::{FORM_BYTES_MAX, FORMS_MAX, Key, bytes_of};
 
-/// A form that was not defined for this long may be replaced by a new one, ns: 30 days.
+/// At the limit, a new form may replace one whose last definition is older than this, ns: 30 days.
 const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
-/// Maximum age of `seen` in the file, ns.
+/// Maximum difference between `seen` in memory and in the file, ns.
 const SEEN_EXACT_NS: i64 = DAY_NS;
 const DAY_NS: i64 = 86_400_000_000_000;
 
 #[derive(Default)]
 pub struct RecordTypes {
     table: Mutex<Table>,
-    /// `None` when nothing is persisted.
+    /// `None` when types are not stored in a file.
     keeper: Option<tokio::sync::Mutex<Keeper>>,
 }
 
-/// Held while the file is written.
+/// The file and its state. Locked while the file is written.
 struct Keeper {
     file: file::File,
-    /// The last attempt failed and was logged.
+    /// Whether the last attempt to write failed. The failure was logged.
     is_failing: bool,
 }
 
 #[derive(Default)]
 struct Table {
     forms: HashMap<Key, Times>,
-    /// Size of the forms, by [`bytes_of`].
+    /// Total size of the forms ([`bytes_of`]).
     bytes: usize,
-    /// Number of changes that must be on disk.
+    /// Number of changes so far.
     changes: u64,
     /// Number of changes on disk.
     written: u64,
@@ -60,18 +60,18 @@ struct Table {
 struct Times {
     since: Timestamp,
     seen: Timestamp,
-    /// `seen` as in the file.
+    /// The value of `seen` in the file.
     kept: Timestamp,
 }
 
-/// Whether the types of a data directory could be read. Changes nothing.
+/// Checks whether the types of a data directory can be read. Changes nothing.
 pub fn check(data: &Path) -> Result<(), String> {
     file::File::of(data).check()
 }
 
 impl RecordTypes {
-    /// Loads the types of a data directory. A file that cannot be used is logged, and the list starts empty: the types are
-    /// defined again when the programs connect.
+    /// Loads the types of a data directory. If the file cannot be used, logs a warning and starts with an empty list. Programs
+    /// define their types again when they connect.
     pub fn open(data: &Path) -> Self {
         let file = file::File::of(data);
         let forms = file.read().unwrap_or_else(|cause| {
@@ -89,14 +89,14 @@ impl RecordTypes {
         Self { table: Mutex::new(table), keeper: Some(keeper) }
     }
 
-    /// Adds the definitions of an agent; on disk when it returns, unless writing fails, which is logged.
+    /// Adds the definitions of an agent. They are on disk when this returns. If writing fails, the failure is logged.
     pub async fn defined(self: &Arc<Self>, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) {
         if self.note(service, types, now) {
             self.keep().await;
         }
     }
 
-    /// Returns whether something is not on disk yet.
+    /// Adds definitions to the table. Returns whether the table has changes that are not on disk yet.
     fn note(&self, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) -> bool {
         if types.is_empty() {
             return false;
@@ -111,11 +111,11 @@ impl RecordTypes {
 
     async fn keep(self: &Arc<Self>) {
         let types = Arc::clone(self);
-        // Continues when the connection ends, so that there is only one writer.
+        // A task of its own holds the lock of the file until the write has ended, even if the connection ends earlier.
         let work = tokio::spawn(async move {
             let Some(keeper) = &types.keeper else { return };
             let mut keeper = keeper.lock().await;
-            // `None` when another connection has written it in the meantime.
+            // `None` when another connection has written the changes in the meantime.
             let Some((changes, forms)) = types.lock().unwritten() else { return };
             let file = keeper.file.clone();
             let work = tokio::task::spawn_blocking(move || file.write(&forms));
@@ -133,11 +133,12 @@ impl RecordTypes {
                 }
             }
         });
-        // The task does not panic and is not cancelled.
+        // Waiting cannot fail, because the task neither panics nor is cancelled.
         let _ = work.await;
     }
 
-    /// All forms by name and service, the newest of each last; and the number of definitions above the limits.
+    /// All forms in the order of name and service, the newest form of each last. Also returns the number of definitions that were
+    /// not kept because of the limits.
     pub fn list(&self) -> (Vec<Form>, u64) {
         let table = self.lock();
         let (forms, left_out) = (table.list(), table.left_out);
@@ -171,7 +172,7 @@ impl Table {
         self.forms.insert(key, Times { since, seen, kept: seen });
     }
 
-    /// Whether the service defined no other form of the type later.
+    /// Whether this is the form of the type that the service defined last.
     fn is_newest(&self, key: &Key) -> bool {
         let Some(times) = self.forms.get(key) else { return false };
         let is_later = |(other, its): (&Key, &Times)| {
@@ -180,7 +181,7 @@ impl Table {
         !self.forms.iter().any(is_later)
     }
 
-    /// Forgets the forms not seen for longest, if long enough; returns whether this many bytes fit afterwards.
+    /// Removes expired forms, the oldest first, until a form of this many bytes fits. Returns whether it fits.
     fn make_room(&mut self, bytes: usize, now: Timestamp) -> bool {
         while self.forms.len() >= FORMS_MAX || self.bytes + bytes > FORM_BYTES_MAX {
             let oldest = self.forms.iter().min_by_key(|(_, times)| times.seen);
@@ -200,7 +201,7 @@ impl Table {
         self.forms.iter().map(form).collect()
     }
 
-    /// All forms, with their count of changes; `None` when all changes are on disk.
+    /// All forms, and the number of changes that they include. `None` when all changes are on disk.
     fn unwritten(&mut self) -> Option<(u64, Vec<Form>)> {
         if self.written == self.changes {
             return None;
@@ -218,7 +219,7 @@ fn sorted(mut forms: Vec<Form>) -> Vec<Form> {
     forms
 }
 
-/// Removes how texts are encoded: a form is the same with or without the dictionary.
+/// Replaces dictionary texts with plain texts, because the encoding of texts does not distinguish forms.
 fn plain(record_type: Arc<RecordType>) -> Arc<RecordType> {
     if record_type.fields.iter().all(|field| field.field_type != FieldType::TextId) {
         return record_type;

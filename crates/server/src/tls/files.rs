@@ -15,11 +15,11 @@ use super::pem::{self, PemError};
 /// Files in PEM (RFC 7468).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The server's certificate, followed by the intermediate ones.
+    /// The server's certificate, followed by intermediate certificates.
     pub cert: PathBuf,
-    /// Its private key: PKCS #8, PKCS #1 or SEC 1.
+    /// The private key of the certificate: PKCS #8, PKCS #1 or SEC 1.
     pub key: PathBuf,
-    /// If given, clients need a certificate of one of these authorities.
+    /// If present, clients need a certificate signed by one of these authorities.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ pub enum TlsError {
     Pair { cert: PathBuf, key: PathBuf, cause: String },
 }
 
-/// What tells whether a file has changed: its inode, and the time of the last change of its content or permissions.
+/// Detects changes of files: for each file its inode, and the time of the last change of its content or permissions.
 pub(super) type State = Vec<Option<(u64, i64, i64)>>;
 
 impl Files {
@@ -85,7 +85,7 @@ fn verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
         .map_err(|error| TlsError::Authority { path: path.to_owned(), cause: error.to_string() })
 }
 
-/// The error about this file.
+/// Converts a PEM error to an error that names this file.
 fn failed(what: &'static str, path: &Path) -> impl Fn(PemError) -> TlsError {
     move |source| match source {
         PemError::Read(source) => TlsError::Read { what, path: path.to_owned(), source },

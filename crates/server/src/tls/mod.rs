@@ -1,8 +1,8 @@
-//! TLS of the listeners (RFC 8446): one certificate for all ports, read again when its files change.
+//! TLS of the listeners (RFC 8446). All ports use the same certificate. It is read again when its files change.
 //!
-//! Step before: a listener accepted a connection. Step after: it reads and writes the [`Socket`] as before.
+//! Step before: a listener accepts a connection. Step after: the listener reads and writes the [`Socket`], with or without TLS.
 //!
-//! `files.rs` reads certificates and keys (`pem.rs`); this file keeps those in use, and does the handshake.
+//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current ones and does the handshake.
 
 mod files;
 pub mod pem;
@@ -24,13 +24,13 @@ use crate::shutdown::Shutdown;
 
 /// Timeout of a handshake.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// Time and bytes for which a peer that does not use TLS is still read.
+/// Limits on the time and bytes for reading from a peer that is refused because it does not use TLS.
 const REFUSAL_TIME_MAX: Duration = Duration::from_secs(1);
 const REFUSED_BYTES_MAX: u64 = 1 << 20;
 /// Interval at which the files are checked for changes.
 const RELOAD_EVERY: Duration = Duration::from_secs(5);
 
-/// Type and major version of TLS's first record (RFC 8446, 5.1): the first bytes of every TLS connection.
+/// The first two bytes of every TLS connection: type and major version of the first record (RFC 8446, 5.1).
 const HANDSHAKE: [u8; 2] = [22, 3];
 
 /// A connection, encrypted or not.
@@ -44,14 +44,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 pub struct Tls {
     files: Files,
     config: RwLock<Arc<ServerConfig>>,
-    /// State of the files when they were last read, successfully or not.
+    /// State of the files at the last attempt to read them.
     seen: Mutex<files::State>,
 }
 
-/// How an accepted connection begins.
+/// An accepted connection, by its first bytes.
 pub enum Opened {
     Ready(Socket),
-    /// The peer does not speak TLS. The listener may tell it so in its own protocol.
+    /// The peer does not use TLS. The listener may report this to the peer in its own protocol.
     Plain(Socket),
 }
 
@@ -62,7 +62,8 @@ impl Tls {
         Ok(Arc::new(Self { files, config, seen }))
     }
 
-    /// Reads the files again if they have changed. After an error the earlier certificates stay in use.
+    /// Reads the files again if they have changed. Returns whether they have changed. After an error, the earlier certificates
+    /// stay in use.
     fn reload(&self) -> Result<bool, TlsError> {
         let state = self.files.state();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +82,8 @@ impl Tls {
     }
 }
 
-/// Does the handshake of a connection if the listener uses TLS, until `shutdown`. `wrap` gets the socket before. Counts failures.
+/// If the listener uses TLS, does the handshake of a connection. Stops at `shutdown`. Before the handshake, `wrap` wraps the
+/// socket. Failures are counted.
 pub async fn open<S: Io + 'static>(
     tls: Option<&Tls>,
     socket: TcpStream,
@@ -110,15 +112,15 @@ pub async fn open<S: Io + 'static>(
     opened.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok()
 }
 
-/// Sends the last bytes to a peer that does not use TLS. Reads what it still sends: closing a socket with unread bytes resets
-/// the connection, and the peer might not get the answer.
+/// Sends the last bytes to a peer that does not use TLS. Then reads and discards what the peer sends: closing a socket with
+/// unread bytes resets the connection, and the peer might not get the answer.
 pub async fn refuse(mut socket: Socket, answer: &[u8]) {
     let refusal = async {
         socket.write_all(answer).await?;
         socket.shutdown().await?;
         tokio::io::copy(&mut socket.take(REFUSED_BYTES_MAX), &mut tokio::io::sink()).await
     };
-    // The peer may have left.
+    // A failure is harmless: the peer may have disconnected.
     let _ = tokio::time::timeout(REFUSAL_TIME_MAX, refusal).await;
 }
 

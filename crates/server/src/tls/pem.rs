@@ -1,4 +1,4 @@
-//! Certificates and keys from files in PEM (RFC 7468), for the server and for the commands.
+//! Reads certificates and keys from PEM files (RFC 7468), for the server and for the commands.
 
 use std::fs;
 use std::io;

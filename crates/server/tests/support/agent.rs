@@ -25,14 +25,14 @@ pub fn hello(session: u128) -> Hello {
     Hello { version_min: 1, version_max: 1, session, pairs, secret: None }
 }
 
-/// A process of this service that supports PROBES.
+/// HELLO of a process of this service that supports PROBES.
 pub fn controlled(session: u128, service: &str, instance: &str) -> Hello {
     let pairs = [("service", service), ("host", "h1"), ("instance", instance), ("control", "1")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     Hello { pairs, ..hello(session) }
 }
 
-/// Two series of samples, one of entries, two operations. The series are the session's own.
+/// A dictionary with two series of samples, one of entries, and two operations. The series differ between sessions.
 pub fn dictionary(session: u128) -> Vec<u8> {
     let mut frame = DictFrame::new();
     frame.text(1, "main");
@@ -53,7 +53,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Connects, sends HELLO and waits for WELCOME; an error is the server's other response.
+    /// Connects, sends HELLO and waits for WELCOME. If the server sends another frame, that frame is the error.
     pub fn connect(at: SocketAddr, hello: &Hello) -> Result<Self, Option<ServerFrame>> {
         let mut raw = Raw::connect(at).map_err(|_| None)?;
         let mut bytes = Vec::new();
@@ -67,14 +67,14 @@ impl Agent {
         }
     }
 
-    /// As [`Agent::connect`], with the dictionary sent.
+    /// The same as [`Agent::connect`], and sends the dictionary.
     pub fn open(at: SocketAddr, session: u128) -> Self {
         let mut agent = Self::connect(at, &hello(session)).expect("server greets");
         agent.send(&dictionary(session));
         agent
     }
 
-    /// False if the server has closed the connection.
+    /// Returns false if the server has closed the connection.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -97,7 +97,7 @@ impl Agent {
         self.send(&bytes);
     }
 
-    /// The next list of rules. No other frame may precede it.
+    /// Receives the next list of rules. No other frame may come before it.
     pub fn probes(&mut self) -> Probes {
         match self.receive() {
             Some(ServerFrame::Probes(probes)) => probes,
@@ -111,7 +111,7 @@ impl Agent {
         self.send(&bytes);
     }
 
-    /// The next frame, `None` when the server closed the connection.
+    /// Receives the next frame. `None` when the server has closed the connection.
     pub fn receive(&mut self) -> Option<ServerFrame> {
         receive(&mut self.stream, &mut self.decoder)
     }
@@ -129,7 +129,7 @@ impl Agent {
         }
     }
 
-    /// Two halves for two threads: one that sends, one that receives.
+    /// Splits the connection for two threads: one sends, the other receives.
     pub fn split(self) -> (TcpStream, Receiver) {
         let sender = self.stream.try_clone().expect("socket can be cloned");
         (sender, Receiver { stream: self.stream, decoder: self.decoder })
@@ -162,7 +162,7 @@ impl Raw {
         Ok(Self { stream, decoder: FrameDecoder::new() })
     }
 
-    /// False if the server has closed the connection.
+    /// Returns false if the server has closed the connection.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -219,7 +219,7 @@ pub mod content {
         (0..ENTRIES).map(entry).collect()
     }
 
-    /// In ids of the dictionary.
+    /// The events of the segment. Operations are ids of the dictionary.
     pub fn events(seq: u64) -> Vec<Event> {
         let event = |delta, kind| Event { delta, kind };
         vec![

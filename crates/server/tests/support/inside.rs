@@ -1,4 +1,4 @@
-//! The HTTP server inside the test's own process, over a store of the test's choice.
+//! Runs the HTTP server inside the process of the test, on a given driver.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// With the default settings, except for the largest body.
+    /// Starts with the default settings, except for the limit on bodies.
     pub fn start(driver: Arc<dyn Driver>, body_bytes_max: usize) -> Self {
         let settings = Settings { body_bytes_max: Some(body_bytes_max), ..Settings::default() };
         Self::start_with(driver, Options::default(), settings)

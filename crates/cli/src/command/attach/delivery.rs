@@ -1,4 +1,4 @@
-//! Makes files readable by another process, which may have its own file system and other rights.
+//! Makes files readable by another process, which may have its own mount namespace and another user.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -11,11 +11,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::failure;
 use crate::failure::Failure;
 
-/// Bytes of a path. Together with that of the settings it must fit into an argument of 1,024 bytes.
+/// Limit on the bytes of the jar's path. This path and the path of the settings must fit into an argument of 1,024 bytes.
 const PATH_BYTES_MAX: usize = 800;
 
-/// The path of the agent as the process sees it: the original if it is readable there, else that of a copy in its /tmp. The copy
-/// stays: the program reads classes from it while it runs.
+/// The path of the agent in the mount namespace of the process. If the process cannot read the original, the path of a copy in
+/// the /tmp of the process. The copy is not removed, because the program reads classes from it while it runs.
 pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     if let Some(path) = plain(jar).filter(|_| is_seen(jar, process) && may_read(jar, process)) {
         return Ok(path.to_owned());
@@ -28,11 +28,11 @@ pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     let wrong =
         |what: String| Err(Failure::new(format!("{} exists, and {what}", copy.display())).hint("remove it"));
     match fs::symlink_metadata(&copy) {
-        // The owner of the file may change it.
+        // The owner of a file can change it, so only files of these users are trusted.
         Ok(file) if !trusted.contains(&file.uid()) => {
             return wrong(format!("belongs to user {}", file.uid()));
         }
-        // A copy of an earlier run.
+        // An earlier run has made this copy.
         Ok(file) if file.is_file() && fs::read(&copy).is_ok_and(|there| there == bytes) => {}
         Ok(_) => return wrong("is not this agent".into()),
         Err(_) => write_copy(&copy, &bytes).map_err(|error| cannot_write(&copy, &error))?,
@@ -44,14 +44,14 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A settings file in the /tmp of a process. Removed when dropped: a loaded agent has read it.
+/// A settings file in the /tmp of a process. Removed when dropped, because a loaded agent has read the file.
 pub(super) struct SettingsFile {
     path: PathBuf,
     seen: String,
 }
 
 impl SettingsFile {
-    /// Its path as the process sees it.
+    /// The path of the file in the mount namespace of the process.
     pub(super) fn seen(&self) -> &str {
         &self.seen
     }
@@ -59,12 +59,12 @@ impl SettingsFile {
 
 impl Drop for SettingsFile {
     fn drop(&mut self) {
-        // A file that cannot be removed does no harm: the next one has another name.
+        // If the file cannot be removed, it is harmless, because the next file has another name.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// `None` when there are no settings.
+/// Writes the settings file. `None` when there are no settings.
 pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsFile>, Failure> {
     if text.is_empty() {
         return Ok(None);
@@ -72,7 +72,8 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
     let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
-        // Without this the file belongs to this process's user. A group that this process is not in gets no access.
+        // If the owner cannot be changed, the file belongs to the user of this process. That is enough if it is the same
+        // user; only the group of the other process gets no access.
         Err(error) if process.uid != own_uid() => Err(error),
         _ => Ok(()),
     };
@@ -84,15 +85,17 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
-/// A copy that all users may read, for the programs of several users. It gets its name only when it is complete.
+/// Writes a copy that all users may read, so that programs of several users can share it. The copy gets its name only when it
+/// is complete.
 fn write_copy(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let aside = path.with_extension(format!("{}.new", std::process::id()));
-    // Independent of the umask.
+    // Permissions are set explicitly, so that they do not depend on the umask.
     write(&aside, bytes, |file| file.set_permissions(Permissions::from_mode(0o644)))?;
     or_remove(&aside, fs::rename(&aside, path))
 }
 
-/// A new file of this process's user, which `give` opens to others. If either step fails, no file is left.
+/// Creates a file that only the user of this process may read. `give` then permits others to read it. If any step fails, the
+/// file is removed.
 fn write(path: &Path, bytes: &[u8], give: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     or_remove(path, give(&file).and_then(|()| file.write_all(bytes)))
@@ -105,18 +108,19 @@ fn or_remove(path: &Path, ended: io::Result<()>) -> io::Result<()> {
     ended
 }
 
-/// The path, if every JVM can parse it: `=` ends the path of a jar, and non-ASCII letters depend on the JVM's language.
+/// The path, if every JVM can parse it. A JVM ends the path of a jar at `=`, and the encoding of non-ASCII letters depends on
+/// the locale of the JVM.
 fn plain(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| text.is_ascii() && !text.contains('=') && text.len() <= PATH_BYTES_MAX)
 }
 
-/// Whether the process finds the same file there.
+/// Whether the process finds the same file at this path.
 fn is_seen(path: &Path, process: &Process) -> bool {
     is_same_file(path, &process.seen(path))
 }
 
-/// Whether the user of the process may read the file and enter all directories above it; false also if only its group
-/// may.
+/// Whether the user of the process may read the file and enter all directories above it. False if only the group of the
+/// process may.
 fn may_read(path: &Path, process: &Process) -> bool {
     let is_open = |path: &Path, bit: u32| {
         let Ok(file) = fs::metadata(path) else { return false };
@@ -131,7 +135,7 @@ mod tests {
     use super::*;
 
     fn this() -> Process {
-        Process::find(std::process::id()).expect("it is there")
+        Process::find(std::process::id()).expect("this process exists")
     }
 
     /// A directory that other users may enter.
@@ -153,7 +157,7 @@ mod tests {
             ("größe.jar", 0o644, this(), true),
         ] {
             let path = directory.path().join(name);
-            // Different in each run: the name of the copy depends on it.
+            // The content differs in each run, because the name of the copy depends on the content.
             fs::write(&path, format!("{name} {mode} {}", path.display())).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let seen = jar(&path, &process).unwrap();
@@ -180,7 +184,7 @@ mod tests {
         assert_eq!(jar(&path, &user(2)).unwrap(), seen);
         let copy = fs::metadata(&seen).unwrap();
         assert_eq!((copy.uid(), copy.mode() & 0o777), (this().uid, 0o644));
-        // Only root can give files away.
+        // Only root can change the owner of a file.
         if std::os::unix::fs::chown(&seen, Some(user(1).uid), None).is_ok() {
             assert_eq!(jar(&path, &user(1)).unwrap(), seen);
             let said = jar(&path, &user(2)).unwrap_err().to_string();
@@ -191,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_leaves_nothing() {
+    fn a_failed_write_leaves_no_file() {
         let directory = for_all();
         let taken = directory.path().join("agent.jar");
         fs::create_dir(&taken).unwrap();
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_there_until_they_have_been_read() {
+    fn the_settings_file_is_removed_when_it_is_dropped() {
         assert!(settings("", &this()).unwrap().is_none());
         let file = settings("service = \"shop\"\n", &this()).unwrap().expect("there is something to say");
         let seen = PathBuf::from(file.seen());

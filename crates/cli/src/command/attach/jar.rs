@@ -6,10 +6,10 @@ use crate::failure::Failure;
 
 const NAME: &str = "tachograph-agent.jar";
 const BUILT: &str = "agent/java/target/tachograph-agent.jar";
-/// An entry that only the agent's jar has.
+/// A zip entry that only the jar of the agent has.
 const ENTRY_POINT: &[u8] = b"io/tachograph/agent/Premain.class";
 
-/// The given jar, or else the first one found in the usual places.
+/// The given jar, or the first one found in the usual places.
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let jar = match named {
         Some(named) if named.is_file() => named.to_owned(),
@@ -29,17 +29,18 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if !bytes.windows(ENTRY_POINT.len()).any(|window| window == ENTRY_POINT) {
         return Err(Failure::usage(format!("{} is not the Java agent", jar.display())).hint(BUILD));
     }
-    // Links are resolved: the program reads the jar by this path as long as it runs.
+    // Links are resolved, because the program reads the jar at this path as long as it runs.
     jar.canonicalize().map_err(cannot_read)
 }
 
 const BUILD: &str = "`make build` leaves it in agent/java/target; name it with --jar or TACHO_AGENT_JAR";
 
-/// Next to the binary, in the checkout of the binary's build, and in the checkout in the current directory.
+/// The places to search: next to the binary, in the checkout from which the binary was built, and in the checkout in the
+/// current directory.
 fn places(binary: Option<&Path>) -> Vec<PathBuf> {
     let folder = binary.and_then(Path::parent);
     let beside = folder.map(|folder| folder.join(NAME));
-    // target/release/tacho
+    // The binary of a build is target/release/tacho in the checkout.
     let checkout = folder.and_then(|folder| Some(folder.parent()?.parent()?.join(BUILT)));
     beside.into_iter().chain(checkout).chain([BUILT.into()]).collect()
 }

@@ -17,12 +17,12 @@ use crate::terminal::table::{Align, Table};
 use delivery::SettingsFile;
 pub(super) use settings::variables as agent_variables;
 
-/// The variable with the agent, used without `--jar`.
+/// The environment variable with the path of the agent. It is used if `--jar` is not given.
 pub(super) const JAR_VARIABLE: &str = "TACHO_AGENT_JAR";
 
-/// Time limit for the agent's thread to appear after the JVM has reported the agent as loaded.
+/// Time limit for the start of the agent's thread after the JVM has reported the agent as loaded.
 const START_TIME_MAX: Duration = Duration::from_secs(5);
-/// Characters of a command that a table shows.
+/// Limit on the characters of a command in a table.
 const COMMAND_CHARS_MAX: usize = 100;
 
 /// Load the Java agent into a running JVM; without PID, list the JVMs of this machine
@@ -71,10 +71,10 @@ impl Attach {
 
     fn attach(&self, pid: u32) -> Result<(), Failure> {
         let settings = settings::gather(self.config.as_deref(), &self.settings)?;
-        // A wrong argument comes first; that there is no agent at a default place matters only for a JVM.
+        // A wrong `--jar` is reported first. The default places are searched only if the process is a JVM.
         let given = self.jar.as_deref().map(|path| jar::find(Some(path))).transpose()?;
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid }).map_err(failure)?;
-        // Held until the agent runs, so that a concurrent attach finds it loaded.
+        // The lock is held until the agent runs, so that a concurrent attach finds the agent loaded.
         let turn = Turn::take(&process).map_err(failure)?;
         let jvm = Jvm::find(pid).map_err(failure)?;
         if let Some(fault) = jvm.obstacle() {
@@ -117,7 +117,7 @@ impl Attach {
     }
 }
 
-/// Waits for the agent's own thread: loading its code does not mean that it started without error.
+/// Waits for the thread of the agent. The JVM reports success even if the loaded agent fails to start.
 fn await_start(jvm: &Jvm) -> Result<(), Failure> {
     let begun = Instant::now();
     while !jvm.runs_agent() {
@@ -142,7 +142,7 @@ fn failure(fault: Fault) -> Failure {
     }
 }
 
-/// Whether the agent can be loaded into it.
+/// Describes whether the agent can be loaded into the JVM.
 fn state(jvm: &Jvm) -> &'static str {
     jvm.obstacle().map_or("can be attached to", |fault| fault.brief())
 }
@@ -170,7 +170,7 @@ fn table(found: &[Result<Jvm, Fault>]) -> Table<5> {
     table
 }
 
-/// Known facts of a process that is listed but cannot be attached to: number, user, name.
+/// Process id, user and name of a process that is listed but cannot be attached to.
 fn who(fault: &Fault) -> (u32, Option<u32>, &str) {
     match fault {
         Fault::Foreign { pid, name, uid } => (*pid, Some(*uid), name),

@@ -1,6 +1,6 @@
-//! The settings passed to the agent, and conflicts with its environment.
+//! The settings that are passed to the agent, and their conflicts with the environment of the program.
 //!
-//! The agent defines their meaning (`agent/java/README.md`) and validates the values.
+//! `agent/java/README.md` describes the settings. The agent validates the values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,14 @@ use tacho_attach::Process;
 
 use crate::failure::Failure;
 
-/// The settings of all agents; the Java agent's own code is generated from it.
+/// The definition of the settings of all agents. The code of the Java agent is generated from it, too.
 const AGENT_SETTINGS: &str = include_str!("../../../../../agent/settings.toml");
 const SERVER: &str = "server";
 
-/// Values by key, as text.
+/// The values of settings as text, by key.
 pub(super) type Settings = BTreeMap<String, String>;
 
-/// `KEY=VALUE` of the command line.
+/// Parses `KEY=VALUE` of the command line.
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("give KEY=VALUE, for example service=shop")?;
     check(key)?;
@@ -41,7 +41,7 @@ struct AgentSettings {
 #[derive(serde::Deserialize)]
 struct AgentSetting {
     name: String,
-    /// Missing for those that all agents have.
+    /// The agents that have this setting. `None` if all agents have it.
     agents: Option<Vec<String>>,
 }
 
@@ -62,7 +62,7 @@ fn keys() -> Vec<String> {
     all().setting.into_iter().filter(is_java).map(|setting| setting.name).collect()
 }
 
-/// Settings of the file, overridden by those of the command line.
+/// Reads the settings of the file. Settings of the command line override them.
 pub(super) fn gather(file: Option<&Path>, given: &[(String, String)]) -> Result<Settings, Failure> {
     let mut settings = match file {
         Some(path) => {
@@ -77,9 +77,9 @@ pub(super) fn gather(file: Option<&Path>, given: &[(String, String)]) -> Result<
     Ok(settings)
 }
 
-/// Settings of a file's text, which is TOML.
+/// Parses the settings in a TOML text.
 fn parse(text: &str) -> Result<Settings, String> {
-    // The agent ignores it, too.
+    // The agent ignores a byte order mark, too.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let table: toml::Table =
         toml::from_str(text).map_err(|error| toml_cause(text, error.message(), error.span()))?;
@@ -92,7 +92,7 @@ fn parse(text: &str) -> Result<Settings, String> {
     table.into_iter().map(pair).collect()
 }
 
-/// The form that the agent reads: lists are separated by commas.
+/// Converts a value to the form that the agent reads. Items of lists are separated by commas.
 fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
@@ -104,7 +104,7 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// A file that the agent reads; empty without settings.
+/// Formats the settings file for the agent. Empty if there are no settings.
 pub(super) fn to_toml(settings: &Settings) -> String {
     settings.iter().map(|(key, value)| format!("{key} = {}\n", quoted(value))).collect()
 }
@@ -127,7 +127,7 @@ fn variable(key: &str) -> String {
     format!("TACHO_{}", key.to_ascii_uppercase())
 }
 
-/// Settings overridden by the environment of the program, one line each. `look_up`: reads a variable of that
+/// Describes the settings that the environment of the program overrides, one line each. `look_up` reads a variable of that
 /// environment.
 pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let line = |(key, value): (&String, &String)| {
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(keys[..3], ["enabled", "server", "tls_ca"]);
         assert!(keys.contains(&"request_id_headers".to_owned()), "{keys:?}");
         assert!(!keys.contains(&"strands_max".to_owned()), "only the Python agent has it: {keys:?}");
-        // Each is a constant of the agent.
+        // The agent has a constant for each key.
         let agent = include_str!(
             "../../../../../agent/java/core/src/main/java/io/tachograph/core/config/Setting.java"
         );
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(keys.iter().filter(missing).collect::<Vec<_>>(), Vec::<&String>::new());
     }
 
-    /// `SettingsTest.java` proves the same of the agent's own parser.
+    /// `SettingsTest.java` tests the same with the parser of the agent.
     #[test]
     fn a_file_has_the_values_that_the_agent_reads() {
         let file = include_str!("../../../../../testdata/settings/agent.toml");
@@ -225,7 +225,11 @@ mod tests {
         let settings = ["log", "server", "service"].map(|key| (key.to_owned(), "x".to_owned()));
         let expect = "TACHO_SERVICE=e\\u{1b}v in the program's environment overrides service=x";
         assert_eq!(overruled(&Settings::from(settings), environment), [expect]);
-        let this = Process::find(std::process::id()).expect("it is there");
-        assert_eq!(unreachable(&Settings::new(), &this), None, "it is in the network of this test");
+        let this = Process::find(std::process::id()).expect("this process exists");
+        assert_eq!(
+            unreachable(&Settings::new(), &this),
+            None,
+            "this process is in the network namespace of the test"
+        );
     }
 }

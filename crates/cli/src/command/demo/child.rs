@@ -1,4 +1,4 @@
-//! A child process of the demo that never outlives it.
+//! A child process of the demo, which ends with the demo.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,27 +9,27 @@ use tokio::process::{ChildStdout, Command};
 
 use crate::failure::Failure;
 
-/// Where a program's stdout goes.
+/// The use of a program's stdout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// It contains the listen address: [`Child::address`] reads it.
+    /// The program prints its addresses to stdout. [`Child::address`] reads them.
     Addresses,
-    /// It goes to the same place as stderr.
+    /// Stdout goes to the log file, as stderr does.
     Log,
 }
 
 pub struct Child {
     name: &'static str,
     process: tokio::process::Child,
-    /// Read only to get an address; a full pipe would block the program.
+    /// Stdout, which is read only to get an address. `None` if it goes to the log file.
     stdout: Option<Lines<BufReader<ChildStdout>>>,
     log: PathBuf,
-    /// The line with the listen addresses of a recorder, once it has been read.
+    /// The line with the listen addresses of a server, if it was read already.
     listening: Option<String>,
 }
 
 impl Child {
-    /// Starts `program`; its stderr goes into the file `log`.
+    /// Starts `program`. Its stderr goes to the file `log`.
     pub fn start<S: AsRef<std::ffi::OsStr>>(
         name: &'static str,
         program: &Path,
@@ -57,7 +57,7 @@ impl Child {
         Ok(Self { name, process, stdout, log: log.to_owned(), listening: None })
     }
 
-    /// The address called `key` in the line `listening http=ADDR records=ADDR`.
+    /// The address with the name `key` in the line `listening http=ADDR records=ADDR`.
     pub async fn address(&mut self, key: &str) -> Result<String, Failure> {
         while self.listening.is_none() {
             let Some(stdout) = self.stdout.as_mut() else { return Err(self.ended()) };
@@ -73,7 +73,7 @@ impl Child {
             .ok_or_else(|| Failure::new(format!("the {} does not print its {key} address", self.name)))
     }
 
-    /// Fails when the program has ended by itself.
+    /// Fails if the program has already ended.
     pub fn check(&mut self) -> Result<(), Failure> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
@@ -96,10 +96,10 @@ impl Child {
         format!("its log is {}", self.log.display())
     }
 
-    /// SIGTERM, and SIGKILL if it still runs after ten seconds.
+    /// Sends SIGTERM, and SIGKILL if the program still runs after ten seconds.
     pub async fn stop(&mut self) {
         if let Some(id) = self.process.id() {
-            // A failure means that it has ended already, or that the kill below is needed.
+            // A failure is ignored: either the program has ended already, or the kill below ends it.
             let _ = Command::new("kill").args(["-TERM", &id.to_string()]).status().await;
         }
         if tokio::time::timeout(Duration::from_secs(10), self.process.wait()).await.is_err() {

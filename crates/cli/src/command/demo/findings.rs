@@ -1,4 +1,4 @@
-//! Results of the demo, queried over HTTP like any other client.
+//! Results of the demo, which it queries over HTTP as any other client does.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::client::Client;
 use crate::command::{graph, load};
 use crate::failure::Failure;
 
-/// Operations whose callees the demo shows.
+/// Number of operations for which the demo shows callees.
 const GRAPH_NODES: usize = 12;
-/// A record type of the application's own: `examples/bulletin-board/java/.../BoardEvents.java`.
+/// A record type that the example application declares (`examples/bulletin-board/java/.../BoardEvents.java`).
 const EVENT: &str = "board_ad_posted";
 
 pub struct Findings {
@@ -22,15 +22,17 @@ pub struct Findings {
     operations: Vec<Value>,
     graph: Value,
     status: Value,
-    /// Records of [`EVENT`], which the application declares itself.
+    /// Number of records of [`EVENT`].
     events: u64,
-    /// Executions and their bytes on the wire; executions dropped by the agent.
+    /// Number of executions that the server received.
     received: f64,
+    /// Bytes of these executions on the wire.
     wire_bytes: f64,
+    /// Number of executions that the agent dropped.
     dropped: f64,
 }
 
-/// Waits until the agent has sent everything, makes the server flush its chunks, and queries it.
+/// Waits until the agent has sent all records, makes the server flush, and queries the results.
 pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failure> {
     let client = Client::new(http)?;
     let received = settle(&client).await?;
@@ -52,7 +54,7 @@ pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failur
     })
 }
 
-/// Executions received, once the number has not changed for a second.
+/// Waits until the number of received executions has not changed for a second. Returns this number.
 async fn settle(client: &Client) -> Result<f64, Failure> {
     let mut before = -1.0;
     for _ in 0..30 {
@@ -67,7 +69,7 @@ async fn settle(client: &Client) -> Result<f64, Failure> {
     Ok(before)
 }
 
-/// Sum of a metric's series that have each of these label values.
+/// The sum of a metric over all series that have all of these label values.
 fn metric(text: &str, name: &str, values: &[&str]) -> f64 {
     let has_all = |line: &&str| values.iter().all(|value| line.contains(&format!("=\"{value}\"")));
     let lines = text.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('{')));
@@ -153,7 +155,7 @@ impl Findings {
         })
     }
 
-    /// The demo has failed when the two sides do not agree, so that `make demo` can serve as a test.
+    /// Fails when client and server have counted different numbers of requests. So `make demo` is also a test.
     pub fn verdict(&self) -> Result<(), Failure> {
         let sent = self.report.succeeded() + self.report.failures().statuses.values().sum::<u64>();
         let seen = self.service["requests"].as_u64().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! `tacho demo`: the whole path on one machine. A recorder, an application with the agent, load, and the recorded
-//! results.
+//! `tacho demo`: shows the whole path of records on one machine: a server, an application with the agent, load, and the
+//! recorded results.
 
 mod child;
 mod findings;
@@ -76,7 +76,7 @@ impl Demo {
             let stop = signal::stop().map_err(Failure::new)?;
             tokio::select! {
                 result = self.demo() => result,
-                // Dropping the demo ends its children.
+                // When the demo is dropped, its child processes are ended.
                 () = stop => Ok(()),
             }
         })
@@ -92,7 +92,7 @@ impl Demo {
         wait_until_it_answers(&mut app.child, &target).await?;
 
         eprintln!("load: {} connections for {:?} on http://{target}", self.connections, self.duration);
-        // Ctrl-C ends the whole demo.
+        // The load itself is never interrupted, because Ctrl-C ends the whole demo.
         let report = drive(self.settings(target), std::future::pending()).await.map_err(Failure::new)?;
         let found = findings::collect(&http, report).await?;
         if self.json {
@@ -124,7 +124,7 @@ impl Demo {
     }
 }
 
-/// The directory of the demo's files; a temporary one is removed at the end.
+/// The directory of the demo's files. A temporary directory is removed at the end.
 struct Place {
     dir: PathBuf,
     temporary: bool,
@@ -150,7 +150,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.temporary {
-            // Nothing depends on it; files that cannot be removed stay in the system's temporary directory.
+            // A failure is harmless: files that cannot be removed stay in the system's temporary directory.
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }
@@ -194,7 +194,7 @@ async fn start_app(demo: &Demo, place: &Place, records: &str) -> Result<App, Fai
     Ok(App { child, target: format!("127.0.0.1:{port}") })
 }
 
-/// `wanted` if no other process uses it, else a free one.
+/// The port `wanted` if no other process uses it, else a free port.
 fn free_port(wanted: u16) -> u16 {
     let bind = |port| std::net::TcpListener::bind(("127.0.0.1", port)).and_then(|l| l.local_addr());
     bind(wanted).or_else(|_| bind(0)).map_or(wanted, |address| address.port())

@@ -1,4 +1,4 @@
-//! An open file of any format: reads records block by block and gives the mark to resume from.
+//! An open file of any format. Records are read block by block, and reading can resume at a [`Mark`].
 
 use serde::{Deserialize, Serialize};
 use tacho_ingest::rows::{Block, Rows};
@@ -6,39 +6,40 @@ use tacho_ingest::rows::{Block, Rows};
 use super::source::Source;
 use crate::failure::Failure;
 
-/// A file whose format is detected.
+/// An open file. Its format is known.
 pub trait Blocks {
-    /// `None` at the end.
+    /// Reads the next block. `None` at the end.
     fn next(&mut self) -> Result<Option<Part>, Failure>;
 
-    /// The position after the blocks returned so far; `None` where rows cannot be parsed without the rows before them.
+    /// The position after the blocks returned so far. `None` if rows cannot be parsed without the rows before them.
     fn mark(&self) -> Option<Mark>;
 
-    /// Resumes at a mark of an earlier run; false when the file has changed since.
+    /// Resumes at a mark of an earlier run. Returns false if the file has changed since that run.
     fn seek_to(&mut self, mark: &Mark) -> Result<bool, Failure>;
 
-    /// Bytes of the uncompressed file that were returned, or rows.
+    /// Number of bytes of the uncompressed file that were returned. For Parquet, number of rows.
     fn offset(&self) -> u64;
 
-    /// Records missing in the file; known once all blocks are read.
+    /// Describes records that are missing in the file. Known when all blocks are read.
     fn lacks(&self) -> Option<String> {
         None
     }
 }
 
-/// A block, and the bytes of its rows (or values that identify them).
+/// A block, and the bytes of its rows. For Parquet, values that identify the rows.
 pub struct Part {
     pub block: Block,
     pub text: Vec<u8>,
 }
 
-/// A position in a file, with checksums of the file's head and of a stretch that detect a changed file.
+/// A position in a file. `check` is a checksum of the head of the file and of another part, and detects a changed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// Byte of the uncompressed file, and the rows before it; the stretch is the bytes right before it.
+    /// A byte of the uncompressed file, and the number of rows before it. The other part is the bytes right before the
+    /// position.
     Row { offset: u64, rows: u64, check: u64 },
-    /// Row group, part of its columns, and row; the stretch is the end of the file.
+    /// A row group, a part of its columns, and a row. The other part is the end of the file.
     Group { group: u64, part: u64, row: u64, check: u64 },
 }
 
@@ -51,11 +52,11 @@ impl std::fmt::Display for Mark {
     }
 }
 
-/// Rows one after the other.
+/// A file of rows one after the other.
 pub struct Lines {
     pub source: Source,
     pub rows: Box<dyn Rows>,
-    /// Rows already read, including a header.
+    /// Number of rows already read, including a header.
     pub before: u64,
 }
 

@@ -1,9 +1,9 @@
-//! A checkpoint: the position in the files from which an import resumes without reading the part before it again, with everything
-//! counted and detected up to there.
+//! A checkpoint: a position in the files, with all counts and findings up to this position. An import that resumes from a
+//! checkpoint does not read the part before it again.
 //!
-//! The state (`state.rs`) is small and names the pieces in the store. A checkpoint grows with the number of series, is
-//! written less often, and is never ahead of the state. Without a checkpoint the files are read again from the
-//! beginning.
+//! The state (`state.rs`) is small and has the number of the last stored piece. A checkpoint grows with the number of series,
+//! so it is written less often than the state, and it is never ahead of the state. Without a checkpoint the files are read
+//! again from the beginning.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,42 +17,42 @@ use super::formats::Learned;
 use super::ledger::{Entry, Ledger};
 use super::state::State;
 
-/// The first line of the file, followed by the checksum of the rest.
+/// The beginning of the file. The checksum of the other lines follows in the first line.
 const MAGIC: &str = "tacho-import-checkpoint 1 ";
-/// Limit on the series of a ledger that is written, about 200 bytes each.
+/// Limit on the series of a checkpoint. Each takes about 200 bytes. With more series, no checkpoint is written.
 const SERIES_MAX: usize = 200_000;
 /// Minimum interval between checkpoints.
 pub const EVERY: Duration = Duration::from_millis(250);
-/// A checkpoint is made when at least `COST` times the duration of the last one has passed.
+/// A checkpoint is made after at least `COST` times the time that the last one took.
 const COST: u32 = 50;
 
 /// The content of a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Job of the state that it belongs to.
+    /// Job of the state to which the checkpoint belongs.
     pub job: String,
     pub session: String,
-    /// Number of the last piece before it.
+    /// Number of the last piece before the checkpoint.
     pub seq: u64,
     pub start: Start,
     pub findings: Findings,
     ledger: Vec<Entry>,
 }
 
-/// A position among the files.
+/// The position at which reading resumes.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Start {
     /// Index of the file, from 0.
     pub file: usize,
     pub mark: Mark,
-    /// Settings that were detected in the files before this one.
+    /// Settings that were detected in earlier files.
     pub learned: Learned,
-    /// The file of broken rows, and its length.
+    /// The file of broken rows, and its length at the checkpoint.
     pub rejects: Option<(PathBuf, u64)>,
 }
 
 impl Checkpoint {
-    /// Encodes it as the bytes of the checkpoint file.
+    /// Encodes a checkpoint as the bytes of its file.
     pub fn encode(
         state: (&str, &str, u64),
         start: Start,
@@ -66,7 +66,7 @@ impl Checkpoint {
         Some(format!("{MAGIC}{:016x}\n{text}", xxh3_64(text.as_bytes())).into_bytes())
     }
 
-    /// `None` when it is damaged or belongs to another import: then everything is read again.
+    /// Decodes a checkpoint. `None` when it is damaged or belongs to another import. Then all files are read again.
     pub fn decode(bytes: &[u8], state: &State, rejects: Option<&Path>) -> Option<Self> {
         let (head, text) = std::str::from_utf8(bytes).ok()?.split_once('\n')?;
         let sum = u64::from_str_radix(head.strip_prefix(MAGIC)?, 16).ok()?;
@@ -78,14 +78,14 @@ impl Checkpoint {
         (fits && read.start.has_rejects(rejects)).then_some(read)
     }
 
-    /// The ledger up to the checkpoint.
+    /// The ledger of the pieces before the checkpoint.
     pub fn ledger(&self) -> Ledger {
         Ledger::of(&self.ledger)
     }
 }
 
 impl Start {
-    /// Whether the broken rows before the checkpoint are in the requested rejects file.
+    /// Whether the requested file of broken rows contains those before the checkpoint.
     fn has_rejects(&self, wanted: Option<&Path>) -> bool {
         match (wanted, &self.rejects) {
             (None, _) => true,
@@ -105,12 +105,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// With zero, a checkpoint is made at every opportunity.
+    /// `every`: the minimum interval. With zero, a checkpoint is made at every opportunity.
     pub fn new(every: Duration) -> Self {
         Self { every, made: Instant::now(), cost: Duration::ZERO }
     }
 
-    /// Makes one if it is due.
+    /// Makes a checkpoint if it is due.
     pub fn make<T>(&mut self, series: usize, make: impl FnOnce() -> Option<T>) -> Option<T> {
         let wait = if self.every.is_zero() { self.every } else { self.every.max(self.cost * COST) };
         if series > SERIES_MAX || self.made.elapsed() < wait {

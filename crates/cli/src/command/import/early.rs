@@ -1,23 +1,23 @@
-//! Detects files whose times were read in the wrong unit: all of their times are close to 1970.
+//! Detects files whose times were probably read in the wrong unit, because all of them are close to 1970.
 
 use jiff::Timestamp as Moment;
 use serde::{Deserialize, Serialize};
 use tacho_ingest::time_text::{TimeFormat, Unit};
 use tacho_model::{Batch, Timestamp};
 
-/// 1990-01-01T00:00:00Z: imported measurements are rarely older, and users with older ones recognise the warning.
+/// 1990-01-01T00:00:00Z. Imported measurements are rarely older. Users with older measurements can ignore the warning.
 const EARLY_END: Timestamp = 631_152_000_000_000_000;
 
-/// The unit in which numeric times were read.
+/// The unit in which numeric times were read, and the option to change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// `None` when it differs between rows.
+    /// The unit in ns. `None` when it differs between rows.
     pub ns: Option<i64>,
     /// The option that sets another unit.
     pub remedy: &'static str,
 }
 
-/// The range of the times of one file.
+/// The first time of a file, and whether any time is not early.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Early {
     first: Option<Timestamp>,
@@ -25,7 +25,7 @@ pub struct Early {
 }
 
 impl Counted {
-    /// `None` when times are texts, which have no unit.
+    /// The unit of this format. `None` when times are texts, which have no unit.
     pub const fn by(format: &TimeFormat) -> Option<Self> {
         match format {
             TimeFormat::Epoch(unit) => {
@@ -39,7 +39,7 @@ impl Counted {
         Self { ns: Some(unit.nanoseconds()), remedy }
     }
 
-    /// `, which is 1700000000 read as ns`.
+    /// The part of a message `, which is 1700000000 read as ns`.
     fn describe(self, at: Timestamp) -> String {
         let Some(ns) = self.ns else { return String::new() };
         let name = match ns {
@@ -55,7 +55,7 @@ impl Counted {
 }
 
 impl Early {
-    /// `now` is the time of records that have none.
+    /// Checks the times of a batch. `now` is the time of records without a time.
     pub fn see(&mut self, batch: &Batch, now: Timestamp) {
         if self.late {
             return;
@@ -71,7 +71,7 @@ impl Early {
         }
     }
 
-    /// Called at the end of the file.
+    /// Called at the end of the file. Returns a warning if all times are early.
     pub fn doubt(&self, counted: Counted) -> Option<String> {
         let at = self.first.filter(|_| !self.late)?;
         let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());

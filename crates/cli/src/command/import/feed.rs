@@ -1,4 +1,4 @@
-//! Reads, decodes, counts and cuts files into pieces, on its own thread.
+//! Reads files, decodes and counts their records, and cuts them into pieces. Runs on its own thread.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -23,16 +23,16 @@ use crate::failure::Failure;
 
 /// A part of a file that is sent as one request.
 pub struct Piece {
-    /// From 1, over all files.
+    /// Number of the piece, from 1, over all files.
     pub seq: u64,
     pub batch: Batch,
     pub file: PathBuf,
-    /// End of its block in the uncompressed file.
+    /// End of the piece's block in the uncompressed file.
     pub offset: u64,
-    /// Tally of all pieces up to the end of its block.
+    /// Tally of all pieces up to the end of the piece's block.
     pub samples: Tally,
     pub entries: Tally,
-    /// The checkpoint to resume from once this piece is stored.
+    /// The checkpoint to save when this piece is stored.
     pub checkpoint: Option<Vec<u8>>,
 }
 
@@ -41,7 +41,7 @@ pub struct Feed {
     pub files: Vec<PathBuf>,
     pub formats: Formats,
     pub rejects: Option<PathBuf>,
-    /// Bytes of files read, before decompression.
+    /// Number of bytes of files that were read, before decompression.
     pub read: Arc<AtomicU64>,
     /// Set to end the feed early.
     pub stop: Arc<AtomicBool>,
@@ -54,7 +54,7 @@ pub struct Feed {
 pub struct Outcome {
     pub ledger: Ledger,
     pub findings: Findings,
-    /// Reading ended early, because of `stop` or because the receiver closed the channel.
+    /// Whether reading ended early, because of `stop` or because the receiver closed the channel.
     pub stopped: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Step<'a> {
     pub file: &'a Path,
     number: usize,
     blocks: &'a dyn Blocks,
-    /// State before this file.
+    /// Settings detected before this file.
     learned: &'a Learned,
     findings: &'a Findings,
     rejects: Option<(&'a Path, u64)>,
@@ -79,7 +79,7 @@ impl Step<'_> {
 }
 
 impl Feed {
-    /// For reading without sending; records without a time get 1970.
+    /// A feed for reading without sending. Records without a time get the time 0 (1970).
     pub fn of(files: Vec<PathBuf>, reading: Reading) -> Self {
         let formats = Formats { format: None, reading, now: 0 };
         let (rejects, read, stop) = (None, Arc::default(), Arc::default());
@@ -135,7 +135,7 @@ impl Feed {
         Ok(true)
     }
 
-    /// Cuts all blocks into pieces and sends them; resumes from a checkpoint of this state if there is one.
+    /// Cuts all blocks into pieces and sends them to the channel. Resumes from the checkpoint if there is one.
     pub fn run(
         &self,
         to: &Sender<Piece>,
@@ -174,20 +174,20 @@ pub fn other_files() -> Failure {
         .hint("--again starts from the beginning: samples are still stored once, entries twice")
 }
 
-/// The file for broken rows.
+/// The output file for broken rows.
 struct Rejects<'a> {
     to: Option<(&'a Path, File)>,
     bytes: u64,
 }
 
 impl<'a> Rejects<'a> {
-    /// Appends to the file of an earlier run.
+    /// Opens the file. Keeps the first `bytes` bytes of an earlier run.
     fn open(path: Option<&'a Path>, bytes: u64) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self { to: None, bytes: 0 }) };
         let failed = |e: std::io::Error| cannot_write(path, &e);
         let options = File::options().write(true).create(true).truncate(false).open(path);
         let mut file = options.map_err(failed)?;
-        // Devices, such as a terminal, have no length.
+        // Only regular files are truncated. Devices, such as a terminal, have no length.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             file.set_len(bytes).and_then(|()| file.seek(SeekFrom::Start(bytes))).map_err(failed)?;
         }

@@ -1,4 +1,4 @@
-//! Findings about the files of an import: how they are read, broken rows, and doubts.
+//! Findings about the files of an import: how they are read, broken rows, and doubts about their interpretation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use tacho_model::Timestamp;
 
 use super::early::{Counted, Early};
 
-/// Broken rows reported by line; more are only counted and written to the rejects file.
+/// Limit on the broken rows that are reported. More are only counted and written to the rejects file.
 const BROKEN_NAMED_MAX: usize = 20;
-/// Ways of reading that are reported, each once, with the first file read that way.
+/// Limit on the reported ways of reading. Each way is reported once, with the first file that is read in this way.
 const WAYS_NAMED_MAX: usize = 20;
-/// Text columns that are reported.
+/// Limit on the reported text columns.
 const COLUMNS_NAMED_MAX: usize = 20;
-/// Doubts that are reported.
+/// Limit on the reported doubts.
 const DOUBTS_NAMED_MAX: usize = 5;
 
-/// Findings about the files.
+/// Findings about all files of an import.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// For each way of reading: the first file and the number of files.
     ways: BTreeMap<String, (PathBuf, u64)>,
     said: usize,
-    /// Reports nothing: the files are read a second time.
+    /// Reports nothing, because the files are read a second time.
     #[serde(skip)]
     quiet: bool,
     doubts: u64,
@@ -34,21 +34,22 @@ pub struct Findings {
     pub broken: u64,
     named: Vec<String>,
     exemplars: u64,
-    /// Downsampled values, each of which summarizes many samples.
+    /// Number of downsampled values. Each summarizes many samples.
     thinned: u64,
-    /// Doubts about whole files: the first ones, and their number.
+    /// The first doubts about whole files.
     #[serde(default)]
     warnings: Vec<String>,
+    /// Number of all doubts about whole files.
     #[serde(default)]
     late_doubts: u64,
-    /// State of the current file.
+    /// Times of the current file.
     #[serde(default)]
     early: Early,
-    /// Texts in columns without numbers.
+    /// Number of texts in columns without numbers, by column.
     #[serde(default)]
     texts_left_out: BTreeMap<String, u64>,
     pub files: u64,
-    /// The columns of the CSV files: those of one file if there are several headers.
+    /// The columns of the CSV files. If their headers differ, the columns of the last file.
     #[serde(default)]
     columns: Vec<String>,
     #[serde(default)]
@@ -56,7 +57,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// For a second reading, which reports nothing.
+    /// Findings for a second reading, which reports nothing.
     pub fn quiet() -> Self {
         Self { quiet: true, ..Self::default() }
     }
@@ -81,7 +82,7 @@ impl Findings {
         self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
     }
 
-    /// Doubts that are known once the whole file is read.
+    /// Called at the end of a file. Collects doubts about the whole file.
     pub fn end(&mut self, file: &Path, lacks: Option<String>, counted: Option<Counted>) {
         let early = std::mem::take(&mut self.early);
         let early = counted.and_then(|counted| early.doubt(counted));
@@ -93,7 +94,7 @@ impl Findings {
         }
     }
 
-    /// Counts a block's rows and reports the first broken ones. `now` is the time of records that have none.
+    /// Counts the rows of a block and collects the first broken ones. `now` is the time of records without a time.
     pub fn block(&mut self, file: &Path, block: &Block, now: Timestamp) {
         self.early.see(&block.batch, now);
         self.rows += block.rows;
@@ -108,7 +109,7 @@ impl Findings {
         self.named.extend(named);
     }
 
-    /// Reports the records that were not imported to stderr.
+    /// Prints to stderr which records were not imported.
     pub fn print(&self, rejects: Option<&Path>) {
         for broken in &self.named {
             eprintln!("broken: {broken}");
@@ -149,7 +150,7 @@ impl Findings {
         }
     }
 
-    /// How to import broken rows, which lack the header.
+    /// Describes how to import the file of broken rows, which has no header line.
     fn header_told(&self) -> String {
         let names = self.columns.join(",");
         let is_plain =
@@ -164,7 +165,7 @@ impl Findings {
         }
     }
 
-    /// One line per column, for any number of rows.
+    /// Prints one line per text column, however many rows it has.
     fn print_texts(&self) {
         for (column, texts) in self.texts_left_out.iter().take(COLUMNS_NAMED_MAX) {
             let (texts, is) = (units::count(*texts), if *texts == 1 { "text is" } else { "texts are" });
@@ -183,7 +184,7 @@ impl Findings {
         self.texts_left_out.values().sum()
     }
 
-    /// Number of columns with texts and no numbers.
+    /// Number of columns with texts and without numbers.
     pub fn text_columns(&self) -> usize {
         self.texts_left_out.len()
     }
@@ -211,7 +212,7 @@ impl Findings {
     }
 }
 
-/// `1,234 samples and 5 entries`.
+/// For example `1,234 samples and 5 entries`.
 pub fn records(samples: u64, entries: u64) -> String {
     match (samples, entries) {
         (samples, 0) => units::counted(samples, "sample", "samples"),

@@ -22,7 +22,7 @@ use super::source::{self, Source, is_stdin, nameless};
 use super::table::Table;
 use crate::failure::Failure;
 
-/// A format of files. One more is one line here and one in [`Formats::open`].
+/// A format of files. A new format is one line here and one in [`Formats::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Comma-separated values, also with other separators
@@ -39,42 +39,42 @@ pub enum Format {
     Parquet,
 }
 
-/// Opens files of one import.
+/// Opens the files of one import.
 pub struct Formats {
     pub format: Option<Format>,
     pub reading: Reading,
-    /// The time of records without one.
+    /// The time for records without a time.
     pub now: Timestamp,
 }
 
-/// Settings that the files of an import determine for later files.
+/// Settings that are detected in a file and apply to later files of the same import.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Learned {
     /// The decimal separator and the thousands separator.
     numbers: Option<(char, Option<char>)>,
 }
 
-/// A file whose format is detected.
+/// An open file with its format.
 pub struct Opened {
     pub blocks: Box<dyn Blocks>,
-    /// How the file is read, for the user.
+    /// Tells the user how the file is read.
     pub description: String,
     pub doubts: Vec<String>,
-    /// Names of the columns of a CSV file: broken rows are kept without them.
+    /// Names of the columns of a CSV file. Broken rows are kept without the header line that has them.
     pub columns: Vec<String>,
-    /// The unit of its times, when they are numbers.
+    /// The unit of times, if they are numbers.
     pub counted: Option<Counted>,
 }
 
 impl Formats {
-    /// Fails for a file that cannot be read at all, before any file is imported.
+    /// Called before any file is imported. Fails if a file cannot be read at all.
     pub fn check(&self, files: &[PathBuf]) -> Result<(), Failure> {
         files.iter().filter(|path| !is_stdin(path)).try_for_each(|path| source::check(path))?;
         let is_parquet = |path: &&PathBuf| self.format.or_else(|| by_name(path)) == Some(Format::Parquet);
         files.iter().filter(is_parquet).try_for_each(|path| check_parquet(path))
     }
 
-    /// Skips the header if there is one. `read` counts bytes of the file before decompression.
+    /// Opens a file and skips its header, if any. `read` counts the bytes of the file before decompression.
     pub fn open(&self, path: &Path, read: &Arc<AtomicU64>, learned: &mut Learned) -> Result<Opened, Failure> {
         let format = self.format.or_else(|| by_name(path));
         if format == Some(Format::Parquet) {
@@ -151,7 +151,7 @@ impl Formats {
         Err(super::without_parquet(&format!("{} cannot be read", path.display())))
     }
 
-    /// Labels of every series of a file.
+    /// Labels that every series of a file gets.
     fn base(&self, path: &Path) -> Result<Vec<(String, String)>, String> {
         let reading = &self.reading;
         let file = path.file_name().map_or("".into(), |name| name.to_string_lossy());
@@ -163,7 +163,8 @@ impl Formats {
 }
 
 impl Reading {
-    /// An option that changes the series and is not supported by this format: it must be an error, not ignored.
+    /// A given option that this format does not support, although it would change the series. This must be an error, because
+    /// ignoring the option would give wrong series.
     fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
         let what = match format {
             Format::Csv | Format::Parquet => return None,
@@ -181,7 +182,7 @@ impl Reading {
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| (option, what))
     }
 
-    /// The unit of times in row formats other than CSV.
+    /// The unit of times in a format of rows other than CSV.
     fn counted(&self, format: Format) -> Counted {
         match format {
             Format::Line => Counted {
@@ -212,7 +213,7 @@ impl Reading {
     }
 }
 
-/// Parquet needs a build with that feature and a seekable file.
+/// Fails if this build has no Parquet or the input is not seekable.
 fn check_parquet(path: &Path) -> Result<(), Failure> {
     if cfg!(not(feature = "parquet")) {
         return Err(super::without_parquet(&format!("{} cannot be read", path.display())));

@@ -1,20 +1,20 @@
-//! A batch as the body of `POST /api/v1/import`: the frames that a connection of the native protocol would carry.
+//! Encodes a batch as the body of `POST /api/v1/import`, in frames of the native protocol.
 //!
-//! HELLO names the session, DICT the series, DATA holds the records and its number: so a repeated body is stored once, and
-//! every kind of value is kept bit for bit (`docs/format/wire.md`).
+//! HELLO names the session, DICT defines the series, DATA has a number and the records (`docs/format/wire.md`). So a repeated
+//! body is stored once, and values of all kinds are kept bit for bit.
 
 use std::sync::Arc;
 
 use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, Hello, VERSION};
 use tacho_model::{Batch, EntrySeries, Labels, SampleSeries};
 
-/// Size limit of a piece; a value and its time count as 20 bytes, so that a frame stays below 4 MiB.
+/// Size limit of a piece. A value and its time count as 20 bytes. With this limit, frames are smaller than 4 MiB.
 const PIECE_BYTES_MAX: usize = 2 << 20;
 const SAMPLE_BYTES: usize = 20;
-/// Overhead of a series in addition to its labels, and of an entry in addition to its body.
+/// Overhead in the size of a piece: added to the bytes of a series' labels, and to the bytes of an entry's body.
 const RECORD_BYTES: usize = 32;
 
-/// Cuts a batch into pieces of at most one frame each; deterministic.
+/// Cuts a batch into pieces that fit into one frame each. Deterministic.
 pub fn pieces(batch: Batch) -> Vec<Batch> {
     let mut out = Pieces::default();
     for series in batch.samples {
@@ -58,7 +58,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Ends the piece if `bytes` more do not fit.
+    /// Ends the current piece if `bytes` more do not fit.
     fn make_room(&mut self, bytes: usize) {
         if self.bytes + bytes > PIECE_BYTES_MAX && !self.piece.is_empty() {
             self.done.push(std::mem::take(&mut self.piece));
@@ -71,7 +71,7 @@ fn labels_bytes(labels: &Labels) -> usize {
     RECORD_BYTES + labels.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>()
 }
 
-/// The body for one piece.
+/// Encodes the body for one piece.
 pub fn body(piece: &Batch, session: u128, seq: u64) -> Vec<u8> {
     let hello = Hello { version_min: VERSION, version_max: VERSION, session, pairs: vec![], secret: None };
     let mut out = Vec::new();

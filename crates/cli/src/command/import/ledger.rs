@@ -1,4 +1,4 @@
-//! The ledger of an import: counts and checksums of the records sent per series, compared with the store at the end.
+//! The ledger of an import: counts and checksums of the sent records per series. They are compared with the store at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +14,12 @@ pub struct Account {
     pub labels: Arc<Labels>,
     pub tally: Tally,
     pub range: TimeRange,
-    /// Samples that are not later than all before them: their times may repeat, and the last sample of a time wins.
+    /// Number of samples that are not later than all samples before them. Their times may repeat, and the store keeps only the
+    /// last sample of a time.
     pub late: u64,
 }
 
-/// All that was read.
+/// The accounts of all series, and the totals.
 #[derive(Default)]
 pub struct Ledger {
     pub accounts: HashMap<(Kind, SeriesId), Account>,
@@ -30,7 +31,7 @@ pub struct Ledger {
 #[derive(Serialize, Deserialize)]
 pub struct Entry {
     labels: Vec<(String, String)>,
-    /// [`Kind`] as a number.
+    /// The [`Kind`] as a number.
     kind: u8,
     tally: Tally,
     start: Timestamp,
@@ -52,7 +53,7 @@ impl Ledger {
         self.accounts.iter().map(entry).collect()
     }
 
-    /// Restores a ledger; invalid entries are skipped.
+    /// Restores a ledger. Invalid entries are skipped.
     pub fn of(entries: &[Entry]) -> Self {
         let mut out = Self::default();
         for entry in entries {

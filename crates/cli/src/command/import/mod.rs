@@ -1,4 +1,5 @@
-//! `tacho import`: imports files of records into a server or a data directory; resumable; verified at the end.
+//! `tacho import`: imports files of records into a server or a data directory. An import can be resumed, and it is verified at
+//! the end.
 //!
 //! ```text
 //!   source.rs, table.rs ── blocks.rs ──▶ ledger.rs ── pieces ──▶ target.rs ──▶ server or directory
@@ -157,7 +158,7 @@ impl Import {
     }
 }
 
-/// For a build without the feature.
+/// The failure of a build without the feature `parquet`.
 pub(in crate::command) fn without_parquet(what: &str) -> Failure {
     Failure::usage(format!("{what}: this tacho was built without Parquet"))
         .hint("build one with it: cargo build --release -p tacho-cli --features parquet")

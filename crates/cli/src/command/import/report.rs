@@ -1,4 +1,4 @@
-//! The outcome of an import: the number of records sent, the result of the verification, and the exit code.
+//! Reports the outcome of an import: the number of sent records, the result of the verification, and the exit code.
 
 use serde_json::{Value, json};
 use tacho_api::tally::Tally;
@@ -9,7 +9,7 @@ use super::state::Refused;
 use super::verify::Verdict;
 use crate::failure::Failure;
 
-/// Fails when records of the files are missing in the store.
+/// Fails if records of the files were not stored.
 pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     if refused.records > 0 {
         let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
@@ -38,7 +38,7 @@ pub struct Summary<'a> {
     pub samples: Tally,
     pub entries: Tally,
     pub series: usize,
-    /// Records sent by an earlier run.
+    /// Number of records that an earlier run sent.
     pub earlier: u64,
     pub seconds: f64,
     pub refused: &'a Refused,

@@ -28,11 +28,11 @@ use crate::failure::Failure;
 use crate::signal;
 use crate::terminal::progress;
 
-/// Pieces that are prepared ahead of the one being sent.
+/// Number of pieces that are prepared while another piece is sent.
 const AHEAD: usize = 3;
-/// Interval at which the state is written during normal progress.
+/// Interval at which the state is saved.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
-/// Records that a dry run prints.
+/// Number of records that a dry run prints.
 const SHOWN: usize = 3;
 
 pub async fn import(command: &Import) -> Result<(), Failure> {
@@ -154,7 +154,7 @@ async fn send(
     };
     let drained = drain(feed, target, keeper, bar, from).await;
     interrupted.abort();
-    // The thread ends because the channel is closed.
+    // The thread ends, because `drain` has closed the channel.
     let outcome = thread.await.map_err(|e| Failure::new(format!("reading ended: {e}")))?;
     drained?;
     outcome
@@ -200,7 +200,7 @@ async fn drain(
     Ok(())
 }
 
-/// Adds the hint that a failed import can be resumed.
+/// Adds the hint that the same command resumes the import.
 fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
@@ -226,7 +226,7 @@ fn total_bytes(files: &[std::path::PathBuf]) -> u64 {
     files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// Reads everything and sends nothing.
+/// Reads all files and sends nothing.
 pub fn dry(command: &Import) -> Result<(), Failure> {
     let feed = feed(command, SystemClock.now());
     let bar = progress::bar(total_bytes(&command.files), "reading");

@@ -1,4 +1,4 @@
-//! A file, decompressed if needed, in blocks of whole rows.
+//! Reads a file in blocks of whole rows, and decompresses it if needed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,39 +12,39 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::failure::Failure;
 
-/// Bytes of a block. The same file is always cut into the same blocks.
+/// Bytes of a block. The same file is always divided into the same blocks.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Maximum bytes of one row: other programs export long lines.
+/// Maximum bytes of one row. The limit is high, because other programs export long lines.
 const ROW_BYTES_MAX: usize = 256 << 20;
-/// Bytes used to detect the format.
+/// Bytes of a file that are used to detect its format.
 const HEAD_BYTES: usize = 1 << 20;
-/// Bytes at the head of a file and before the resume position that are checked for changes.
+/// Length of the two parts of a file that are checked for changes: its head, and the part before the resume position.
 pub const STRETCH_BYTES: usize = 4 << 10;
-/// RFC 1952.
+/// First bytes of a gzip file (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Standard input.
+/// Name of standard input on the command line.
 const STDIN: &str = "-";
 
 /// An open file.
 pub struct Source {
     path: PathBuf,
     input: Box<dyn Read + Send>,
-    /// The file, when it is not compressed.
+    /// The file, if it is not compressed. Used for seeking.
     plain: Option<File>,
     read: Arc<AtomicU64>,
     /// Checksum of the first bytes.
     head: u64,
-    /// The last bytes that were returned.
+    /// The last bytes that were returned, for [`Source::check`].
     tail: Vec<u8>,
-    /// Bytes read and not yet returned.
+    /// Bytes that were read but not yet returned.
     buffer: Vec<u8>,
     ended: bool,
-    /// Position in the uncompressed file: bytes returned.
+    /// Position in the uncompressed file: number of bytes returned.
     pub offset: u64,
 }
 
-/// Passes bytes on and counts them.
+/// A reader that counts the bytes read.
 struct Counting<R> {
     inner: R,
     count: Arc<AtomicU64>,
@@ -62,7 +62,7 @@ pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == STDIN
 }
 
-/// Checks that the file exists and is readable.
+/// Checks that the path is a readable file.
 pub fn check(path: &Path) -> Result<(), Failure> {
     let file = File::open(path).and_then(|file| file.metadata());
     match file.map_err(|e| cannot_read(path, &e).into_usage())?.is_dir() {
@@ -72,7 +72,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
 }
 
 impl Source {
-    /// `read` counts the bytes of the file before decompression.
+    /// Opens a file. `read` counts the bytes of the file before decompression.
     pub fn open(path: &Path, read: Arc<AtomicU64>) -> Result<Self, Failure> {
         let failed = |e: io::Error| cannot_read(path, &e);
         let mut plain = None;
@@ -99,12 +99,12 @@ impl Source {
         Ok(source)
     }
 
-    /// Checksum that detects a file that changed before the current position.
+    /// A checksum of the head and of the part before the current position, which detects a changed file.
     pub fn check(&self) -> u64 {
         xxh3_64_with_seed(&self.tail, self.head)
     }
 
-    /// Continues after this many bytes of the uncompressed file: seeks if possible, else reads and discards them.
+    /// Continues at this byte of the uncompressed file. Seeks if possible, else reads and discards the bytes before it.
     pub fn seek_to(&mut self, offset: u64) -> Result<(), Failure> {
         let begin = offset.saturating_sub(STRETCH_BYTES as u64);
         if let Some(mut file) = self.plain.take()
@@ -142,7 +142,7 @@ impl Source {
         Ok(())
     }
 
-    /// The beginning of the file; does not consume it.
+    /// The beginning of the file. Does not consume it.
     pub fn head(&mut self) -> Result<&[u8], Failure> {
         self.fill(HEAD_BYTES)?;
         Ok(&self.buffer[..self.buffer.len().min(HEAD_BYTES)])
@@ -155,13 +155,13 @@ impl Source {
         self.offset += bytes as u64;
     }
 
-    /// Keeps the last bytes that are returned.
+    /// Keeps the last returned bytes for [`Source::check`].
     fn remember(&mut self, bytes: &[u8]) {
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(STRETCH_BYTES)..]);
         self.tail.drain(..self.tail.len().saturating_sub(STRETCH_BYTES));
     }
 
-    /// The next whole rows; `None` at the end.
+    /// The next block of whole rows. `None` at the end.
     pub fn block(&mut self, rows: &dyn Rows) -> Result<Option<Vec<u8>>, Failure> {
         let mut bytes = BLOCK_BYTES;
         loop {

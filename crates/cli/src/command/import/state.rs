@@ -1,8 +1,8 @@
-//! The state file of an import: the progress, from which the same command resumes after an interruption.
+//! The state file of an import: its progress. After an interruption, the same command resumes from it.
 //!
 //! Pieces are numbered, and the same files are always cut into the same pieces. So the number of the last stored piece is
-//! enough; the store remembers it too, and stores no piece twice. A checkpoint (`checkpoint.rs`) saves reading the part before
-//! it again.
+//! enough to resume. The store also keeps this number and stores no piece twice. With a checkpoint (`checkpoint.rs`), the part
+//! before it need not be read again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
@@ -22,24 +22,24 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     version: u32,
-    /// Checksum of files, settings and target; differs between imports.
+    /// Checksum of files, settings and target. Identifies the import.
     pub job: String,
     /// The session id, 32 hexadecimal digits.
     pub session: String,
-    /// The time of records without one, ns.
+    /// The time for records without a time, ns.
     pub now: Timestamp,
-    /// Number of the last stored piece; 0 for none.
+    /// Number of the last stored piece. 0 for none.
     pub seq: u64,
-    /// End of that piece: the file and the byte of its uncompressed content.
+    /// File that contains the end of that piece.
     pub file: PathBuf,
     pub offset: u64,
-    /// Tally of all pieces up to that one.
+    /// Tally of all pieces up to that piece.
     pub samples: Tally,
     pub entries: Tally,
-    /// Records of these that the store refused, and the reasons.
+    /// Records of these pieces that the store refused, and the reasons.
     #[serde(default)]
     pub refused: Refused,
-    /// Whether everything is stored.
+    /// Whether the import is complete.
     pub done: bool,
 }
 
@@ -49,12 +49,12 @@ pub struct Refused {
     pub records: u64,
     /// Distinct reasons, without the series.
     pub reasons: Vec<String>,
-    /// The first series of each reason.
+    /// For each reason, the first series that was refused.
     #[serde(default)]
     pub series: Vec<String>,
 }
 
-/// Limit on the reasons kept.
+/// Limit on the reasons that are kept.
 const REASONS_MAX: usize = 10;
 
 impl Refused {
@@ -70,15 +70,15 @@ impl Refused {
     }
 }
 
-/// The state and its path; no path for standard input, which cannot be read again.
+/// The state and the path of its file. There is no file for standard input, which cannot be read again.
 pub struct Keeper {
     path: Option<PathBuf>,
-    /// Created by this run, and nothing was sent yet: it can be deleted.
+    /// Whether this run created the state file and has sent nothing yet. Such a file can be deleted.
     idle: bool,
     pub state: State,
 }
 
-/// Identifies this import: changes with anything that changes the pieces or the target.
+/// The checksum that identifies an import. It depends on everything that influences the pieces, and on the target.
 pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
     let mut text = format!("{settings}\n{target}\n");
     for file in files {
@@ -129,7 +129,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Call before sending: the piece may arrive even if no response does.
+    /// Must be called before sending, because a piece may be stored even if no response arrives.
     pub const fn sends(&mut self) {
         self.idle = false;
     }
@@ -137,7 +137,7 @@ impl Keeper {
     /// Deletes the state file if this run created it and sent nothing.
     pub fn forget_if_idle(&self) {
         if let Some(path) = self.path.as_ref().filter(|_| self.idle) {
-            // A file that cannot be deleted does no harm.
+            // A file that cannot be deleted is harmless.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -152,23 +152,23 @@ impl Keeper {
         replace(path, text.as_bytes())
     }
 
-    /// Saves a checkpoint. Writes the state first, so that the checkpoint is never ahead of it.
+    /// Saves a checkpoint. Saves the state first, so that the checkpoint is never ahead of the state.
     pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<(), Failure> {
         let Some(path) = self.checkpoint_path() else { return Ok(()) };
         self.save()?;
         replace(&path, bytes)
     }
 
-    /// The bytes of the checkpoint that was saved last.
+    /// The bytes of the last saved checkpoint.
     pub fn checkpoint(&self) -> Option<Vec<u8>> {
         std::fs::read(self.checkpoint_path()?).ok()
     }
 
-    /// Called when everything is stored and verified.
+    /// Called when the import is complete.
     pub fn finish(&mut self) -> Result<(), Failure> {
         self.state.done = true;
         self.save()?;
-        // The checkpoint is not needed any more; one that cannot be deleted does no harm.
+        // The checkpoint is not needed any more. A file that cannot be deleted is harmless.
         let _ = self.checkpoint_path().map(std::fs::remove_file);
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Keeper {
         Some(path.into())
     }
 
-    /// The path of the state, for messages.
+    /// The path of the state file, for messages.
     pub fn place(&self) -> String {
         self.path.as_ref().map_or_else(String::new, |path| path.display().to_string())
     }
@@ -213,7 +213,7 @@ fn read(path: &Path) -> Result<Option<State>, Failure> {
     }
 }
 
-/// Differs between processes; need not be unpredictable.
+/// A number that differs between processes. It need not be unpredictable.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

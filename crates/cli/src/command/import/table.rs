@@ -1,4 +1,4 @@
-//! A Parquet file: its rows, block by block.
+//! Reads a Parquet file block by block.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// An open Parquet file.
 pub struct Table {
     parquet: Parquet<Input>,
-    /// Checksum of the file's head and end.
+    /// Checksum of the head and the end of the file.
     check: u64,
     rows: u64,
 }
@@ -32,7 +32,7 @@ struct Input {
 }
 
 impl Table {
-    /// `base` are labels of every series.
+    /// Opens a file. `base` are labels that every series gets.
     pub fn open(
         path: &Path,
         read: &Arc<AtomicU64>,
@@ -112,13 +112,13 @@ impl Length for Input {
 impl ChunkReader for Input {
     type T = BufReader<File>;
 
-    /// Reads the header of a page, which is short.
+    /// A reader for the header of a page, which is short.
     fn get_read(&self, start: u64) -> ChunkResult<Self::T> {
         Ok(BufReader::with_capacity(256, self.at(start)?))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ChunkResult<Bytes> {
-        // Checked before memory is allocated.
+        // The length is checked before memory is allocated.
         if start.checked_add(length as u64).is_none_or(|end| end > self.length) {
             let text = format!("{length} bytes at byte {start} are beyond the file's end");
             return Err(ParquetError::EOF(text));

@@ -19,11 +19,11 @@ use crate::command::ask;
 use crate::command::import::frames;
 use crate::failure::Failure;
 
-/// How long to wait for a server without capacity.
+/// Limit on the time to wait for a server that is out of capacity.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long to wait silently.
+/// Waiting is reported after this time.
 const TOLD_AFTER: Duration = Duration::from_secs(3);
-/// Interval of looking whether the import was interrupted.
+/// Interval at which a waiting import checks whether it was interrupted.
 const STOP_EVERY: Duration = Duration::from_millis(100);
 /// Limit on the series of one checksum request.
 const QUESTIONS: usize = 500;
@@ -34,7 +34,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// `server`: `--server`, used without `data`.
+    /// Opens the data directory `data`. Without `data`, connects to a server; `server` is the value of `--server`.
     pub async fn open(server: Option<&str>, data: Option<&Path>) -> Result<Self, Failure> {
         let Some(data) = data else { return Ok(Self::Server(ask::client(server)?.connect().await?)) };
         let (store, lock) = data_directory::open(data, Arc::new(SystemClock)).await.map_err(|e| {
@@ -47,7 +47,7 @@ impl Target {
         Ok(Self::Directory { store, _lock: lock })
     }
 
-    /// Stores a piece; returns how many of its records were refused, and why.
+    /// Stores a piece. Returns the number of refused records, and the reasons.
     pub async fn put(
         &mut self,
         batch: Batch,
@@ -89,7 +89,7 @@ impl Target {
         }
     }
 
-    /// The tally of each series in its range, from the store.
+    /// Gets the tally of each series in its range from the store.
     pub async fn tallies(&mut self, questions: &[Question]) -> Result<Vec<Held>, Failure> {
         let mut out = Vec::with_capacity(questions.len());
         match self {
@@ -114,7 +114,7 @@ impl Target {
                 for question in questions {
                     let Question { kind, labels, range } = question;
                     let series = Selected { kind: *kind, id: labels.id(), labels: Arc::clone(labels) };
-                    // A directory is opened without the retention rules of a server.
+                    // A directory is opened without the retention rules of a server, so there is no retention.
                     let tally = reader::tally(store, series, *range).await.map_err(Failure::new)?;
                     out.push(Held { tally, retention: None });
                 }
@@ -123,7 +123,7 @@ impl Target {
         Ok(out)
     }
 
-    /// Writes all records to chunks, for a data directory.
+    /// Closes the target. A data directory writes all records to chunks.
     pub async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Server(_) => Ok(()),
@@ -132,7 +132,7 @@ impl Target {
     }
 }
 
-/// The records of a series to count: a time range.
+/// A request for the tally of a series in a time range.
 pub struct Question {
     pub kind: Kind,
     pub labels: Arc<Labels>,
@@ -159,7 +159,7 @@ fn full(why: &str) -> Failure {
     Failure::new(format!("the server is still out of capacity: {why}"))
 }
 
-/// Waits for capacity, up to [`PATIENCE`] or until the import is interrupted.
+/// Waits for capacity, for at most [`PATIENCE`], or until the import is interrupted.
 struct Queue<'a> {
     begun: Instant,
     is_told: bool,
@@ -167,7 +167,7 @@ struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    /// `why` is the reason of the store.
+    /// Waits for this time. `why` is the reason given by the store.
     async fn wait(&mut self, time: Duration, why: &str) -> Result<(), Failure> {
         let until = Instant::now() + time;
         while Instant::now() < until {

@@ -1,8 +1,8 @@
-//! Compares the store with the records sent: number and checksum of each series.
+//! Compares the store with the sent records: number and checksum of each series.
 //!
-//! The store keeps one sample per series and time, the last one, and no records older than the retention. Where times
-//! of a series do not rise, or some are too old, the files are read a second time to compute the expected content of
-//! the store.
+//! The store keeps only the last sample of each series and time, and no records older than the retention. If the times of a
+//! series are not ascending, or some are too old, the files are read a second time to compute the expected content of the
+//! store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -20,22 +20,23 @@ use crate::failure::Failure;
 
 /// Limit on the samples that a second reading keeps in memory, 16 bytes each.
 const SECOND_SAMPLES_MAX: usize = 32_000_000;
-/// Limit on the series that are named when they differ.
+/// Limit on the named series among those that differ.
 const NAMED_MAX: usize = 10;
 
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Records of all series.
+    /// Number of sent records of all series.
     pub sent: u64,
     pub samples: Tally,
     pub entries: Tally,
-    /// Samples sent whose time was repeated by a later sample.
+    /// Number of sent samples that a later sample with the same time replaced.
     pub replaced: u64,
-    /// Differences: series, sent, stored.
+    /// The series that differ: name, sent records, stored records.
     pub differing: Vec<(String, Tally, Tally)>,
-    /// Records older than the retention, by retention, ns.
+    /// Number of records older than the retention, by retention in ns.
     pub expired: BTreeMap<u64, u64>,
-    /// Series with times that do not rise or are too old, which could not be read a second time.
+    /// Number of series that could not be compared: their times are not ascending or too old, and the files could not be read
+    /// a second time.
     pub unknown: u64,
 }
 
@@ -51,7 +52,7 @@ impl Verdict {
         self.differing.is_empty()
     }
 
-    /// `12 of 300 records are older than the retention of 30 d: the store does not keep them`.
+    /// For example `12 of 300 records are older than the retention of 30 d: the store does not keep them`.
     pub fn too_old(&self, records: u64, keep_ns: u64) -> String {
         let (are, them) = if records == 1 { ("is", "it") } else { ("are", "them") };
         let sent = units::counted(self.sent, "record", "records");
@@ -61,7 +62,7 @@ impl Verdict {
         )
     }
 
-    /// Ignores series that are missing in the store when their number equals that of the refused ones.
+    /// Ignores series that are missing in the store if they have as many records as the store has refused.
     pub fn ignore_refused(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();
@@ -129,7 +130,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares all series. `again` reads the files a second time if possible.
+/// Compares all series. `again` is the feed for a second reading, if the files can be read again.
 pub async fn verify(target: &mut Target, ledger: &Ledger, again: Option<&Feed>) -> Result<Verdict, Failure> {
     let accounts: Vec<(&(Kind, SeriesId), &Account)> = ledger.accounts.iter().collect();
     let questions: Vec<Question> = accounts
@@ -170,7 +171,7 @@ pub async fn verify(target: &mut Target, ledger: &Ledger, again: Option<&Feed>) 
     Ok(verdict)
 }
 
-/// Reads the files again for series whose times do not rise or are too old.
+/// Reads the files again, for series with times that are not ascending or too old.
 fn compare_again(
     verdict: &mut Verdict,
     open: HashMap<(Kind, SeriesId), Open>,
@@ -203,7 +204,7 @@ fn compare_again(
     }
     for (id, mut list) in sent {
         let Some(Open { stored, series, retention }) = open.get(&id) else { continue };
-        // Stable sort: of equal times the last one stays last.
+        // The sort is stable, so that of samples with equal times the last one stays last.
         list.sort_by_key(|(at, _)| *at);
         let mut expect = Tally::default();
         for (nth, (at, hash)) in list.iter().enumerate() {

@@ -61,7 +61,8 @@ impl Switch {
         failure.map_or(Ok(()), Err)
     }
 
-    /// The rule as stored by the server, the agents in its scope, and their probes before the rule.
+    /// Adds the rule. Returns the rule as stored by the server, the agents in its scope, and the agents' reports before the
+    /// rule was added.
     async fn switch(&self, state: &str) -> Result<(Value, Vec<Value>, Before), Failure> {
         let client = self.server.client()?;
         let before = self.before(&client).await?;
@@ -88,7 +89,7 @@ impl Switch {
         Ok(agents.map(|agent| (ask::text(agent, "session").to_owned(), agent["probes"].clone())).collect())
     }
 
-    /// The agents, once all have responded or the time is over.
+    /// Waits until all agents have responded, or until the time is over. Returns the agents.
     async fn answers(&self, client: &Client, rule: u64) -> Result<Vec<Value>, Failure> {
         let begun = Instant::now();
         let rule = rule.to_string();

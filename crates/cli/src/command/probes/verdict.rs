@@ -1,4 +1,4 @@
-//! Checks a new rule: warns if its effect is probably not intended.
+//! Checks the effect of a new rule. Warns if the effect is probably not intended.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::failure::Failure;
 /// Limit on the agents, and on the reasons, named in a message.
 const NAMED_MAX: usize = 3;
 
-/// The agents' reports about their methods before the rule was added, by session.
+/// The agents' reports before the rule was added, by session.
 pub type Before = HashMap<String, Value>;
 
 pub struct Verdict {
     pub warnings: Vec<String>,
-    /// The rule is in force, but not in all agents.
+    /// The failure if the rule is not in force in all agents.
     pub failure: Option<Failure>,
 }
 
 impl Verdict {
-    /// `agents`: the connected agents in the rule's scope; `wait`: the time that they had to respond.
+    /// `agents`: the connected agents in the rule's scope. `wait`: the time in which they had to respond.
     pub fn new(rule: &Value, agents: &[Value], before: &Before, wait: Duration) -> Self {
         let in_state = |state: &str| -> Vec<&Value> {
             agents.iter().filter(|agent| ask::text(agent, "state") == state).collect()
@@ -62,7 +62,7 @@ impl Verdict {
     }
 }
 
-/// A pattern that matches no method, or all of them, is probably a mistake.
+/// Warns about a pattern that matches no method or all methods, because this is probably a mistake.
 fn unlikely_patterns(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
@@ -88,8 +88,8 @@ fn is_everything(pattern: &str) -> bool {
     matches!(pattern, "*" | "..*")
 }
 
-/// Whether the rule takes all methods that the agent recorded before. A rule that only adds methods is usual; one that
-/// leaves no other method recorded is not. Methods that were not recorded before are no loss.
+/// Whether the rule stops the recording of all methods that the agent recorded before. Such a rule is probably not intended.
+/// Rules that add methods, or that match only methods that were not recorded, lose nothing.
 fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     let taken: &[&str] = match ask::text(rule, "state") {
         "off" => &["on", "aggregated"],
@@ -162,7 +162,7 @@ mod tests {
         })
     }
 
-    /// `shop` recorded and aggregated this many.
+    /// The report of `shop` before the rule: numbers of recorded and aggregated methods.
     fn before(on: u64, aggregated: u64) -> Before {
         let probes = json!({ "on": on, "aggregated": aggregated, "off": 0 });
         Before::from([("shop".to_owned(), probes)])
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_named_with_its_count() {
+    fn a_rule_for_all_methods_causes_a_warning_with_their_number() {
         let check = |state: &str, pattern: &str, matched: u64, before: &Before, expect: &[&str]| {
             let rule = json!({ "id": 7, "state": state, "pattern": pattern });
             let agents = [agent("shop", "follows", matched, 10, "")];

@@ -1,4 +1,4 @@
-//! The flags of `tacho serve`: one for each setting that is not a table of `tacho.toml`.
+//! The flags of `tacho serve`. Each setting has a flag, except for tables of rules in `tacho.toml`.
 
 use std::path::PathBuf;
 
@@ -50,14 +50,14 @@ pub struct Flags {
     /// Interval at which the server stores its own metrics, seconds; 0 for never [default: 10]
     #[arg(long, value_name = "SECONDS")]
     selfwatch_seconds: Option<u64>,
-    /// Limit on the number of series; new ones above it are refused by name [default: 10000000]
+    /// Limit on the number of series; above it new series are refused, and the response names them [default: 10000000]
     #[arg(long, value_name = "N")]
     series_max: Option<usize>,
-    /// Memory limit of the index of series with their labels, bytes; new series above it are refused by name [default: a
-    /// quarter of the memory, at most 4294967296]
+    /// Memory limit of the index of series with their labels, bytes; above it new series are refused [default: a quarter of
+    /// the memory, at most 4294967296]
     #[arg(long, value_name = "BYTES")]
     index_bytes_max: Option<usize>,
-    /// Limit on the number of values of one label; new series above it are refused by name [default: 500000]
+    /// Limit on the number of values of one label; above it series with new values are refused [default: 500000]
     #[arg(long, value_name = "N")]
     label_values_max: Option<usize>,
     /// Limit on the number of chunks; at the limit only records up to two days from now are accepted [default: a quarter of the
@@ -107,7 +107,7 @@ impl From<Flags> for Settings {
             merge_rows: flags.merge_rows,
             disk_reserve_bytes: flags.disk_reserve_bytes,
             sweep_seconds: flags.sweep_seconds,
-            // Rules are in the file only.
+            // Rules have no flags. Only the file has them.
             ..Self::default()
         }
     }

@@ -1,4 +1,4 @@
-//! `tacho serve`: run the server.
+//! `tacho serve`: runs the server.
 
 mod flags;
 mod variables;
@@ -55,7 +55,7 @@ fn init_log() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
-        // It would panic on a closed stderr.
+        // Logging internal errors would panic if stderr is closed.
         .log_internal_errors(false)
         .init();
 }

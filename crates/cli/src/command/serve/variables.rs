@@ -1,4 +1,5 @@
-//! Which variables are `TACHO_*`, and which of them does no program know? A misspelt one would have no effect.
+//! Finds environment variables `TACHO_*` that neither the server nor an agent uses. They are probably misspelt and would have no
+//! effect.
 
 use std::ffi::OsString;
 
@@ -11,14 +12,14 @@ use crate::command::attach;
 use crate::failure::Failure;
 
 const PREFIX: &str = "TACHO_";
-/// Variables that are neither a setting of the server nor one of an agent.
+/// Known variables that are not settings of the server or of an agent.
 const OTHERS: [&str; 6] =
     ["TACHO_CONFIG", SERVER_VARIABLE, attach::JAR_VARIABLE, tls::CA, tls::CERT, tls::KEY];
-/// Prefixes of variables of others: Kubernetes, for a service called tacho, and the tests of Tachograph.
+/// Prefixes of variables that other programs set: Kubernetes for a service with the name tacho, and the tests of Tachograph.
 const OF_OTHERS: [&str; 6] =
     ["TACHO_PORT", "TACHO_SERVICE_", "TACHO_TEST_", "TACHO_JDK", "TACHO_BIN", "TACHO_BOARD"];
 
-/// The variables whose names begin with `TACHO_`; those of other programs need not be UTF-8.
+/// The variables whose names begin with `TACHO_`. Only these must be UTF-8.
 pub fn of_tacho(
     all: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<(String, String)>, Failure> {
@@ -33,7 +34,7 @@ pub fn of_tacho(
         .collect()
 }
 
-/// The unknown ones among `names`, each with the most similar known one.
+/// The unknown variables among `names`, each with the most similar known variable.
 pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<String>)> {
     let settings = Settings::KEYS.iter().map(|key| format!("{PREFIX}{}", key.to_ascii_uppercase()));
     let others = OTHERS.iter().map(|name| (*name).to_owned());
@@ -45,7 +46,7 @@ pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<S
     };
     let mut unknown: Vec<String> = names.into_iter().filter(is_unknown).collect();
     unknown.sort_unstable();
-    // The common prefix says nothing about the similarity.
+    // The prefix is removed, because it would make all names similar.
     let key = |name: &str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
     let keys: Vec<String> = known.iter().map(|name| key(name)).collect();
     let similar = |name: &str| {

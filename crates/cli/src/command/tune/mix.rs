@@ -1,4 +1,4 @@
-//! The query mix: PromQL queries at random times, drawn by seed.
+//! The query mix: PromQL queries at random times, which depend on a seed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,29 +12,29 @@ use super::training::Training;
 use crate::command::mark;
 use crate::failure::Failure;
 
-/// Evaluations of each query, each at another time.
+/// Number of evaluations of each query, each at a different time.
 const ASKED: u64 = 6;
-/// Steps of a range query.
+/// Number of steps of a range query.
 const STEPS: i64 = 144;
-/// Metrics used by the default mix.
+/// Number of metrics used by the default mix.
 const NAMES: usize = 4;
 
-/// Queries with their times.
+/// The queries of a mix.
 pub struct Mix {
     pub plans: Vec<Plan>,
-    /// Texts of the queries.
+    /// The text of each query. `plans` has [`ASKED`] plans per query.
     pub texts: Vec<String>,
 }
 
-/// A line of a mix.
+/// One line of a mix.
 #[derive(Debug, PartialEq)]
 struct Line {
-    /// Span of a range query, ns; `None` for an instant query.
+    /// Length of the range of a range query, ns. `None` for an instant query.
     span: Option<i64>,
     query: String,
 }
 
-/// The queries of a file, or the default ones.
+/// Loads the queries of a file, or the default queries.
 pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, Failure> {
     let lines = match file {
         Some(path) => {
@@ -90,7 +90,8 @@ fn parse(text: &str) -> Result<Vec<Line>, String> {
         .collect()
 }
 
-/// Range queries of some metrics over a tenth of the data and all of it, their rates, and aggregations over long windows.
+/// The default mix: range queries of some metrics and their rates, over a tenth of the time range and over the whole range, and
+/// aggregations over long windows.
 fn default_lines(training: &Training) -> Vec<Line> {
     let names: BTreeSet<&str> = training.labels.iter().flatten().map(|labels| labels.name()).collect();
     let stride = names.len().div_ceil(NAMES).max(1);
@@ -109,7 +110,7 @@ fn default_lines(training: &Training) -> Vec<Line> {
     out
 }
 
-/// The end is anywhere in the data; no range begins before the data.
+/// Chooses the time of a query. The range ends at a random time of the data, and never begins before the data.
 fn params(line: &Line, training: &Training, seed: u64, nth: u64) -> Params {
     let range = training.range;
     let share = xxh3_64_with_seed(&nth.to_le_bytes(), seed) as f64 / u64::MAX as f64;

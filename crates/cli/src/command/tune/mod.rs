@@ -1,7 +1,8 @@
 //! `tacho tune`: recommends settings by trials on the user's own data and queries.
 //!
-//! `training.rs` samples the series, `mix.rs` makes the queries, `trial.rs` measures candidate settings one after the other
-//! (`tacho_chunk::tune` encodes and chooses), `report.rs` prints and recommends, `section.rs` writes the configuration file.
+//! `training.rs` samples the series, `mix.rs` provides the queries, `trial.rs` measures candidate settings one after the other
+//! (`tacho_chunk::tune` encodes, and chooses the best). `report.rs` prints the results and the recommendation, `section.rs`
+//! writes it to the configuration file.
 
 mod mix;
 mod report;
@@ -93,7 +94,7 @@ pub struct Tune {
     reading: Reading,
 }
 
-/// With fewer values, a recommendation is not reliable.
+/// Minimum number of values. With fewer values, a recommendation is not reliable.
 const VALUES_MIN: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -107,7 +108,7 @@ enum Favour {
 }
 
 impl Favour {
-    /// `None`: only space counts, and no time is measured.
+    /// `None` if only space counts.
     const fn weights(self) -> Option<Weights> {
         match self {
             Self::Space => None,

@@ -1,4 +1,4 @@
-//! The result of the trials: a table, a plot, an SVG, and a section for `tacho.toml`.
+//! Reports the result of the trials: a table, a plot, an SVG, and a section for `tacho.toml`.
 
 use std::path::Path;
 
@@ -27,9 +27,9 @@ pub struct Report<'a> {
     pub training: &'a Training,
     pub mix: &'a Mix,
     pub trials: &'a Trials,
-    /// Position of the recommended trial, which is lossless.
+    /// Index of the recommended trial. It is lossless.
     pub best: usize,
-    /// The configuration file for the section.
+    /// The configuration file to which the section is written.
     pub file: Option<section::File>,
 }
 
@@ -71,7 +71,7 @@ impl Report<'_> {
         self.trials.done.iter().map(|trial| trial.cost).collect()
     }
 
-    /// The lossy trial that is smaller than the best lossless one by at least [`WORTH`].
+    /// The smallest lossy trial, if it saves at least [`WORTH`] of the space of the recommended trial.
     fn best_lossy(&self) -> Option<&Trial> {
         let best = self.trials.done[self.best].cost.bytes;
         let lossy = self.trials.done.iter().filter(|trial| !trial.candidate.semantic.is_lossless());
@@ -145,10 +145,10 @@ impl Report<'_> {
         table
     }
 
-    /// The section in the syntax of `config/policy.rs`.
+    /// The section for `tacho.toml` (`config/policy.rs` in `tacho_server` parses it).
     fn section(&self) -> String {
         let best = &self.trials.done[self.best];
-        // Another codec set may lack those that make a lossy column small.
+        // The lossy trial may need codecs that the recommended set does not have.
         let used = self.best_lossy().unwrap_or(best);
         let matches = self.matches();
         let mut out = format!(
@@ -272,7 +272,7 @@ fn errors(trial: &Trial) -> String {
     format!("errors up to {:.3e} and {time}", trial.value_error_max)
 }
 
-/// A TOML string; literal where it can be.
+/// Formats a TOML string, as a literal string if possible.
 fn toml_text(text: &str) -> String {
     if text.contains('\'') { format!("{text:?}") } else { format!("'{text}'") }
 }

@@ -1,4 +1,4 @@
-//! Puts the recommended section into a configuration file; keeps everything else in it.
+//! Writes the recommended section to a configuration file, and keeps the rest of the file.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use tacho_store::policy::Policies;
 
 use crate::failure::Failure;
 
-/// The marker line before a section of this command. There is one section per selector.
+/// The marker lines before and after a section of this command. There is one section per selector.
 const BEGIN: &str = "# begin of what tacho tune wrote";
 const END: &str = "# end of what tacho tune wrote";
 
-/// A valid configuration file, or one that does not exist yet.
+/// A configuration file that is valid or does not exist yet.
 pub struct File {
     path: PathBuf,
     text: String,
@@ -22,7 +22,7 @@ pub struct File {
 
 impl File {
     /// # Errors
-    /// When the file cannot be read, or a server could not start with its rules.
+    /// When the file cannot be read, or its rules are not valid.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -34,8 +34,8 @@ impl File {
         Ok(Self { path: path.into(), text })
     }
 
-    /// Replaces the section of an earlier run for the same selector, or appends. The file is replaced atomically.
-    /// Returns the new rules, and the number of `[[chunks]]` before the new one.
+    /// Replaces the section of an earlier run for the same selector, or appends a section. The file is replaced atomically.
+    /// Returns the new rules, and the number of `[[chunks]]` rules before the new one.
     pub fn put(&self, section: &str, matches: &str) -> Result<(Policies, usize), Failure> {
         let (before, after) = around(&self.text, matches);
         let place = config::rules(&self.path, &before).map_err(Failure::new)?.chunks.len();
@@ -47,7 +47,7 @@ impl File {
     }
 }
 
-/// How many of these series match one of the `place` `[[chunks]]` before the new one.
+/// Number of these series to which an earlier rule applies. `place` is the number of `[[chunks]]` rules before the new one.
 pub fn decided_before<'a>(
     policies: &Policies,
     place: usize,
@@ -57,8 +57,8 @@ pub fn decided_before<'a>(
     series.filter(|labels| others.iter().any(|rule| rule.accepts(labels))).count()
 }
 
-/// The text before and after the section of a selector: at its present position, or at the end. `matches` is its `match`
-/// line.
+/// Splits the text at the section of a selector into the text before and after it. Without such a section, splits at the end.
+/// `matches` is the `match` line of the section.
 fn around(text: &str, matches: &str) -> (String, String) {
     let mut from = 0;
     while let Some(begin) = text[from..].find(BEGIN).map(|at| from + at) {

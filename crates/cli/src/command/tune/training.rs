@@ -1,4 +1,4 @@
-//! The training data: a sample of the series by seed, in whole groups, in memory.
+//! The training data: a random sample of the series in memory. The sample depends on a seed and has whole groups.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -29,10 +29,10 @@ use crate::command::{ask, mark};
 use crate::failure::Failure;
 use crate::terminal::progress;
 
-/// The sample.
+/// The sampled series.
 pub struct Training {
     pub groups: Vec<TrainingGroup>,
-    /// Labels of each group's columns.
+    /// For each group, the labels of its columns.
     pub labels: Vec<Vec<Arc<Labels>>>,
     pub range: TimeRange,
     /// Number of series before sampling.
@@ -49,7 +49,7 @@ impl Training {
     }
 }
 
-/// Reads the data and keeps the sample.
+/// Reads the data and keeps a sample of the series.
 pub fn gather(tune: &Tune) -> Result<Training, Failure> {
     let mut gathered = Gathered::new(tune.values.max(1), tune.seed);
     let bar = progress::bar(0, "reading");
@@ -147,18 +147,19 @@ async fn from_directory(
     Ok(())
 }
 
-/// Series whose labels are equal except for the name.
+/// Series with equal labels except for the name.
 type Together = HashMap<SeriesId, (Arc<Labels>, Vec<Sample>)>;
 
-/// Series kept so far. Series with equal labels except for the name are kept or removed together, as they share a group.
+/// The series kept so far. Series with equal labels except for the name are kept or removed together, because they share a
+/// group.
 struct Gathered {
     values_max: usize,
     seed: u64,
     values: usize,
     seen: HashMap<SeriesId, u64>,
-    /// By rank; the highest ranks are removed first.
+    /// The kept series by rank, which is a hash of the labels and the seed. Series with the highest rank are removed first.
     kept: BTreeMap<u64, Together>,
-    /// Ranks from here on are removed.
+    /// Series with this rank or a higher one are not kept.
     limit: u64,
 }
 
@@ -225,7 +226,8 @@ impl Gathered {
     }
 }
 
-/// Ascending times and their values, of the type of the first one; of equal times the last sample is kept.
+/// Sorts samples by time. Returns their times and values. All values have the type of the first one. Of samples with equal
+/// times, only the last one is kept.
 fn columns(mut samples: Vec<Sample>, range: TimeRange) -> (Vec<Timestamp>, ValueColumn) {
     samples.retain(|sample| range.contains(sample.at));
     samples.sort_by_key(|sample| sample.at);
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_hosts_are_kept_the_same_for_the_same_seed() {
+    fn the_same_seed_keeps_the_same_whole_hosts() {
         let sample = |seed| {
             let mut gathered = Gathered::new(100, seed);
             for host in 0..20 {

@@ -1,4 +1,4 @@
-//! Measures a candidate setting: encodes the data, runs the queries, takes the times.
+//! Measures candidate settings: encodes the data, runs the queries, measures the times.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use super::training::Training;
 use crate::failure::Failure;
 use crate::terminal::progress;
 
-/// Chunk sizes to try, values per series; at most the configurable maximum.
+/// Chunk sizes to try, values per series. None exceeds the configurable maximum.
 const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
-/// Codecs that decode fast.
+/// The codecs that decode fast.
 const QUICK: [&str; 5] = ["constant", "step", "varint", "decimal", "dictionary"];
 /// The codec with the highest CPU cost, tried to show its savings.
 const DEAREST: &str = "pco";
-/// Size differences up to this share count as equal.
+/// Sizes that differ by at most this share count as equal.
 const NOISE: f64 = 0.001;
-/// Repetitions of each read; the fastest counts, because the others were disturbed.
+/// Number of repetitions of each read. The fastest one counts, because other work on the machine delays the others.
 const READS: usize = 3;
 
-/// Permitted candidates, and the time limit.
+/// The permitted candidates, and the time limit.
 pub struct Limits {
     time: Duration,
     semantic: Option<Semantic>,
@@ -54,15 +54,15 @@ pub struct Trial {
 
 pub struct Trials {
     pub done: Vec<Trial>,
-    /// Number of candidates skipped for lack of time.
+    /// Number of candidates that were skipped because the time was over.
     pub left: usize,
 }
 
-/// A set of codecs by name.
+/// A set of codecs with its name.
 type Codecs = (&'static str, CodecSet);
 
 impl Trials {
-    /// Tries sizes and compressions first, then codecs and tolerances with the best of them.
+    /// First tries sizes and compressions. Then tries codecs and tolerances with the best of them.
     pub fn run(training: &Training, mix: &Mix, limits: &Limits) -> Result<Self, Failure> {
         let begun = Instant::now();
         let all = ("all", CodecSet::ALL);
@@ -100,8 +100,8 @@ impl Trials {
         self.done[at].candidate == usual
     }
 
-    /// Among trials with the same bytes at the same size, the one with the fewest settings: their times differ only by
-    /// noise.
+    /// Among trials with the same chunk size that need the same bytes, the trial with the fewest settings, because their
+    /// times differ only by noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {
@@ -138,8 +138,8 @@ impl Trials {
     }
 }
 
-/// The chunk sizes to try for groups of at most `longest` values a series. Sizes that hold all of them give the same
-/// chunks: of these only one is tried, the default if it is among them.
+/// The chunk sizes to try for groups of at most `longest` values per series. All sizes of at least `longest` give the same
+/// chunks, so only one of these is tried, if possible the default size.
 fn sizes(longest: usize, default: usize) -> Vec<usize> {
     let mut sizes: Vec<usize> = SIZES.into_iter().filter(|size| *size < longest).collect();
     let whole = SIZES.into_iter().find(|size| *size >= longest);
@@ -152,7 +152,7 @@ fn candidate(values: usize, codecs: CodecSet, compression: Compression) -> Candi
     Candidate { values, encoding, semantic: Semantic::default() }
 }
 
-/// Compression and tolerance of a candidate, for the report.
+/// The name of a candidate in the report: its compression and tolerance.
 pub fn name(candidate: &Candidate) -> String {
     let lossy = if candidate.semantic.is_lossless() { "" } else { ", with tolerance" };
     format!("{}{lossy}", candidate.encoding.compression.name())
@@ -189,7 +189,7 @@ fn measure(
     Ok(Trial { candidate, codecs, cost, value_error_max, time_error_max })
 }
 
-/// Decodes the chunks that the plan needs and evaluates it.
+/// Decodes the chunks that the plan needs, and evaluates the plan.
 fn answer(plan: &Plan, training: &Training, encoded: &[EncodedGroup]) -> Result<(), Failure> {
     let data: Result<Vec<Vec<SeriesData>>, Failure> =
         plan.selectors().iter().map(|selection| select(selection, training, encoded)).collect();
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_sizes_that_hold_all_values_only_the_default_is_tried() {
+    fn only_one_size_that_holds_all_values_is_tried() {
         for (longest, expect) in [
             (0, &[8_192][..]),
             (300, &[8_192]),

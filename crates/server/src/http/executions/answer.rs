@@ -1,6 +1,6 @@
-//! Answers about executions as JSON, field by field as `docs/api.md` lists them.
+//! Formats answers about executions as JSON. `docs/api.md` describes all fields.
 //!
-//! Path of one record: before, `crates/query/src/executions/` computed with it; after, `ui/src/lib/api.ts` requests it.
+//! Path of one record: before, `crates/query/src/executions/` computes with it; after, `ui/src/lib/api.ts` receives it.
 
 use serde_json::{Map, Value, json};
 use tacho_model::AttributeValue;
@@ -117,7 +117,7 @@ pub fn calltree(tree: &CallTree) -> Value {
     json!({ "service": tree.service, "root": node(&tree.root) })
 }
 
-/// The depth of the tree is limited where it is built.
+/// Formats a node and its children. The recursion is bounded, because `tacho_query` limits the depth of the tree.
 fn node(n: &CallTreeNode) -> Value {
     json!({
         "operation": &*n.operation,

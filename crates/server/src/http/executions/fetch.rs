@@ -12,18 +12,19 @@ use tacho_store::{Error, ErrorKind, Read, Store};
 
 use crate::http::error::ApiError;
 
-/// Memory limit for the blocks of one query, bytes: some 30 million calls. An analysis may take five times as much beside them.
+/// Memory limit for the blocks of one query, bytes: some 30 million calls. An analysis may take five times as much memory in
+/// addition to the blocks.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
-/// Share of the memory that this process may use.
+/// The blocks of one query take at most the usable memory divided by this number.
 const BLOCK_MEMORY_SHARE: usize = 16;
-/// The same for a query that is computed beside a heavy one.
+/// Memory limit for the blocks of a query that runs at the same time as a heavy query, bytes.
 pub const LIGHT_BLOCK_BYTES_MAX: usize = 64 << 20;
-/// Series read concurrently.
+/// Number of series that are read concurrently.
 const READS_AT_ONCE: usize = 4;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
-/// Memory limit for the blocks of one query in a process that may use so many bytes.
+/// Memory limit for the blocks of one query. `usable_bytes`: the memory that this process may use.
 pub fn block_bytes_max(usable_bytes: Option<usize>) -> usize {
     let share = usable_bytes.map_or(BLOCK_BYTES_MAX, |all| all / BLOCK_MEMORY_SHARE);
     share.clamp(LIGHT_BLOCK_BYTES_MAX, BLOCK_BYTES_MAX)
@@ -32,9 +33,9 @@ pub fn block_bytes_max(usable_bytes: Option<usize>) -> usize {
 /// Selects blocks.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
-    /// Blocks of one service, or of all services if it is `None`.
+    /// Blocks of one service. `None`: of all services.
     Service(Option<&'a str>),
-    /// Blocks with a part of one trace, of any service.
+    /// Blocks of any service with a part of this trace.
     Trace(TraceId),
     All,
 }
@@ -55,10 +56,10 @@ impl Wanted<'_> {
     }
 }
 
-/// Blocks of at most so many bytes.
+/// Reads the selected blocks.
 ///
 /// # Errors
-/// `Limit` when there are more.
+/// `Limit` when the blocks have more than `bytes_max` bytes.
 pub async fn blocks(
     store: &Store,
     wanted: Wanted<'_>,
@@ -89,13 +90,14 @@ pub fn unreadable(error: Error, bytes_max: usize) -> ApiError {
     error.into()
 }
 
-/// Ranges in which to search for a trace of unknown time: the last hour, the last day, all of time.
+/// The ranges in which a trace of unknown time is searched, one after the other: the last hour, the last day, all of time.
 pub fn widening(now: Timestamp) -> Vec<TimeRange> {
     let back = |hours: i64| TimeRange::new(now.saturating_sub(hours * HOUR_NS), i64::MAX);
     vec![back(1), back(24), TimeRange::ALL]
 }
 
-/// The range to read again when `found` begins so close to the start of `range` that a part may be before it.
+/// The wider range to read if `found` begins less than an hour after the start of `range`, because other parts of the trace
+/// may be before `range`.
 pub fn around(found: &Trace, range: TimeRange) -> Option<TimeRange> {
     let start = found.start.saturating_sub(HOUR_NS);
     (start < range.start).then(|| TimeRange::new(start, range.end))
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_take_a_share_of_the_memory() {
+    fn the_limit_on_blocks_is_a_share_of_the_usable_memory() {
         for (usable, expect) in [
             (None, BLOCK_BYTES_MAX),
             (Some(64 << 30), BLOCK_BYTES_MAX),

@@ -1,6 +1,6 @@
 //! Queries of executions: services, operations, traces, call trees, dependencies.
 //!
-//! `fetch.rs` reads blocks from the store, `tacho_query::executions` computes, `answer.rs` writes it down.
+//! `fetch.rs` reads blocks from the store, `tacho_query::executions` computes the answer, `answer.rs` formats it.
 
 mod answer;
 pub(super) mod fetch;
@@ -79,7 +79,7 @@ async fn traces(State(app): State<Arc<App>>, params: Params) -> Answer {
         limit: params.count("limit")?.unwrap_or(TRACES_DEFAULT).clamp(1, TRACES_MAX),
     };
     let range = search.filter.range;
-    // A trace of this service may have begun in another one, so all are read.
+    // A trace of this service may have begun in another service, so the blocks of all services are read.
     let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
         Ok(written(answer::traces(&executions::search(blocks, &search, cancel)?), damages))
     };
@@ -141,7 +141,7 @@ async fn graph(State(app): State<Arc<App>>, params: Params) -> Result<Response, 
     analyse(&app, Wanted::All, range, compute).await
 }
 
-/// Unreadable records, as comments for Graphviz.
+/// Warnings about unreadable records, as comments of Graphviz.
 fn comments(damages: &Damages) -> String {
     let comment = |said: String| {
         let line: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -150,12 +150,12 @@ fn comments(damages: &Damages) -> String {
     sentences(damages).into_iter().map(comment).collect()
 }
 
-/// Serializes on the computing thread: tens of thousands of spans take long.
+/// Serializes an answer. Called on the computing thread, because tens of thousands of spans take long.
 fn written(value: Value, damages: &Damages) -> Response {
     Json(damage::warn(value, damages)).into_response()
 }
 
-/// Reads the blocks and computes on a blocking thread; stops when the client disconnects.
+/// Reads the blocks, and computes on a blocking thread. Stops when the client disconnects.
 async fn analyse<T: Send + 'static>(
     app: &App,
     wanted: Wanted<'_>,
@@ -163,7 +163,7 @@ async fn analyse<T: Send + 'static>(
     compute: impl FnOnce(&[SourceBlock], &Damages, &Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = turn(&app.analyses).await?;
-    // Dropped with this future when the client disconnects or the request times out.
+    // Dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     match read(app, wanted, range, turn).await {
@@ -178,8 +178,8 @@ async fn analyse<T: Send + 'static>(
     }
 }
 
-/// The blocks, and the permits of the analysis. One that finds another heavy query reads few blocks; if these do not suffice,
-/// it gives its permit back, so that light analyses run while it waits.
+/// Reads the blocks. Returns them with the permits of the analysis. If another heavy query is running, the analysis first
+/// tries the lower limit on blocks. If it needs more, it releases its permit, so that light analyses can run while it waits.
 async fn read(
     app: &App,
     wanted: Wanted<'_>,
@@ -230,7 +230,7 @@ fn level(text: &str) -> Option<Level> {
     }
 }
 
-/// Whether the graph is requested for Graphviz.
+/// Parses the format of the graph: true for `dot` (Graphviz), false for `json`.
 fn format(text: &str) -> Option<bool> {
     match text {
         "json" => Some(false),

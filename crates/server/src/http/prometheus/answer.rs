@@ -1,8 +1,9 @@
-//! Query responses in Prometheus' JSON, serialized by hand for speed: responses have up to millions of points.
+//! Query responses in Prometheus' JSON. They are serialized by hand for speed, because they have up to millions of points.
 //!
-//! A large response is written in parts, several concurrently, while the client reads; a small one at once.
+//! A small response is written at once. A large one is written in parts while the client reads, several parts concurrently.
 //!
-//! Path of one record: before, `crates/query/src/promql/` computed with it; after, `ui/src/lib/api.ts` or a client asks for it.
+//! Path of one record: before, `crates/query/src/promql/` computes with it; after, `ui/src/lib/api.ts` or another client
+//! receives it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,43 +25,43 @@ use crate::http::error::ApiError;
 
 /// Limit on the points of one response: some 150 MB of JSON.
 const POINTS_MAX: usize = 5_000_000;
-/// Points of one part: half a MB, about a millisecond of work.
+/// Number of points of one part: half a MB of JSON, about a millisecond of work.
 const PART_POINTS: usize = 16_384;
-/// Parts written concurrently.
+/// Number of parts that are written concurrently.
 const PARTS_AT_ONCE: usize = 4;
 /// Approximate bytes per point.
 const POINT_BYTES: usize = 32;
 
 pub struct Answer {
     output: Output,
-    /// Series were cut off.
+    /// Whether series were cut off by the limit.
     is_truncated: bool,
-    /// Of the labels as JSON.
+    /// Bytes of the labels as JSON.
     pub label_bytes: usize,
     pub stats: Option<Stats>,
-    /// Warnings, other than about the limit.
+    /// Warnings, except the one about the limit.
     pub warnings: Vec<String>,
     /// Notes about correct but possibly unexpected results.
     pub infos: Vec<String>,
 }
 
-/// Some points of one series of a matrix.
+/// A range of points of one series of a matrix.
 struct Part {
     series: usize,
     points: Range<usize>,
 }
 
-/// Limit on the labels of one response, bytes of JSON: series share them in memory, a response repeats them.
+/// Limit on the labels of one response, bytes of JSON. Series share labels in memory, but a response repeats them.
 const LABELS_BYTES_MAX: usize = 128 << 20;
-/// The same for a response that is written beside a heavy one.
+/// Limit on the labels of a response that is written at the same time as that of a heavy query, bytes of JSON.
 pub(super) const LIGHT_LABELS_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of the labels as JSON, or somewhat more where they are few.
+/// Bytes of the labels as JSON. For few labels, an upper estimate.
 ///
 /// # Errors
-/// When they exceed the limit.
+/// When the labels exceed their limit.
 pub(super) fn label_bytes<'a>(series: impl Iterator<Item = &'a Labels> + Clone) -> Result<usize, ApiError> {
-    // At most six bytes for one, and the punctuation.
+    // Upper estimate: six bytes for each byte of a label, and the punctuation.
     let most = series.clone().map(|labels| 6 * labels.canonical_bytes() + 16).sum::<usize>();
     if most <= LIGHT_LABELS_BYTES_MAX {
         return Ok(most);
@@ -78,7 +79,7 @@ pub(super) fn label_bytes<'a>(series: impl Iterator<Item = &'a Labels> + Clone) 
     )))
 }
 
-/// Cuts off the elements beyond the limit, with their memory; returns whether there were any.
+/// Removes the elements above the limit and frees their memory. Returns whether there were any.
 fn cut<T>(elements: &mut Vec<T>, limit: usize) -> bool {
     let is_truncated = elements.len() > limit;
     if is_truncated {
@@ -89,7 +90,7 @@ fn cut<T>(elements: &mut Vec<T>, limit: usize) -> bool {
 }
 
 impl Answer {
-    /// Series beyond `limit` are cut off, and their memory is freed.
+    /// Removes series above `limit` and frees their memory.
     ///
     /// # Errors
     /// When the points or the labels exceed their limit.
@@ -131,7 +132,7 @@ impl Answer {
         response
     }
 
-    /// Series of a matrix.
+    /// The series of a matrix. Empty for other results.
     fn series(&self) -> &[Series] {
         match &self.output {
             Output::Matrix(series) => series,
@@ -139,7 +140,7 @@ impl Answer {
         }
     }
 
-    /// Units of work: many short series, or a part of a long one.
+    /// Divides the response into units of work. Each has many short series, or a part of a long one.
     fn parts(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<Vec<Part>> = Vec::new();
         let mut room = 0;
@@ -260,13 +261,13 @@ impl Answer {
     }
 }
 
-/// `{"metric":{...}`, after a comma where it is not the first.
+/// Writes `{"metric":{...}`, with a comma before it unless it is the first.
 fn write_metric(out: &mut Vec<u8>, more: bool, labels: &Labels) {
     out.extend_from_slice(if more { br#",{"metric":"# } else { br#"{"metric":"# });
     write_json(out, &LabelMap(labels));
 }
 
-/// `[seconds,"value"]`.
+/// Writes `[seconds,"value"]`.
 fn write_point(out: &mut Vec<u8>, point: &Point, values: &mut ValueWriter) {
     out.push(b'[');
     write_milliseconds(out, point.at);
@@ -275,13 +276,13 @@ fn write_point(out: &mut Vec<u8>, point: &Point, values: &mut ValueWriter) {
     out.extend_from_slice(b"\"]");
 }
 
-/// Serializes texts and numbers: neither JSON nor the buffer can fail.
+/// Serializes texts and numbers. This cannot fail, neither the conversion to JSON nor the write into the buffer.
 fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "{written:?}");
 }
 
-/// Labels as an object, sorted by name.
+/// Serializes labels as an object, sorted by name.
 pub struct LabelMap<'a>(pub &'a Labels);
 
 impl Serialize for LabelMap<'_> {
@@ -306,7 +307,7 @@ mod tests {
         serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&bytes)))
     }
 
-    /// Compares series of these lengths, cut at `limit`, with the output of `serde_json`.
+    /// Compares the response for series of these lengths, cut off at `limit`, with the output of `serde_json`.
     async fn check(lengths: &[usize], limit: Option<usize>) {
         let series = lengths.iter().enumerate().map(|(number, length)| {
             let point = |i: usize| Point { at: i as i64 * 1_500_000_000, value: i as f64 / 4.0 };
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn parts_join_to_the_whole_response() {
+    async fn the_parts_form_the_whole_response() {
         for lengths in
             [&[][..], &[1], &[3, 1, 2], &[PART_POINTS], &[PART_POINTS + 1, 1], &[100_000, 1, 5, 40_000]]
         {
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_frees_what_it_cuts_off() {
+    fn the_memory_of_series_above_the_limit_is_freed() {
         const LIMIT: usize = 2;
         let point = Point { at: 0, value: 1.0 };
         let names: Vec<Arc<Labels>> = (0..1_000).map(|n| labels(&n.to_string())).collect();
@@ -349,7 +350,7 @@ mod tests {
         let Output::Vector(rows) = &vector.output else { panic!("a vector stays one") };
         assert_eq!((users(), rows.capacity()), (LIMIT, LIMIT));
         drop(vector);
-        // Long enough to be streamed: it is kept until the client has read it.
+        // This series is long enough to be streamed, so it stays in memory until the client has read it.
         let series =
             names.iter().map(|labels| Series { labels: labels.clone(), points: vec![point; PART_POINTS] });
         let matrix = Answer::new(Output::Matrix(series.collect()), Some(LIMIT)).unwrap();

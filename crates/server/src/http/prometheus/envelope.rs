@@ -1,4 +1,4 @@
-//! What do all responses of the query API have in common?
+//! The common envelope of all responses of the query API.
 
 use axum::Json;
 use axum::response::Response;
@@ -16,7 +16,7 @@ pub struct Success<T> {
     warnings: Vec<String>,
 }
 
-/// Text of the warning when `limit` cut something off.
+/// Text of the warning when `limit` has cut off results.
 pub const TRUNCATED: &str = "results truncated due to limit";
 
 pub fn success<T>(data: T, warnings: Vec<String>) -> Json<Success<T>> {

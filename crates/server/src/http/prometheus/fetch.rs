@@ -1,4 +1,4 @@
-//! Reads the samples that a query's plan needs.
+//! Reads the samples that the plan of a query needs.
 //!
 //! Path of one record: before, `crates/store/src/read/samples.rs` returns it; after, `crates/query/src/promql/`
 //! computes with it.
@@ -13,26 +13,26 @@ use tacho_store::{Damages, ErrorKind, ReadReport, Store};
 
 use crate::http::error::ApiError;
 
-/// The series of each selection, in order, and the cost of reading them.
+/// The data of each selection, in order, and the cost of reading them.
 #[derive(Default)]
 pub struct Fetched {
     pub data: Vec<Vec<SeriesData>>,
     pub report: ReadReport,
-    /// Damages: unreadable records.
+    /// Unreadable records.
     pub damages: Damages,
 }
 
 /// Why the samples were not read.
 pub enum Failed {
-    /// They are more than the limit allows.
+    /// The limit on samples or series is exceeded.
     Over(ApiError),
     Other(ApiError),
 }
 
-/// Series of a selection.
+/// The series of one selection.
 pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
-/// The series of each selection. A large index takes long: stops when the client disconnects.
+/// Finds the series of each selection. Stops when the client disconnects, because a large index takes long.
 pub fn find(
     store: &Store,
     selections: &[Selection],
@@ -51,7 +51,7 @@ pub fn find(
     Ok(found)
 }
 
-/// Stops as soon as a limit is passed.
+/// Reads all selections. Stops as soon as a limit is exceeded.
 pub async fn selections(
     store: &Store,
     selections: &[Selection],
@@ -80,7 +80,7 @@ pub async fn selections(
     Ok(fetched)
 }
 
-/// Integers beyond 2^53 are rounded: PromQL is defined on f64.
+/// Converts a piece to floats. Integers above 2^53 are rounded, because PromQL computes with f64.
 fn piece(piece: tacho_store::Piece) -> Piece {
     match piece {
         tacho_store::Piece::Samples { times, values } => {

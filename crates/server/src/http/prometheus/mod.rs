@@ -1,7 +1,7 @@
 //! The query API of Prometheus, as Grafana and `promtool` use it: GET, and POST with a form.
 //!
-//! `fetch.rs` reads the samples of a query, `tacho_query` computes, `answer.rs` serializes; `series.rs` handles queries
-//! of labels.
+//! `fetch.rs` reads the samples of a query, `tacho_query` computes the result, `answer.rs` serializes it. `series.rs` lists
+//! series and labels.
 
 mod answer;
 mod envelope;
@@ -27,7 +27,7 @@ use envelope::{Answer, success};
 use question::Question;
 use stats::{Step, Watch};
 
-/// Bytes of a query parsed on that thread, and series of an index searched on it.
+/// Limits on a query that is parsed on the thread of the request: bytes of its text, and series of the index.
 const TEXT_INLINE_MAX: usize = 2_048;
 const SERIES_INLINE_MAX: usize = 1 << 16;
 
@@ -69,7 +69,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
     let turn = turn(&app.queries).await?;
     watch.ends(Step::Queue);
-    // Dropped with this future when the client disconnects or the request times out.
+    // Dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     at.cancel = asked.cancel.clone();
@@ -80,8 +80,8 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
     answer
 }
 
-/// Whether parsing the query, finding its series and evaluating it takes microseconds apart from its samples: no pattern takes
-/// long to compile, and the index is small.
+/// Whether parsing the query and finding its series takes microseconds: no pattern takes long to compile, and the index is
+/// small. The number of samples is not considered.
 fn is_light(app: &App, text: &str) -> bool {
     text.len() <= TEXT_INLINE_MAX
         && !has_costly_pattern(text)
@@ -89,13 +89,14 @@ fn is_light(app: &App, text: &str) -> bool {
 }
 
 const LABEL_REPLACE: &str = "label_replace";
-/// Each series costs `label_replace` a match and new labels, some 1 us.
+/// Limit on the series of a query with `label_replace` that is evaluated on the thread of the request. Each series takes
+/// about 1 us for a match and new labels.
 const REPLACED_SERIES_INLINE_MAX: usize = 128;
-/// All literals of a query with `label_replace` that are not alternations of names, as in `"(.*)"` and `"$1"`.
+/// Limit on the total bytes of a query's literals such as `"(.*)"` and `"$1"`. Alternations of names do not count.
 const LITERAL_BYTES_INLINE_MAX: usize = 64;
 
-/// How many series the query may have if it is evaluated on the reading thread. Evaluation compiles the patterns of
-/// `label_replace`; those of selectors are compiled before.
+/// Maximum number of series with which the query is evaluated on the thread of the request. Evaluation compiles the patterns
+/// of `label_replace`. Patterns of selectors are compiled earlier.
 fn series_inline_max(text: &str) -> usize {
     match text.contains(LABEL_REPLACE) {
         _ if text.len() > TEXT_INLINE_MAX => 0,
@@ -115,8 +116,8 @@ fn has_costly_pattern(text: &str) -> bool {
     any("=~") || any("!~") || text.contains(LABEL_REPLACE) && has_costly_literal(text)
 }
 
-/// Whether a literal may be a pattern that takes long to compile. It need not be one: which literals are patterns is only known
-/// after parsing.
+/// Whether a literal may be a pattern that takes long to compile. All literals are checked, because only parsing shows which
+/// of them are patterns.
 fn has_costly_literal(text: &str) -> bool {
     let is_simple = |byte: u8| is_of_name(byte) || b".*+?()^$".contains(&byte);
     let mut bytes = 0;
@@ -136,12 +137,13 @@ fn has_costly_literal(text: &str) -> bool {
 
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
-/// The literal that the text begins with, without its quotes, and what follows. Escapes are not read: a `\` is costly.
+/// Splits off the literal at the beginning of the text, without its quotes. Escapes are not parsed, because a literal with
+/// `\` counts as costly anyway.
 fn first_literal(text: &str) -> Option<(&str, &str)> {
     QUOTES.iter().find_map(|quote| text.strip_prefix(*quote)?.split_once(*quote))
 }
 
-/// An alternation of names, as dashboards use.
+/// Whether the pattern is an alternation of names, as dashboards use it.
 fn is_names(pattern: &str) -> bool {
     pattern.bytes().all(is_of_name)
 }
@@ -150,12 +152,12 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-|:/ ".contains(&byte)
 }
 
-/// Always empty: no supported protocol stores help and type of metrics.
+/// Always empty, because help and type of metrics are not stored.
 async fn metadata() -> Response {
     success(json!({}), Vec::new()).into_response()
 }
 
-/// `version` is that of the Prometheus API that is implemented; clients select features by it.
+/// `version` is the Prometheus version whose API is implemented. Clients select features by this version.
 async fn build_info() -> Response {
     let data = json!({
         "version": "3.0.0",
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn few_series_are_relabelled_inline() {
+    fn label_replace_of_few_series_is_evaluated_inline() {
         let replace = |pattern: &str| format!("label_replace(x, 'a', '$1', 'b', '{pattern}')");
         for (text, series_max) in [
             ("rate(x[5m])".to_owned(), usize::MAX),

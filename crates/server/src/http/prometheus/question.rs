@@ -1,15 +1,16 @@
 //! Computes one query within the memory budget of all queries.
 //!
 //! ```text
-//!   within WORK_INLINE_MAX        on the reading thread
-//!   within `light`                on a blocking thread, at the same time as others
-//!   within the limits of queries  on a blocking thread, one at a time (`App::heavy`)
+//!   needs at most                 is computed
+//!   WORK_INLINE_MAX               on the thread of the request
+//!   the limits of `light`         on a blocking thread, at the same time as others
+//!   the limits of all queries     on a blocking thread, one at a time (`App::heavy`)
 //! ```
-//! If another heavy query is running, a query is first computed within `light`. If it needs more, it waits for the other query
-//! and begins again, with its text: a waiting query keeps no patterns, series or samples. So the memory of all queries together
-//! is at most that of one heavy query and of the light ones.
+//! If another heavy query is running, a query is first computed within the limits of `light`. If it needs more, it waits for
+//! the other query and is parsed and computed again. A waiting query keeps only its text: no patterns, series or samples.
+//! Therefore all queries together take at most the memory of one heavy query and of the light ones.
 //!
-//! Step before: `mod.rs` has read its parameters. Step after: `answer.rs` writes the response.
+//! Step before: `mod.rs` has read the parameters of the query. Step after: `answer.rs` writes the response.
 
 use tacho_api::export::Thinned;
 use tacho_query::ErrorKind;
@@ -24,15 +25,15 @@ use crate::http::error::ApiError;
 use crate::http::turn::{Running, Turn, away, turn};
 use crate::read::damage::sentences;
 
-/// Samples and points computed on the reading thread, and samples that windows pass over, some 200 us: waking another thread
-/// would take a large part of that.
+/// Limit on the samples, points and visits of samples by windows for a query that is computed on the thread of the request.
+/// They take some 200 us. Waking another thread would take a large part of this time.
 const WORK_INLINE_MAX: usize = 1 << 16;
-/// Samples of a light query, and values of its intermediate results: some 100 MB with all copies.
+/// Limit on the samples of a light query, and on the values of its intermediate results: some 100 MB with all copies.
 const LIGHT_POINTS_MAX: usize = 2_000_000;
-/// Memory of the labels that a light query creates, bytes.
+/// Memory limit for the labels that a light query creates, bytes.
 const LIGHT_LABEL_BYTES_MAX: usize = 32 << 20;
 
-/// Limits of a query that is computed at the same time as others.
+/// The limits of a light query, which is computed at the same time as others.
 fn light(full: &Limits) -> Limits {
     Limits {
         samples_max: full.samples_max.min(LIGHT_POINTS_MAX),
@@ -42,15 +43,15 @@ fn light(full: &Limits) -> Limits {
     }
 }
 
-/// A query, and all that it keeps while it waits.
+/// A query, with the data that it keeps while it waits.
 pub struct Question {
     pub text: String,
     pub at: promql::Params,
-    /// Parsing it and finding its series takes microseconds.
+    /// Whether parsing the query and finding its series takes microseconds.
     pub is_light: bool,
-    /// With more series, it is evaluated on a blocking thread.
+    /// A query with more series is evaluated on a blocking thread.
     pub series_inline_max: usize,
-    /// Series of the answer.
+    /// Limit on the series of the answer.
     pub limit: Option<usize>,
     pub wants_stats: bool,
     pub watch: Watch,
@@ -58,13 +59,13 @@ pub struct Question {
     pub running: Running,
 }
 
-/// One computation of a query, whose series were found.
+/// One attempt to compute a query. Its series are already found.
 struct Attempt {
     question: Question,
     plan: Plan,
     found: Vec<Series>,
     heavy: Heavy,
-    /// Released when the answer is written, or the query waits: after the memory of the attempt.
+    /// Permits. Released when the answer is written or the query begins to wait, after the memory of the attempt is freed.
     turns: Vec<Turn>,
 }
 
@@ -72,13 +73,13 @@ struct Attempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heavy {
     No,
-    /// The permit was free. It is released as soon as the samples show that it is not needed.
+    /// The query holds the permit, which was free. It is released as soon as the samples show that it is not needed.
     Free,
-    /// The query waited for it.
+    /// The query holds the permit after waiting for it.
     Needed,
 }
 
-/// The end of an attempt.
+/// The result of an attempt.
 enum Tried {
     Answered(Answer),
     /// The query needs more than its limits allow.
@@ -86,7 +87,7 @@ enum Tried {
 }
 
 impl Question {
-    /// `permit` is one of `App::queries`.
+    /// Computes the query. `permit` is one of `App::queries`.
     pub async fn answer(self, app: &App, permit: Turn) -> Answer {
         let mut attempt = self.begin(app, permit).await?;
         let limits = attempt.plan.limits().clone();
@@ -100,7 +101,7 @@ impl Question {
         let mut question = match attempt.run(app).await? {
             Tried::Answered(answer) => return answer,
             Tried::Over(attempt, error) if attempt.heavy != Heavy::No => return Err(error),
-            // Light queries are computed while it waits.
+            // The attempt is dropped with its permit, so that light queries can run while this query waits.
             Tried::Over(attempt, _) => attempt.question,
         };
         let heavy = turn(&app.heavy).await?;
@@ -113,7 +114,8 @@ impl Question {
         }
     }
 
-    /// Parses it and finds its series. Compiling patterns and walking a large index take long: on a blocking thread.
+    /// Parses the query and finds its series. Runs on a blocking thread unless the query is light, because compiling patterns
+    /// and walking a large index take long.
     async fn begin(self, app: &App, permit: Turn) -> Result<Attempt, ApiError> {
         let store = app.store.clone();
         let is_light = self.is_light;
@@ -141,14 +143,14 @@ impl Attempt {
         let series: usize = fetched.data.iter().map(Vec::len).sum();
         let work = samples.saturating_add(self.plan.steps().saturating_mul(series + 1));
         if self.heavy == Heavy::Free && work <= LIGHT_POINTS_MAX {
-            // It may compute for long.
+            // Evaluation may take long, so the permit for heavy queries is released before it.
             self.turns.truncate(1);
             self.heavy = Heavy::No;
             limits = light(&limits);
             self.plan.set_limits(limits.clone());
         }
         if series <= self.question.series_inline_max && work <= WORK_INLINE_MAX {
-            // Windows may pass over the same samples thousands of times.
+            // Windows may visit the same samples thousands of times, so visits are limited, too.
             let visits_max = limits.visits_max.min(WORK_INLINE_MAX);
             self.plan.set_limits(Limits { visits_max, ..limits.clone() });
             let output = self.plan.evaluate(&fetched.data);
@@ -202,7 +204,7 @@ impl Fetched {
     }
 }
 
-/// The info text, with Prometheus' prefix.
+/// The text of the info about downsampled samples, with Prometheus' prefix.
 fn info(thinned: Thinned) -> String {
     format!("PromQL info: older samples of these series are {thinned}, not the recorded values")
 }

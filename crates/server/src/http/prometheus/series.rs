@@ -1,6 +1,6 @@
 //! Lists series, label names and label values.
 //!
-//! `start` and `end` are validated but do not narrow the response: the index knows labels, not times.
+//! `start` and `end` are validated but do not narrow the response, because the index has no times.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::http::params::Params;
 use crate::http::turn::{Asked, Running, turn, watched};
 use crate::read::damage::sentences;
 
-/// Limit on the selectors of one request: each walks the index, and Grafana sends a few.
+/// Limit on the selectors of one request, because each one walks the index. Grafana sends only a few.
 const SELECTORS_MAX: usize = 64;
 
-/// Limit on the values of one response, bytes of JSON: several are written at the same time.
+/// Limit on the label values of one response, bytes of JSON. Several responses may be written at the same time.
 const VALUES_BYTES_MAX: usize = 32 << 20;
 
 type Selectors = [Vec<Matcher>];
@@ -45,12 +45,12 @@ pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     if let Some(response) = selecting(&app, &app.queries, list(LIGHT_LABELS_BYTES_MAX)).await? {
         return Ok(response);
     }
-    // While it waits, it keeps no series: another client may ask for as many.
+    // A waiting request keeps no series in memory, because many clients may request as many series.
     let response = selecting(&app, &app.heavy, list(usize::MAX)).await?;
     response.ok_or_else(|| ApiError::internal("a list of series ended without a response"))
 }
 
-/// `None` when the labels have more bytes.
+/// Lists the series. `None` when their labels have more bytes than `label_bytes_max`.
 fn listed(
     store: &Store,
     texts: &[String],
@@ -93,8 +93,8 @@ pub async fn values(State(app): State<Arc<App>>, Path(name): Path<String>, param
     select(&app, &params, list).await
 }
 
-/// Responds with the result of `list` for the series that any `match[]` selects, or for all series if there is none.
-/// Stops when the client disconnects. Compiles patterns and walks the index with a query permit.
+/// Responds with the result of `list` for the series that at least one `match[]` selects. Without `match[]`, for all series.
+/// Takes a query permit for compiling patterns and walking the index. Stops when the client disconnects.
 async fn select(
     app: &App,
     params: &Params,
@@ -109,13 +109,13 @@ async fn select(
     selecting(app, &app.queries, work).await
 }
 
-/// The limit of a list. Checks the range, which does not narrow it.
+/// The limit on the elements of a list. Also validates the range, although it does not narrow the list.
 fn limit(now: Timestamp, params: &Params) -> Result<usize, ApiError> {
     params.range(now)?;
     Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
 }
 
-/// Runs `work`, which selects series, with one of the permits; stops when the client disconnects.
+/// Runs `work`, which selects series, with one of the permits. Stops when the client disconnects.
 pub(in crate::http) async fn selecting<T: Send + 'static>(
     app: &App,
     permits: &Arc<Semaphore>,
@@ -127,7 +127,7 @@ pub(in crate::http) async fn selecting<T: Send + 'static>(
     watched(asked, (turn, running), work).await
 }
 
-/// The selectors as sent; empty when there are none.
+/// The texts of the selectors. Empty when there are none.
 pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
     let texts: Vec<String> = params.all("match[]").map(str::to_owned).collect();
     if texts.len() > SELECTORS_MAX {
@@ -138,13 +138,13 @@ pub(in crate::http) fn texts(params: &Params) -> Result<Vec<String>, ApiError> {
     Ok(texts)
 }
 
-/// Compiles their patterns, which takes long: all of them share one budget.
+/// Parses selectors and compiles their patterns, which takes long. All patterns of a request share one budget.
 pub(in crate::http) fn parse(texts: &[String]) -> Result<Vec<Vec<Matcher>>, ApiError> {
     let mut budget = PatternBudget::default();
     texts.iter().map(|text| Ok(promql::parse_selector_within(text, &mut budget)?)).collect()
 }
 
-/// Reports series cut off by the limit, and unknown series.
+/// Formats a list, with warnings if the limit cuts off elements or if unreadable series may be missing.
 fn answer<T: Serialize>(store: &Store, list: impl ExactSizeIterator<Item = T>, limit: usize) -> Response {
     let mut warnings = sentences(&store.lacks(Kind::Sample));
     warnings.extend((list.len() > limit).then(|| TRUNCATED.to_owned()));
@@ -152,7 +152,7 @@ fn answer<T: Serialize>(store: &Store, list: impl ExactSizeIterator<Item = T>, l
     success(list, warnings).into_response()
 }
 
-/// Undoes Prometheus' escaping of names in paths: `U__` in front, `_HEX_` for a character, `__` for `_`.
+/// Undoes Prometheus' escaping of names in paths: the prefix `U__`, `_HEX_` for a character, `__` for `_`.
 fn unescape(name: &str) -> String {
     let Some(escaped) = name.strip_prefix("U__") else { return name.to_owned() };
     let mut out = String::new();

@@ -8,7 +8,7 @@ use tacho_store::ReadReport;
 use tacho_api::export::Thinned;
 use tacho_api::json::float;
 
-/// `timings` and `samples` are as in Prometheus; the other fields are our own. Times in seconds.
+/// `timings` and `samples` are as in Prometheus, the other fields are our own. Times are in seconds.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
@@ -17,10 +17,10 @@ pub struct Stats {
     chunks: Chunks,
     values_decoded: u64,
     bytes_read: u64,
-    /// Maximum difference of a time from the recorded one, ns.
+    /// Maximum difference between a stored and a recorded time, ns.
     time_error_max: u64,
-    /// Maximum difference of a value from the recorded one, in its own unit; for downsampled values, from the aggregate that they
-    /// represent.
+    /// Maximum difference between a stored and a recorded value, in the unit of the value. For downsampled values, the
+    /// difference from the exact aggregate.
     #[serde(with = "float")]
     value_error_max: f64,
     /// Present if there are downsampled values.
@@ -41,7 +41,7 @@ struct Timings {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Samples {
-    /// Values read for the query, without those answered by summaries.
+    /// Number of values read for the query, without values answered by summaries.
     total_queryable_samples: usize,
 }
 
@@ -53,12 +53,12 @@ struct Chunks {
     decoded: u64,
 }
 
-/// What a query does. One that waits for the permit of heavy queries does all of it twice.
+/// The steps of a query. A query that waits for the permit of heavy queries repeats the other steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It waits for a permit.
+    /// The query waits for a permit.
     Queue,
-    /// It is parsed, and its samples are read.
+    /// The query is parsed, and its samples are read.
     Read,
     Evaluate,
 }
@@ -77,7 +77,7 @@ impl Watch {
         Self { last: Instant::now(), queue: none, read: none, evaluate: none }
     }
 
-    /// The time since the end of the last step belongs to this one.
+    /// Ends a step: adds the time since the end of the previous step to this one.
     pub fn ends(&mut self, step: Step) {
         let now = Instant::now();
         let sum = match step {

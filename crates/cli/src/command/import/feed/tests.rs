@@ -1,4 +1,4 @@
-//! An import that is interrupted and resumed at any position gives the same result as an uninterrupted one.
+//! Tests that an import that is interrupted and resumed gives the same result as an uninterrupted one.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::command::import::Import;
 use crate::command::import::ledger::Account;
 use crate::command::import::state::Keeper;
 
-/// The options of the command line for reading files.
+/// Parses the options for reading files as the command line does.
 #[derive(Parser)]
 struct Line {
     #[command(flatten)]
@@ -79,7 +79,7 @@ fn accounts(outcome: &Outcome) -> Vec<(&(Kind, SeriesId), &Account)> {
     list
 }
 
-/// Checks that there are at least this many checkpoints and that a run resumed from each gives the same result.
+/// Checks that there are at least this many checkpoints, and that resuming from each of them gives the same result.
 fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     let place = Place::new(files, args);
     let state = place.state();
@@ -88,7 +88,10 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     for (nth, piece) in whole.pieces.iter().enumerate() {
         let Some(bytes) = &piece.checkpoint else { continue };
         checkpoints += 1;
-        assert!(place.taken_up(&state, bytes, piece.seq - 1).is_none(), "it is ahead of the store");
+        assert!(
+            place.taken_up(&state, bytes, piece.seq - 1).is_none(),
+            "a checkpoint ahead of the store is used"
+        );
         let from = place.taken_up(&state, bytes, piece.seq).unwrap();
         let rest = place.run(&state, Some(from)).unwrap();
         let expect = &whole.pieces[nth + 1..];
@@ -105,7 +108,7 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     assert!(checkpoints >= checkpoints_min, "{checkpoints} checkpoints of {} pieces", whole.pieces.len());
 }
 
-/// Rows with a broken one every few rows.
+/// A text of rows in which every few rows one is broken.
 fn rows(n: usize, good: impl Fn(usize) -> String, broken: &str) -> Vec<u8> {
     let row = |nth: usize| if nth % 50_001 == 50_000 { broken.to_owned() } else { good(nth) };
     (0..n).map(row).collect::<String>().into_bytes()
@@ -132,10 +135,11 @@ fn row_files_resume_at_any_checkpoint() {
     check(&[("a.jsonl", &rows(60_000, jsonl, "{\n"))], &[], 2);
     let line = |at: usize| format!("m,l={} v={at},t=\"two\nlines\" {at}\n", at % 5);
     check(&[("a.lp", &rows(60_000, line, "m v=x 1\n"))], &["--precision", "s"], 2);
-    // Types precede their samples: such files are read from the beginning, and finished files are skipped as a whole.
+    // In OpenMetrics, types precede their samples. So such a file is always read from its beginning, but files that were
+    // read completely are skipped.
     let om = format!("# TYPE r counter\n{}# EOF\n", "r_total 1 1\n".repeat(200_000));
     check(&[("a.om", om.as_bytes()), ("b.csv", b"time,x\n1,1\n"), ("c.om", om.as_bytes())], &[], 1);
-    // The number format detected in the first file applies to the second, which is ambiguous.
+    // The numbers of the second file are ambiguous. The number format detected in the first file applies.
     let unclear = rows(300_000, |at| format!("{at};1,234\n"), "\n");
     let unclear = [b"time;a\n".as_slice(), &unclear].concat();
     check(&[("a.csv", b"time;a\n1;1,5\n2;2,25\n"), ("b.csv", &unclear)], &[], 3);
@@ -171,7 +175,7 @@ fn a_changed_file_is_not_resumed() {
         std::fs::write(&place.files[0], &other).unwrap();
         assert_eq!(place.run(&state, Some(from())).is_ok(), expect, "byte {changed}");
         std::fs::write(&place.files[0], &csv[..1000]).unwrap();
-        assert!(place.run(&state, Some(from())).is_err(), "it is too short");
+        assert!(place.run(&state, Some(from())).is_err(), "a truncated file is resumed");
     }
 }
 
@@ -191,5 +195,5 @@ fn a_checkpoint_that_does_not_match_is_ignored() {
     other.job = "other".into();
     assert!(place.taken_up(&other, &bytes, seq).is_none());
     std::fs::write(place.rejects(), "").unwrap();
-    assert!(place.taken_up(&state, &bytes, seq).is_none(), "broken rows are gone");
+    assert!(place.taken_up(&state, &bytes, seq).is_none(), "the file of broken rows is missing");
 }
