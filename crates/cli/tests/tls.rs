@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use java::{Java, Program};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -49,7 +49,13 @@ impl Authority {
     }
 
     fn sign(&self, name: &str) -> Pair {
-        let params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        self.sign_until(name, (4096, 1, 1))
+    }
+
+    /// Valid until the begin of this day: year, month, day.
+    fn sign_until(&self, name: &str, (year, month, day): (i32, u8, u8)) -> Pair {
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(year, month, day);
         let key = KeyPair::generate().unwrap();
         let signed = params.signed_by(&key, &self.issuer).unwrap();
         let pair = Pair {
@@ -142,6 +148,17 @@ fn encrypted(at: SocketAddr, ca: &Path) -> StreamOwned<ClientConnection, TcpStre
         .with_no_client_auth();
     let name = ServerName::try_from("127.0.0.1").unwrap();
     StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), plain(at))
+}
+
+/// A response of the server, with its head.
+fn fetch(at: SocketAddr, ca: &Path, path: &str) -> String {
+    let mut stream = encrypted(at, ca);
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut response = Vec::new();
+    // The server may close the connection without a closing alert.
+    let _ = stream.read_to_end(&mut response);
+    String::from_utf8(response).unwrap()
 }
 
 #[test]
@@ -240,6 +257,102 @@ fn changed_certificates_are_used_without_a_restart() {
 }
 
 #[test]
+fn failed_handshakes_are_logged_with_peer_and_reason() {
+    let place = tempfile::tempdir().unwrap();
+    let [ours, other] = ["ca", "other"].map(|name| Authority::new(place.path(), name));
+    let pair = ours.sign("server");
+    let with_clients = ["--tls-client-ca", text(&ours.file)];
+    let foreign = other.sign("foreign");
+    type Attempt<'a> = &'a dyn Fn(&Server);
+    let cases: [(&[&str], Attempt<'_>, &str, &str); 5] = [
+        (&[], &|server| drop(server.get("/healthz")), "http", "reason=\"the peer does not use TLS\""),
+        (&[], &|server| drop(greeting(plain(server.records))), "native", "the peer does not use TLS"),
+        (
+            &[],
+            &|server| drop(ask(&https(server), &[("TACHO_TLS_CA", &other.file)])),
+            "http",
+            "the peer refuses the server's certificate or version: alert UnknownCA",
+        ),
+        (
+            &with_clients,
+            &|server| drop(ask(&https(server), &[("TACHO_TLS_CA", &ours.file)])),
+            "http",
+            "the peer has no client certificate, tls-client-ca requires one",
+        ),
+        (
+            &with_clients,
+            &|server| {
+                let variables = [
+                    ("TACHO_TLS_CA", &*ours.file),
+                    ("TACHO_TLS_CLIENT_CERT", &foreign.cert),
+                    ("TACHO_TLS_CLIENT_KEY", &foreign.key),
+                ];
+                drop(ask(&https(server), &variables));
+            },
+            "http",
+            "the client certificate is refused: UnknownIssuer",
+        ),
+    ];
+    for (flags, attempt, listener, expect) in cases {
+        let server = start(&place.path().join("data"), &pair, flags);
+        // A check of the port that sends nothing is not logged.
+        drop(TcpStream::connect(server.http).unwrap());
+        attempt(&server);
+        attempt(&server);
+        let line = wait_for(expect, || {
+            let log = server.log();
+            log.lines().find(|line| line.contains("TLS handshake failed")).map(str::to_owned)
+        });
+        for part in [expect, "WARN", "peer=\"127.0.0.1:", "refused=1", &format!("listener=\"{listener}\"")] {
+            assert!(line.contains(part), "{part:?} in {line}");
+        }
+        assert_eq!(server.log().matches("TLS handshake failed").count(), 1, "{}", server.log());
+    }
+}
+
+#[test]
+fn a_certificate_that_expires_soon_is_reported() {
+    let place = tempfile::tempdir().unwrap();
+    let authority = Authority::new(place.path(), "ca");
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    for (days, level, expect) in [
+        (-3, "ERROR", "the TLS certificate has expired, clients refuse it: renew it"),
+        (3, "WARN", "days=2"),
+        (400, "", ""),
+    ] {
+        let day = today + jiff::Span::new().days(days);
+        let number = |n: i8| u8::try_from(n).unwrap();
+        let until = (i32::from(day.year()), number(day.month()), number(day.day()));
+        let pair = authority.sign_until("server", until);
+        let server = start(&place.path().join("data"), &pair, &[]);
+        let series = "tacho_tls_certificate_expires_timestamp_seconds ";
+        if days < 0 {
+            let line = wait_for(expect, || {
+                server.log().lines().find(|line| line.contains(expect)).map(str::to_owned)
+            });
+            assert!(line.contains(level), "{line}");
+            fails(&ask(&https(&server), &[("TACHO_TLS_CA", &authority.file)]), &["certificate expired"]);
+            continue;
+        }
+        let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp();
+        wait_for(series, || {
+            let metrics = fetch(server.http, &authority.file, "/metrics");
+            metrics.contains(&format!("{series}{}\n", midnight.as_second())).then_some(())
+        });
+        let status = fetch(server.http, &authority.file, "/api/status");
+        assert!(status.contains(&format!("\"tls_certificate_expires\":\"{midnight}\"")), "{status}");
+        let line =
+            server.log().lines().find(|line| line.contains("certificate expires soon")).map(str::to_owned);
+        assert_eq!(line.is_some(), !level.is_empty(), "{line:?}");
+        let line = line.unwrap_or_default();
+        assert!(line.contains(level) && line.contains(expect), "{line}");
+    }
+    let plain = Server::start(&place.path().join("plain"));
+    assert!(plain.get("/api/status").json()["tls_certificate_expires"].is_null());
+    assert!(!plain.get("/metrics").text().contains("tacho_tls_certificate_expires_timestamp_seconds "));
+}
+
+#[test]
 fn silent_connections_give_way_to_others() {
     let place = tempfile::tempdir().unwrap();
     let authority = Authority::new(place.path(), "ca");
@@ -270,6 +383,32 @@ fn files_that_cannot_be_used_are_named() {
     let empty = write("empty", "", 0o600);
     let open = write("open", &fs::read_to_string(&good.key).unwrap(), 0o644);
     let missing = place.path().join("missing");
+    let encrypted = |name: &str, head: &str, title: &str| {
+        let text =
+            format!("-----BEGIN {title}-----\n{head}MIIEvgIBADANBgkqhkiG9w0BAQ==\n-----END {title}-----\n");
+        write(name, &text, 0o600)
+    };
+    let pkcs8 = encrypted("pkcs8", "", "ENCRYPTED PRIVATE KEY");
+    let older = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00112233445566778899AABBCCDDEEFF\n\n";
+    let older = encrypted("older", older, "EC PRIVATE KEY");
+    for (key, mark) in [(&pkcs8, "BEGIN ENCRYPTED PRIVATE KEY"), (&older, "Proc-Type: 4,ENCRYPTED")] {
+        let remedy = format!(
+            "{} holds a private key that is encrypted with a password ({mark}), which is not supported; \
+             decrypt it: openssl pkey -in {0} -out decrypted.key",
+            text(key)
+        );
+        let flags = ["--tls-cert", text(&good.cert), "--tls-key", text(key)];
+        let Err((status, log)) = Server::try_start(&place.path().join("data"), &flags) else {
+            panic!("{mark}")
+        };
+        assert_eq!(status.code(), Some(2), "{log}");
+        assert!(log.contains(&remedy), "{remedy:?} in {log}");
+        let variables = [("TACHO_TLS_CLIENT_CERT", &*good.cert), ("TACHO_TLS_CLIENT_KEY", key)];
+        fails(
+            &ask("https://127.0.0.1:1", &variables),
+            &["TACHO_TLS_CLIENT_KEY=", &remedy[text(key).len()..]],
+        );
+    }
     for (cert, key, client_ca, expect) in [
         (&missing, &good.key, None, "cannot read tls-cert"),
         (&empty, &good.key, None, "holds no CERTIFICATE"),

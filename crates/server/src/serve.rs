@@ -89,7 +89,8 @@ pub async fn run<S: Future<Output = ()>>(
             shutdown.clone(),
         ))
     });
-    let app = App::new(config, store.clone(), metrics.clone(), clock, control, record_types);
+    let app =
+        App::new(config, store.clone(), metrics.clone(), clock.clone(), control, record_types, tls.clone());
     let router = http::router(app);
     let http = tokio::spawn(http::serve(
         (http_listener, tls.clone()),
@@ -98,7 +99,7 @@ pub async fn run<S: Future<Output = ()>>(
         metrics.clone(),
         shutdown.clone(),
     ));
-    let certificates = tls.map(|tls| tokio::spawn(tls::watch(tls, metrics, shutdown)));
+    let certificates = tls.map(|tls| tokio::spawn(tls::watch(tls, metrics, clock, shutdown)));
 
     up(Listening { http: http_address, records: records_address });
     stop.await;

@@ -20,7 +20,7 @@ pub enum ConfigError {
     )]
     Exposed { key: &'static str, address: Address },
     #[error("{given} is set without {missing}")]
-    HalfTls { given: &'static str, missing: &'static str },
+    HalfTls { given: &'static str, missing: String },
     #[error("{key} is 0, at least 1 is needed")]
     Zero { key: &'static str },
     #[error("rule {number} of [[{section}]]: {key} = {value:?}: {cause}")]
@@ -34,7 +34,7 @@ impl ConfigError {
     /// The key of the setting, as in `tacho.toml`.
     pub(super) fn key(&self) -> Option<&'static str> {
         match self {
-            Self::Exposed { key, .. } | Self::Zero { key } => {
+            Self::Exposed { key, .. } | Self::Zero { key } | Self::HalfTls { given: key, .. } => {
                 Settings::KEYS.iter().copied().find(|known| known.replace('_', "-") == *key)
             }
             _ => None,
@@ -44,8 +44,12 @@ impl ConfigError {
     /// The same error, with the key as in `tacho.toml` instead of the name of the flag.
     pub(super) fn in_file(mut self) -> Self {
         let in_file = self.key();
-        if let (Self::Exposed { key, .. } | Self::Zero { key }, Some(in_file)) = (&mut self, in_file) {
-            *key = in_file;
+        match (&mut self, in_file) {
+            (Self::Exposed { key, .. } | Self::Zero { key }, Some(in_file)) => *key = in_file,
+            (Self::HalfTls { given, missing }, Some(in_file)) => {
+                (*given, *missing) = (in_file, missing.replace('-', "_"));
+            }
+            _ => {}
         }
         self
     }

@@ -111,7 +111,7 @@ impl Settings {
     }
 
     fn tls(&mut self) -> Result<Option<tls::Files>, ConfigError> {
-        let half = |given, missing| Err(ConfigError::HalfTls { given, missing });
+        let half = |given, missing: &str| Err(ConfigError::HalfTls { given, missing: missing.into() });
         match (self.tls_cert.take(), self.tls_key.take(), self.tls_client_ca.take()) {
             (None, None, None) => Ok(None),
             (Some(cert), Some(key), client_ca) => Ok(Some(tls::Files { cert, key, client_ca })),
@@ -359,12 +359,19 @@ mod tests {
 
     #[test]
     fn incomplete_tls_settings_are_refused() {
+        let place = "configuration file FILE: line 2:";
         for (file, expect) in [
-            ("tls_cert = 'a'", "tls-cert is set without tls-key"),
-            ("tls_key = 'a'", "tls-key is set without tls-cert"),
-            ("tls_client_ca = 'a'", "tls-client-ca is set without tls-cert and tls-key"),
+            ("\ntls_cert = 'a'", format!("{place} tls_cert is set without tls_key")),
+            ("\ntls_key = 'a'", format!("{place} tls_key is set without tls_cert")),
+            ("\ntls_client_ca = 'a'", format!("{place} tls_client_ca is set without tls_cert and tls_key")),
         ] {
             assert_eq!(check(file, &[], Settings::default()).unwrap_err(), expect);
         }
+        assert_eq!(
+            check("", &[("TACHO_TLS_CERT", "a")], Settings::default()).unwrap_err(),
+            "environment variable TACHO_TLS_CERT: tls_cert is set without tls_key"
+        );
+        let flags = Settings { tls_key: Some("a".into()), ..Settings::default() };
+        assert_eq!(check("tls_client_ca = 'c'", &[], flags).unwrap_err(), "tls-key is set without tls-cert");
     }
 }

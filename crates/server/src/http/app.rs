@@ -15,6 +15,7 @@ use crate::control::Control;
 use crate::decoding::Decoding;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
+use crate::tls::Tls;
 
 /// Limit on concurrent analyses of executions. Each may take 1 GiB of memory and uses one core.
 pub(super) const ANALYSES_MAX: usize = 2;
@@ -33,6 +34,7 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub control: Arc<Control>,
     pub record_types: Arc<RecordTypes>,
+    pub tls: Option<Arc<Tls>>,
     pub started: Timestamp,
     /// One permit per running analysis of executions; more wait.
     pub(super) analyses: Arc<Semaphore>,
@@ -64,6 +66,7 @@ impl App {
         clock: Arc<dyn Clock>,
         control: Arc<Control>,
         record_types: Arc<RecordTypes>,
+        tls: Option<Arc<Tls>>,
     ) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(config.requests_max));
         let names = origin::Names::new(&config.allowed_hosts, config.http.is_loopback());
@@ -76,6 +79,7 @@ impl App {
             clock,
             control,
             record_types,
+            tls,
             analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             heavy: Arc::new(Semaphore::new(1)),

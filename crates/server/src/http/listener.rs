@@ -81,7 +81,7 @@ pub async fn serve(
         let (http, watcher) = (http.clone(), graceful.watcher());
         let (tls, handshakes, mut shutdown) = (tls.clone(), ended("handshake"), shutdown.clone());
         let connection = async move {
-            match tls::open(tls.as_deref(), stream, paced, &handshakes, &mut shutdown).await {
+            match tls::open(("http", tls.as_deref()), stream, paced, &handshakes, &mut shutdown).await {
                 None => Ok(()),
                 Some(Opened::Plain(stream)) => {
                     tls::refuse(stream, NEEDS_TLS.as_bytes()).await;

@@ -57,6 +57,7 @@ async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         "data_dir": app.config.data.display().to_string(),
         "driver": driver.name,
         "records_port": app.config.records.0.port(),
+        "tls_certificate_expires": app.tls.as_ref().and_then(|tls| tls.expires()),
         "damage": inspect::Damage::from(app.store.driver_health()),
         "series": by_kind(stats.series),
         "records": by_kind(stats.records),

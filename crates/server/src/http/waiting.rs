@@ -52,7 +52,7 @@ impl Busy {
         let metrics = Arc::new(Metrics::default());
         let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
         let record_types = Arc::new(RecordTypes::open(&data));
-        let mut app = App::new(config, store, metrics, clock, control, record_types);
+        let mut app = App::new(config, store, metrics, clock, control, record_types, None);
         change(Arc::get_mut(&mut app).unwrap());
         Self { app, _directory: directory }
     }

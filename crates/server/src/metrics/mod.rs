@@ -33,6 +33,8 @@ pub struct Metrics {
     pub connections_refused: Family<Counter, 2>,
     /// Number of times that changed TLS files were read. `result` is ok or failed.
     pub tls_reloads: Family<Counter, 1>,
+    /// Unix seconds; absent without TLS.
+    pub tls_certificate_expires: Family<Gauge, 0>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
     /// Number of PromQL queries in progress, which read or compute.
@@ -89,6 +91,11 @@ impl Default for Metrics {
                 ["result"],
                 "Times that changed certificates or keys were read.",
             ),
+            tls_certificate_expires: Family::new(
+                "tacho_tls_certificate_expires_timestamp_seconds",
+                [],
+                "Time at which the first certificate of tls_cert expires, Unix seconds.",
+            ),
             http_requests: Family::new(
                 "tacho_http_requests_total",
                 ["route", "status"],
@@ -122,7 +129,7 @@ impl Metrics {
     /// All families, in the order of `/metrics`. Updates the figures of the operating system first.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
-        let own: [&dyn Collect; 13] = [
+        let own: [&dyn Collect; 14] = [
             &self.records_received,
             &self.records_dropped,
             &self.records_refused,
@@ -132,6 +139,7 @@ impl Metrics {
             &self.connections,
             &self.connections_refused,
             &self.tls_reloads,
+            &self.tls_certificate_expires,
             &self.http_requests,
             &self.http_request_seconds,
             &self.queries_running,

@@ -10,6 +10,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
+use super::expiry;
 use super::pem::{self, PemError};
 
 /// Files in PEM (RFC 7468).
@@ -38,6 +39,13 @@ pub enum TlsError {
     Pair { cert: PathBuf, key: PathBuf, cause: String },
 }
 
+/// The contents of the files.
+pub(super) struct Loaded {
+    pub config: Arc<ServerConfig>,
+    /// Unix seconds at which the first certificate of `tls_cert` expires. `None` if the times cannot be read.
+    pub expires: Option<i64>,
+}
+
 /// Detects changes of files: for each file its inode, and the time of the last change of its content or permissions.
 pub(super) type State = Vec<Option<(u64, i64, i64)>>;
 
@@ -50,7 +58,7 @@ impl Files {
         [&self.cert, &self.key].into_iter().chain(&self.client_ca).map(state).collect()
     }
 
-    pub(super) fn read(&self) -> Result<ServerConfig, TlsError> {
+    pub(super) fn read(&self) -> Result<Loaded, TlsError> {
         let pair = |cause: String| TlsError::Pair { cert: self.cert.clone(), key: self.key.clone(), cause };
         let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -60,10 +68,11 @@ impl Files {
             Some(path) => builder.with_client_cert_verifier(verifier(path)?),
         };
         let cert = pem::certificates(&self.cert).map_err(failed("tls-cert", &self.cert))?;
+        let expires = cert.iter().filter_map(|der| expiry::not_after(der)).min();
         let key = self.key()?;
         let mut config = builder.with_single_cert(cert, key).map_err(|error| pair(error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
+        Ok(Loaded { config: Arc::new(config), expires })
     }
 
     fn key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {

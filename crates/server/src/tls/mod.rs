@@ -2,18 +2,24 @@
 //!
 //! Step before: a listener accepts a connection. Step after: the listener reads and writes the [`Socket`], with or without TLS.
 //!
-//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current ones and does the handshake.
+//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current ones and does the handshake. `refusals.rs`
+//! logs failed handshakes, `expiry.rs` certificates that expire soon.
 
+mod expiry;
 mod files;
 pub mod pem;
+mod refusals;
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustls::ServerConfig;
+use expiry::{Due, Notice};
+use refusals::{Refusal, Refusals, reason};
+use tacho_model::Clock;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 pub use files::{Files, TlsError};
@@ -43,9 +49,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 /// The certificates in use.
 pub struct Tls {
     files: Files,
-    config: RwLock<Arc<ServerConfig>>,
+    loaded: RwLock<files::Loaded>,
     /// State of the files at the last attempt to read them.
     seen: Mutex<files::State>,
+    refusals: Mutex<Refusals>,
 }
 
 /// An accepted connection, by its first bytes.
@@ -58,8 +65,17 @@ pub enum Opened {
 impl Tls {
     pub fn open(files: Files) -> Result<Arc<Self>, TlsError> {
         let seen = Mutex::new(files.state());
-        let config = RwLock::new(Arc::new(files.read()?));
-        Ok(Arc::new(Self { files, config, seen }))
+        let loaded = RwLock::new(files.read()?);
+        Ok(Arc::new(Self { files, loaded, seen, refusals: Mutex::default() }))
+    }
+
+    /// UTC time at which the first certificate of `tls_cert` expires.
+    pub fn expires(&self) -> Option<String> {
+        self.expires_seconds().map(expiry::utc)
+    }
+
+    fn expires_seconds(&self) -> Option<i64> {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).expires
     }
 
     /// Reads the files again if they have changed. Returns whether they have changed. After an error, the earlier certificates
@@ -71,30 +87,44 @@ impl Tls {
             return Ok(false);
         }
         *seen = state;
-        let config = Arc::new(self.files.read()?);
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let loaded = self.files.read()?;
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(true)
     }
 
     async fn handshake(&self, stream: impl Io + 'static) -> io::Result<Socket> {
-        let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let config = self.loaded.read().unwrap_or_else(PoisonError::into_inner).config.clone();
         Ok(Box::new(TlsAcceptor::from(config).accept(stream).await?))
+    }
+
+    /// Logs the refusals if a line is due.
+    fn log_refusals(&self, new: Option<Refusal>) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        new.into_iter().for_each(|refusal| refusals.add(refusal));
+        let Some((refused, Refusal { listener, peer, reason })) = refusals.due(Instant::now()) else {
+            return;
+        };
+        drop(refusals);
+        let peer = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
+        tracing::warn!(listener, peer, reason, refused, "TLS handshake failed, at most one line a minute");
     }
 }
 
 /// If the listener uses TLS, does the handshake of a connection. Stops at `shutdown`. Before the handshake, `wrap` wraps the
-/// socket. Failures are counted.
+/// socket. Failures are counted and logged.
 pub async fn open<S: Io + 'static>(
-    tls: Option<&Tls>,
+    (listener, tls): (&'static str, Option<&Tls>),
     socket: TcpStream,
     wrap: impl FnOnce(TcpStream) -> S,
     failures: &Counter,
     shutdown: &mut Shutdown,
 ) -> Option<Opened> {
     let Some(tls) = tls else { return Some(Opened::Ready(Box::new(wrap(socket)))) };
+    let peer = socket.peer_addr().ok();
     let opening = async {
         let mut first = [0; 2];
         match socket.peek(&mut first).await? {
+            0 => Err(io::ErrorKind::NotConnected.into()),
             1 if first[0] != HANDSHAKE[0] => Ok(Opened::Plain(Box::new(wrap(socket)))),
             2 if first != HANDSHAKE => Ok(Opened::Plain(Box::new(wrap(socket)))),
             _ => tls.handshake(wrap(socket)).await.map(Opened::Ready),
@@ -104,12 +134,21 @@ pub async fn open<S: Io + 'static>(
         opened = tokio::time::timeout(HANDSHAKE_TIME_MAX, opening) => opened,
         () = shutdown.wait() => return None,
     };
-    let opened =
-        opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no handshake in time")));
-    if !matches!(opened, Ok(Opened::Ready(_))) {
-        failures.add(1);
+    let opened = opened.unwrap_or_else(|_| {
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("no handshake within {HANDSHAKE_TIME_MAX:?}")))
+    });
+    let reason = match &opened {
+        Ok(Opened::Ready(_)) => return opened.ok(),
+        Ok(Opened::Plain(_)) => Some("the peer does not use TLS".to_owned()),
+        // Closed without a byte: a check whether the port is open. It is counted only.
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => None,
+        Err(error) => Some(reason(error)),
+    };
+    failures.add(1);
+    if let Some(reason) = reason {
+        tls.log_refusals(Some(Refusal { listener, peer, reason }));
     }
-    opened.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok()
+    opened.ok()
 }
 
 /// Sends the last bytes to a peer that does not use TLS. Then reads and discards what the peer sends: closing a socket with
@@ -124,10 +163,11 @@ pub async fn refuse(mut socket: Socket, answer: &[u8]) {
     let _ = tokio::time::timeout(REFUSAL_TIME_MAX, refusal).await;
 }
 
-/// Reads changed files until `shutdown`.
-pub async fn watch(tls: Arc<Tls>, metrics: Arc<Metrics>, mut shutdown: Shutdown) {
+/// Until `shutdown`: reads changed files, reports a certificate that expires soon, and logs refusals that were not logged yet.
+pub async fn watch(tls: Arc<Tls>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>, mut shutdown: Shutdown) {
     let mut ticks = tokio::time::interval(RELOAD_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut notice = Notice::default();
     loop {
         tokio::select! {
             () = shutdown.wait() => return,
@@ -137,6 +177,24 @@ pub async fn watch(tls: Arc<Tls>, metrics: Arc<Metrics>, mut shutdown: Shutdown)
         match tokio::task::spawn_blocking(move || reading.reload()).await {
             Ok(reloaded) => tell(reloaded, &metrics.tls_reloads),
             Err(error) => return tracing::error!(%error, "certificates are no longer reloaded"),
+        }
+        if let Some(expires) = tls.expires_seconds() {
+            metrics.tls_certificate_expires.with([]).set(expires);
+            warn_of_expiry(&mut notice, expires, clock.now());
+        }
+        tls.log_refusals(None);
+    }
+}
+
+fn warn_of_expiry(notice: &mut Notice, expires: i64, now_ns: i64) {
+    let at = || expiry::utc(expires);
+    match notice.due(expires, now_ns.div_euclid(1_000_000_000)) {
+        None => {}
+        Some(Due::Expires { days }) => {
+            tracing::warn!(expires = at(), days, "the TLS certificate expires soon: renew it");
+        }
+        Some(Due::Expired) => {
+            tracing::error!(expires = at(), "the TLS certificate has expired, clients refuse it: renew it");
         }
     }
 }

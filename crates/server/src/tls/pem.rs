@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{Error, PemObject};
@@ -17,6 +17,11 @@ pub enum PemError {
     Syntax(Error),
     #[error("holds no {0}, a PEM file with \"-----BEGIN {0}-----\" is needed")]
     Empty(&'static str),
+    #[error(
+        "holds a private key that is encrypted with a password ({mark}), which is not supported; \
+         decrypt it: openssl pkey -in {path} -out decrypted.key, then chmod 600 decrypted.key"
+    )]
+    Encrypted { mark: &'static str, path: PathBuf },
     #[error("holds a certificate that cannot be an authority: {0}")]
     Authority(rustls::Error),
 }
@@ -30,11 +35,19 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemErro
     }
 }
 
+/// Marks of encrypted private keys: PKCS #8 (RFC 5958), and the older form (RFC 1421).
+const ENCRYPTED: [&str; 2] = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
+
 /// The first private key of a file: PKCS #8, PKCS #1 or SEC 1.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, PemError> {
-    PrivateKeyDer::from_pem_slice(&fs::read(path)?).map_err(|error| match error {
-        Error::NoItemsFound => PemError::Empty("PRIVATE KEY"),
-        error => PemError::Syntax(error),
+    let bytes = fs::read(path)?;
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
+        let text = String::from_utf8_lossy(&bytes);
+        match (ENCRYPTED.into_iter().find(|mark| text.contains(mark)), error) {
+            (Some(mark), _) => PemError::Encrypted { mark, path: path.to_owned() },
+            (None, Error::NoItemsFound) => PemError::Empty("PRIVATE KEY"),
+            (None, error) => PemError::Syntax(error),
+        }
     })
 }
 

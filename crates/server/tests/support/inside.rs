@@ -47,7 +47,7 @@ impl Inside {
             let store = Store::open(driver, &journal, options, clock.clone()).await.unwrap();
             let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
             let record_types = Arc::new(RecordTypes::open(&data));
-            let app = App::new(config, store, metrics.clone(), clock, control, record_types);
+            let app = App::new(config, store, metrics.clone(), clock, control, record_types, None);
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
             let bounds = (64, Duration::from_secs(60));
