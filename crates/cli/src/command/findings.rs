@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tacho_api::printable::printable;
 use tacho_api::units;
 use tacho_model::{Kind, TimeRange};
-use tacho_store::check::{Finding, Findings, Lost, Severity};
+use tacho_server::check::Progress;
+use tacho_store::check::{Finding, Findings, Lost, Severity, time};
+
+use crate::terminal::progress;
 
 /// Findings of one file that are shown; `--json` has all.
 const PER_FILE_MAX: usize = 20;
@@ -77,10 +79,6 @@ fn cost(lost: &Lost) -> String {
     text
 }
 
-fn time(ns: i64) -> String {
-    Timestamp::from_nanosecond(ns.into()).map_or_else(|_| format!("{ns} ns"), |at| at.to_string())
-}
-
 /// For programs.
 pub fn json(finding: &Finding) -> Value {
     let lost = finding.lost.as_ref().map(|lost| {
@@ -105,6 +103,23 @@ pub fn json(finding: &Finding) -> Value {
         "effect": finding.effect,
         "remedy": finding.kind.remedy(),
     })
+}
+
+/// Runs a check or a repair with a progress bar.
+pub fn with_progress<T>(what: &str, run: impl FnOnce(Progress<'_>) -> T) -> T {
+    let bar = progress::bar(0, what);
+    let result = run(&mut |read, total| {
+        bar.set_length(total);
+        bar.set_position(read);
+        bar.set_message(format!("{} of {}", units::bytes(read), units::bytes(total)));
+    });
+    bar.finish_and_clear();
+    result
+}
+
+/// Amounts of each kind: of samples, entries, calls.
+pub fn kinds([samples, entries, calls]: [u64; 3]) -> Value {
+    json!({"samples": samples, "entries": entries, "calls": calls})
 }
 
 /// Counts of findings, and of what they cost, for a summary in JSON.

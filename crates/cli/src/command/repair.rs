@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use tacho_api::units;
+use tacho_server::check::Progress;
 use tacho_server::repair::{Repaired, repair};
 use tacho_store::check::Findings;
 
 use super::{ask, findings};
 use crate::failure::Failure;
-use crate::terminal::progress;
 
 /// Copy everything readable of a damaged data directory into a new one
 ///
@@ -40,15 +40,8 @@ impl Repair {
             return Err(Failure::usage(message).hint("name a new directory with --into"));
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let bar = progress::bar(0, "repair");
-        let mut tell = |read, total| {
-            bar.set_length(total);
-            bar.set_position(read);
-            bar.set_message(format!("{} of {}", units::bytes(read), units::bytes(total)));
-        };
-        let repaired = runtime.block_on(repair(&self.dir, &self.into, &mut tell));
-        bar.finish_and_clear();
-        let repaired = repaired.map_err(|e| match e.kind() {
+        let run = |progress: Progress<'_>| runtime.block_on(repair(&self.dir, &self.into, progress));
+        let repaired = findings::with_progress("repair", run).map_err(|e| match e.kind() {
             tacho_store::ErrorKind::Locked => {
                 Failure::new(format!("cannot repair {}: {e}", self.dir.display()))
                     .hint("stop the server first")
@@ -97,10 +90,8 @@ fn print_json(repaired: &Repaired) {
     for finding in of_losses(findings).kept {
         println!("{}", findings::json(&finding));
     }
-    let kinds =
-        |[samples, entries, calls]: [u64; 3]| json!({"samples": samples, "entries": entries, "calls": calls});
     let summary = json!({
-        "saved": {"records": kinds(*records), "series": kinds(series.map(|n| n as u64)), "rows": rows},
+        "saved": {"records": findings::kinds(*records), "series": findings::kinds(series.map(|n| n as u64)), "rows": rows},
         "findings": findings::counts(findings),
         "bytes": bytes,
     });

@@ -16,6 +16,7 @@ mod known;
 mod salvage;
 
 pub use checker::{Checker, Depth, Verdict};
+pub use chunks::time;
 pub use finding::{
     FINDINGS_MAX, Finding, FindingKind, Findings, Lost, LostTotals, Place, PlacedRow, SERIES_NAMED_MAX,
     Severity,
