@@ -14,10 +14,10 @@ use crate::terminal::progress;
 /// Findings of one file that are shown; `--json` has all.
 const PER_FILE_MAX: usize = 20;
 
-/// For people, grouped by file.
-pub fn text(findings: &Findings) -> String {
+/// For people, grouped by file. `omitted`: findings that were counted but not kept.
+pub fn text(kept: &[Finding], omitted: u64) -> String {
     let mut out = String::new();
-    for of_file in findings.kept.chunk_by(|a, b| a.place.file == b.place.file) {
+    for of_file in kept.chunk_by(|a, b| a.place.file == b.place.file) {
         let Some(first) = of_file.first() else { continue };
         let _ = writeln!(out, "{}", printable(&first.place.file));
         for finding in of_file.iter().take(PER_FILE_MAX) {
@@ -27,8 +27,8 @@ pub fn text(findings: &Findings) -> String {
             let _ = writeln!(out, "  and {more} more: --json lists all");
         }
     }
-    if findings.omitted() > 0 {
-        let _ = writeln!(out, "and {} findings that were counted but not kept", findings.omitted());
+    if omitted > 0 {
+        let _ = writeln!(out, "and {omitted} findings that were counted but not kept");
     }
     out
 }

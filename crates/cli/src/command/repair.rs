@@ -6,7 +6,7 @@ use serde_json::json;
 use tacho_api::units;
 use tacho_server::check::Progress;
 use tacho_server::repair::{Repaired, repair};
-use tacho_store::check::Findings;
+use tacho_store::check::{Finding, Findings};
 
 use super::{ask, findings};
 use crate::failure::Failure;
@@ -53,7 +53,7 @@ impl Repair {
         } else {
             print(&repaired)
         }
-        let losses = repaired.findings.kept.iter().filter(|finding| finding.is_loss()).count() as u64;
+        let losses = repaired.findings.losses();
         if losses == 0 {
             return Ok(());
         }
@@ -65,7 +65,8 @@ impl Repair {
 
 fn print(repaired: &Repaired) {
     let Repaired { findings, series, rows, records, .. } = repaired;
-    print!("{}", findings::text(&of_losses(findings)));
+    let losses: Vec<Finding> = of_losses(findings).cloned().collect();
+    print!("{}", findings::text(&losses, findings.losses() - losses.len() as u64));
     let [samples, entries, calls] = *records;
     println!(
         "saved: {}, {}, {} of {} in {}",
@@ -78,17 +79,15 @@ fn print(repaired: &Repaired) {
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
 }
 
-/// The findings that cost something.
-fn of_losses(findings: &Findings) -> Findings {
-    let mut losses = Findings::default();
-    losses.extend(findings.kept.iter().filter(|finding| finding.is_loss()).cloned());
-    losses
+/// The kept findings that cost something.
+fn of_losses(findings: &Findings) -> impl Iterator<Item = &Finding> {
+    findings.kept.iter().filter(|finding| finding.is_loss())
 }
 
 fn print_json(repaired: &Repaired) {
     let Repaired { findings, series, rows, records, bytes } = repaired;
-    for finding in of_losses(findings).kept {
-        println!("{}", findings::json(&finding));
+    for finding in of_losses(findings) {
+        println!("{}", findings::json(finding));
     }
     let summary = json!({
         "saved": {"records": findings::kinds(*records), "series": findings::kinds(series.map(|n| n as u64)), "rows": rows},

@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_model::{Families, Kind, SeriesId, TimeRange};
 
-use super::finding::{Finding, FindingKind, Lost, Place, PlacedRow, SERIES_NAMED_MAX};
+use super::finding::{Finding, FindingKind, Loss, Lost, Place, PlacedRow, SERIES_NAMED_MAX};
 use super::known::{Known, highest};
+use super::salvage::is_derived;
 use crate::driver::{Damaged, Row, Table};
 use crate::group::row::{SeriesRow, decode_series, group_id, series_key};
 use crate::keys::{
@@ -112,7 +113,6 @@ impl Checker {
     }
 
     fn meta(&self, place: Place, row: Row) -> Result<Verdict> {
-        let key = self.key(row.table, &row.partition, &row.clustering);
         let decoded = match &*row.partition {
             STORE => decode_store_fact(&row).map(drop),
             SESSIONS => decode_session(&row).and_then(|(_, session)| {
@@ -134,7 +134,10 @@ impl Checker {
             Ok(()) => Ok(Verdict { kept: Some(row), ..Verdict::default() }),
             Err(error) if error.kind() == ErrorKind::Version => Err(error),
             Err(error) => {
-                let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key);
+                let key = self.key(row.table, &row.partition, &row.clustering);
+                let is_learned_again = &*row.partition == LIVES;
+                let loss = if is_learned_again || is_derived(&row) { Loss::Derivable } else { Loss::Fact };
+                let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key).loss(loss);
                 Ok(Verdict::found(finding.effect("the server may not start")))
             }
         }
@@ -143,19 +146,24 @@ impl Checker {
     /// A damaged row of the Series or the Meta table.
     fn damaged_fact(&self, place: Place, damaged: &Damaged) -> Verdict {
         let Damaged { table, partition, clustering, reason, .. } = damaged;
-        let effect = match (&**partition, &**clustering) {
-            _ if *table == Table::Series => "the labels of its series are lost, unless another row has them",
-            (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => {
-                "nothing is lost: other rows have the same facts"
+        let (loss, effect) = match (&**partition, &**clustering) {
+            // Records whose labels no other row has are a finding of their own.
+            _ if *table == Table::Series => {
+                (Loss::Derivable, "the labels of its series are lost, unless another row has them")
             }
-            (STORE, STORED) => "the statistics of the stored records restart at 0",
-            (STORE, CLOCK) => "the clock of the next start is trusted",
-            (SESSIONS, _) => "a frame that this session sends again may be stored twice",
-            (TOMBSTONES, _) => "deleted records may reappear",
-            (LIVES, _) => "the values of the series stay exact until it is known not to be a counter",
-            _ => "",
+            (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => {
+                (Loss::Derivable, "nothing is lost: other rows have the same facts")
+            }
+            (STORE, STORED) => (Loss::Derivable, "the statistics of the stored records restart at 0"),
+            (STORE, CLOCK) => (Loss::Derivable, "the clock of the next start is trusted"),
+            (SESSIONS, _) => (Loss::Fact, "a frame that this session sends again may be stored twice"),
+            (TOMBSTONES, _) => (Loss::Fact, "deleted records may reappear"),
+            (LIVES, _) => {
+                (Loss::Derivable, "the values of the series stay exact until it is known not to be a counter")
+            }
+            _ => (Loss::Fact, ""),
         };
-        let finding = Finding::new(FindingKind::RowDamaged, place, reason);
+        let finding = Finding::new(FindingKind::RowDamaged, place, reason).loss(loss);
         Verdict::found(finding.key(self.key(*table, partition, clustering)).effect(effect))
     }
 
@@ -213,9 +221,7 @@ impl Checker {
                 if kind == Kind::Sample { "group" } else { "series" }
             );
             let lost = Lost { kind, series: Vec::new(), series_more: 0, range: Some(range), records };
-            Finding::new(FindingKind::SeriesUnknown, place, why)
-                .key(self.group_words(kind, group))
-                .lost(Some(lost))
+            Finding::new(FindingKind::SeriesUnknown, place, why).key(self.group_words(kind, group)).lost(lost)
         };
         let mut findings: Vec<Finding> = nameless.into_iter().map(unknown).collect();
         let facts = &self.known.facts;

@@ -49,12 +49,12 @@ impl Checker {
             Err(error) => {
                 let lost = self.lost_of(named, None, &[]);
                 let finding = Finding::new(FindingKind::ChunkDamaged, place, chain(&error));
-                return Ok(Verdict::found(finding.key(words).lost(Some(lost))));
+                return Ok(Verdict::found(finding.key(words).lost(lost)));
             }
         };
         if let Some(why) = self.impossible(&key, &split) {
             let finding = Finding::new(FindingKind::GenerationUnknown, place, why).key(words);
-            return Ok(Verdict::found(finding.lost(Some(self.lost_of(named, None, &[])))));
+            return Ok(Verdict::found(finding.lost(self.lost_of(named, None, &[]))));
         }
         if split.chunk.is_empty() && split.replacement.is_some() {
             return Ok(Verdict { kept: Some(row), ..Verdict::default() });
@@ -67,7 +67,7 @@ impl Checker {
             Err(error) => {
                 let lost = self.lost_of(named, None, &[]);
                 let finding = Finding::new(FindingKind::ChunkDamaged, place, error).key(words);
-                return Ok(Verdict::found(finding.lost(Some(lost))));
+                return Ok(Verdict::found(finding.lost(lost)));
             }
         };
         let header = chunk.header();
@@ -78,7 +78,7 @@ impl Checker {
         if let Some(why) = misplaced(&named, header, members.len()) {
             let lost = self.lost_of(named, Some(header), &[]);
             let finding = Finding::new(FindingKind::KeyWrong, place, why).key(words);
-            return Ok(Verdict::found(finding.lost(Some(lost))));
+            return Ok(Verdict::found(finding.lost(lost)));
         }
         let records = Some((kind, records(header, &[])));
         if self.depth == Depth::Quick {
@@ -115,7 +115,7 @@ impl Checker {
         let whole = |more: &str| {
             let lost = self.lost_of(named, header.filter(|_| is_placed), &[]);
             let finding = Finding::new(FindingKind::RowDamaged, place.clone(), why(more)).key(words.clone());
-            Verdict::found(finding.lost(Some(lost)))
+            Verdict::found(finding.lost(lost))
         };
         // Without its prefix the rows that it replaced would be alive again.
         let is_usable = is_placed && is_key_certain && rest.merge.is_some();
@@ -169,7 +169,7 @@ impl Checker {
             Some(_) => self.lost_of(named, Some(header), &wrong),
             None => self.lost_of(named, Some(header), &[]),
         };
-        let finding = Finding::new(FindingKind::ChunkDamaged, place, why).key(words).lost(Some(lost));
+        let finding = Finding::new(FindingKind::ChunkDamaged, place, why).key(words).lost(lost);
         let kept = left.map(|left| Row {
             table: crate::Table::Chunks,
             partition: Vec::new(),

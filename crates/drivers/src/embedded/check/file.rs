@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
-use tacho_store::check::{Finding, FindingKind, Place, PlacedRow};
+use tacho_store::check::{Finding, FindingKind, Loss, Place, PlacedRow};
 use tacho_store::driver::{Damaged, Row};
 use tacho_store::{Error, Result, Table};
 
@@ -268,8 +268,10 @@ impl Image {
         };
         if row.action == Action::Delete {
             let why = "checksum mismatch in the deletion of a row";
-            let effect = if is_indexed { "" } else { "the row may reappear" };
-            return Err(Box::new(Finding::new(FindingKind::RowDamaged, place, why).effect(effect)));
+            let (loss, effect) =
+                if is_indexed { (Loss::Nothing, "") } else { (Loss::Fact, "the row may reappear") };
+            let finding = Finding::new(FindingKind::RowDamaged, place, why);
+            return Err(Box::new(finding.loss(loss).effect(effect)));
         }
         let damaged = Damaged {
             table: row.table,
