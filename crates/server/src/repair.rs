@@ -61,7 +61,7 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     make_directory(&journals).map_err(|e| Error::io("make directory", &journals, e))?;
     let salvage = Salvage::write_journals(&source.journals, known, (&RealDisk, &journals))?;
     let is_whole = report.findings.losses() == 0;
-    copy.driver.put(salvage.rows(known, rest.counted, is_whole)).await?;
+    copy.driver.put(salvage.rows(&source.checker, rest.counted, is_whole)).await?;
     drop(copy);
     copy_side_files(data, into, &report.findings)?;
     finish(into)?;

@@ -48,6 +48,8 @@ pub struct Checker {
     pub(super) highest: u64,
     /// Chunks whose series row cannot be read.
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
+    /// Chunks of merges after the last one on record.
+    pub(super) unrecorded: Mutex<Option<Unrecorded>>,
 }
 
 /// Chunks of a group without a series row.
@@ -58,15 +60,29 @@ pub(super) struct Nameless {
     pub range: TimeRange,
 }
 
+/// Chunks with a higher merge number than the store's facts.
+pub(super) struct Unrecorded {
+    pub place: Place,
+    pub chunks: u64,
+    pub highest: u64,
+}
+
 impl Checker {
     /// `journals`: all generations that the journals' files name.
     pub fn new(known: Known, journals: impl IntoIterator<Item = u64>, depth: Depth) -> Self {
         let highest = highest(&known, journals);
-        Self { known, depth, highest, nameless: Mutex::default() }
+        Self { known, depth, highest, nameless: Mutex::default(), unrecorded: Mutex::default() }
     }
 
     pub const fn known(&self) -> &Known {
         &self.known
+    }
+
+    /// The highest merge number of the facts, and of the rows checked so far.
+    pub fn last_sequence(&self) -> u64 {
+        let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_rows = unrecorded.as_ref().map_or(0, |unrecorded| unrecorded.highest);
+        self.known.facts.last_sequence().max(self.known.keys.last_sequence).max(of_rows)
     }
 
     /// # Errors
@@ -224,6 +240,7 @@ impl Checker {
             Finding::new(FindingKind::SeriesUnknown, place, why).key(self.group_words(kind, group)).lost(lost)
         };
         let mut findings: Vec<Finding> = nameless.into_iter().map(unknown).collect();
+        findings.extend(self.sequence_unknown());
         let facts = &self.known.facts;
         let is_empty = self.known.partitions.is_empty() && self.known.index.len() == 0;
         if facts.id.is_none() && !is_empty {
@@ -244,6 +261,15 @@ impl Checker {
             findings.push(Finding::new(FindingKind::Unused, Place::file("chunks"), why));
         }
         findings
+    }
+
+    fn sequence_unknown(&self) -> Option<Finding> {
+        let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let Unrecorded { place, chunks, highest } = unrecorded.as_ref()?;
+        let last = self.known.facts.last_sequence();
+        let why =
+            format!("merge numbers of {chunks} chunks, up to {highest}, are above the last one, {last}");
+        Some(Finding::new(FindingKind::SequenceUnknown, place.clone(), why))
     }
 }
 

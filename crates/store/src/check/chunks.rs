@@ -136,7 +136,7 @@ impl Checker {
                 Verdict { findings: vec![finding.key(words)], kept: Some(row), records }
             }
             Ok(wrong) => {
-                let mut verdict = self.wrong_columns(place, words, named, chunk, Ok(wrong));
+                let mut verdict = self.wrong_columns(place, named, chunk, Ok(wrong));
                 verdict.kept = verdict.kept.map(|left| with_prefix(&row, &rest.chunk, left));
                 for finding in &mut verdict.findings {
                     finding.kind = FindingKind::RowDamaged;
@@ -242,6 +242,20 @@ impl Checker {
             Err(_) => format!("chunk of {} bytes of key", partition.len() + clustering.len()),
         }
     }
+
+    fn named_words(&self, Named { kind, group, key }: Named) -> String {
+        format!(
+            "{} from {} on, generation {}, number {}",
+            self.group_words(kind, group),
+            time(key.start),
+            key.generation,
+            key.number
+        )
+    }
+}
+
+fn chunk_key_bytes(partition: &[u8], clustering: &[u8]) -> String {
+    format!("chunk of {} bytes of key", partition.len() + clustering.len())
 }
 
 fn named(partition: &[u8], clustering: &[u8]) -> Result<Named> {
@@ -288,6 +302,6 @@ fn with_prefix(row: &Row, chunk: &[u8], left: Row) -> Row {
 }
 
 /// A time in words.
-pub(super) fn time(at: Timestamp) -> String {
+pub fn time(at: Timestamp) -> String {
     jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| format!("{at} ns"), |at| at.to_string())
 }

@@ -116,6 +116,8 @@ kinds! {
         "restore the records from a backup, then remove the file from quarantine/"
     SideFileDamaged "side-file-damaged" Damage Fact
         "correct the file or put it back from a backup"
+    SequenceUnknown "sequence-unknown" Warning Nothing
+        "nothing is lost, unless files of different times were mixed: then restore the directory from one backup"
     EndDoubtful "end-doubtful" Warning Nothing
         "compare with the senders: these bytes may have been acknowledged before a power failure"
     UnknownFile "unknown-file" Warning Nothing

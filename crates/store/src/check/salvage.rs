@@ -68,9 +68,10 @@ impl Salvage {
     }
 
     /// Rows that say what the copy is. `counted`: contents of the copied rows; without a loss the counts of the source hold.
-    pub fn rows(&self, known: &Known, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
-        let (flushed, sequence) =
-            (known.flushed(), known.facts.last_sequence().max(known.keys.last_sequence));
+    /// `checker`: after all rows.
+    pub fn rows(&self, checker: &Checker, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
+        let known = checker.known();
+        let (flushed, sequence) = (known.flushed(), checker.last_sequence());
         let stored = known.facts.stored.filter(|_| is_whole).unwrap_or(counted);
         let live = self.live.iter().filter(|older| older.generation > flushed).copied().collect();
         let journals = JournalList { store: self.store, flushed, sequence, live };
