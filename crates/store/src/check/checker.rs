@@ -214,6 +214,15 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|number| vec![number])
     }
 
+    /// Their number.
+    pub(super) fn member_count(&self, kind: Kind, group: SeriesId) -> Option<usize> {
+        let index = &self.known.index;
+        if kind == Kind::Sample {
+            return index.group_number(group).map(|number| index.group(number).members.len());
+        }
+        index.number(group).filter(|number| index.is_of(kind, *number)).map(|_| 1)
+    }
+
     /// Records of some series that cannot be read.
     pub(super) fn lost(
         &self,

@@ -305,6 +305,7 @@ pub struct PlacedRow {
     pub needed: bool,
     /// Whether an index, or the checksum of the row, proves the key.
     pub is_key_certain: bool,
+    /// A sound row that is not needed may come without its bytes.
     pub row: Scanned,
 }
 

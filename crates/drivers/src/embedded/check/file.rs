@@ -170,15 +170,18 @@ impl Image {
         if row.action == Action::Delete {
             return;
         }
+        let needed = self.is_needed(opened, (row.table, row.partition, row.clustering), offset);
+        // Nothing is left to check in a sound row that nobody gets: it is handed out for the progress.
+        let bytes = |bytes: &[u8]| if needed { bytes.to_vec() } else { Vec::new() };
         each(PlacedRow {
             place: Place::range(&opened.name, offset, row.bytes() as u64),
-            needed: self.is_needed(opened, (row.table, row.partition, row.clustering), offset),
+            needed,
             is_key_certain: true,
             row: Ok(Row {
                 table: row.table,
-                partition: row.partition.to_vec(),
-                clustering: row.clustering.to_vec(),
-                value: Bytes::copy_from_slice(row.value),
+                partition: bytes(row.partition),
+                clustering: bytes(row.clustering),
+                value: bytes(row.value).into(),
             }),
         });
     }
