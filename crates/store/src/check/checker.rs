@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use tacho_model::{Families, Kind, SeriesId, TimeRange};
 
 use super::finding::{Finding, FindingKind, Loss, Lost, Place, PlacedRow, SERIES_NAMED_MAX};
-use super::known::{Known, highest};
+use super::known::{Known, highest, misnamed};
 use super::salvage::is_derived;
 use crate::driver::{Damaged, Row, Table};
-use crate::group::row::{SeriesRow, decode_series, group_id, series_key};
+use crate::group::row::{decode_series, series_key};
 use crate::keys::{
     CLOCK, FLUSHED, IDENTITY, JOURNALS, SEQUENCE, SESSIONS, STORE, STORED, decode_session, decode_store_fact,
 };
@@ -106,26 +106,15 @@ impl Checker {
     }
 
     fn series(&self, place: Place, row: Row) -> Result<Verdict> {
-        let key = self.key(row.table, &row.partition, &row.clustering);
-        let wrong = |why: String| {
-            let finding = Finding::new(FindingKind::SeriesWrong, place.clone(), why).key(key.clone());
-            Ok(Verdict::found(finding.effect("the server does not start")))
-        };
-        let decoded = match decode_series(&row, &mut Families::default()) {
-            Ok(decoded) => decoded,
+        let wrong = match decode_series(&row, &mut Families::default()) {
+            Ok(decoded) => misnamed(&row, &decoded),
             Err(error) if error.kind() == ErrorKind::Version => return Err(error),
-            Err(error) => return wrong(chain(&error)),
+            Err(error) => Some(chain(&error)),
         };
-        let SeriesRow { kind, group, members } = decoded;
-        let ids: Vec<SeriesId> = members.iter().map(tacho_model::Labels::id).collect();
-        let expected = if kind == Kind::Sample { group_id(&ids) } else { *ids.first().unwrap_or(&group) };
-        if expected != group || (kind != Kind::Sample && ids.len() > 1) {
-            return wrong(format!("its labels have the id {expected}, its key has {group}"));
-        }
-        if row.partition != [group.to_bytes()[0]] {
-            return wrong(format!("it is in shard {:02x?}", row.partition));
-        }
-        Ok(Verdict { kept: Some(row), ..Verdict::default() })
+        let Some(why) = wrong else { return Ok(Verdict { kept: Some(row), ..Verdict::default() }) };
+        let key = self.key(row.table, &row.partition, &row.clustering);
+        let finding = Finding::new(FindingKind::SeriesWrong, place, why).key(key);
+        Ok(Verdict::found(finding.effect("the server does not start")))
     }
 
     fn meta(&self, place: Place, row: Row) -> Result<Verdict> {
