@@ -1,6 +1,6 @@
 //! `tacho repair`: copies everything readable of a damaged data directory into a new one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tacho_api::units;
@@ -13,9 +13,8 @@ use crate::failure::Failure;
 
 /// Copy everything readable of a damaged data directory into a new one
 ///
-/// Never changes DIR, which must not be in use. Says what could not be saved: a damaged chunk, row or journal record costs
-/// only itself. If it is interrupted, the new directory refuses to open. Exit code: 0 nothing lost, 1 something lost or
-/// failed, 2 wrong arguments.
+/// Never changes DIR, which must not be in use. Only the damaged chunks, rows and journal records are left out. If it is
+/// interrupted, the new directory refuses to open. Exit code: 0 nothing lost, 1 something lost or failed, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired
@@ -39,6 +38,10 @@ impl Repair {
             let message = format!("{} is not an empty directory", self.into.display());
             return Err(Failure::usage(message).hint("name a new directory with --into"));
         }
+        if is_inside(&self.into, &self.dir) {
+            let message = format!("{} is inside {}", self.into.display(), self.dir.display());
+            return Err(Failure::usage(message).hint("name a directory next to it with --into"));
+        }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let run = |progress: Progress<'_>| runtime.block_on(repair(&self.dir, &self.into, progress));
         let repaired = findings::with_progress("repair", run).map_err(|e| match e.kind() {
@@ -61,6 +64,15 @@ impl Repair {
         Err(Failure::new(message)
             .hint("the old directory is unchanged: keep it until the new one has what you need"))
     }
+}
+
+/// Whether a path, whose last parts may not exist, is below a directory or the directory itself.
+fn is_inside(path: &Path, directory: &Path) -> bool {
+    let (Ok(path), Ok(directory)) = (std::path::absolute(path), directory.canonicalize()) else {
+        return false;
+    };
+    let existing = path.ancestors().find_map(|above| above.canonicalize().ok());
+    existing.is_some_and(|existing| existing.starts_with(directory))
 }
 
 fn print(repaired: &Repaired) {
