@@ -6,7 +6,10 @@ mod filled;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +17,7 @@ use filled::{SECOND, START, directory, fill, in_runtime};
 use serde_json::Value;
 use support::{Server, run};
 use tacho_drivers::embedded::Embedded;
-use tacho_model::{Kind, ManualClock, TimeRange};
+use tacho_model::{Kind, Labels, ManualClock, NAME, TimeRange};
 use tacho_store::{Options, Store};
 
 /// Single bits flipped by the test; `TACHO_CHECK_FLIPS` sets another number.
@@ -321,6 +324,149 @@ fn a_repair_loses_only_what_is_damaged() {
         "{flips} repairs: {lost_all} of {} records lost, {partly} with their exact number",
         flips * whole.len()
     );
+}
+
+/// Flips a bit in the value of the newest row with these bytes of its key.
+fn damage_row(data: &Path, key: &[u8]) {
+    let newest = files(data).into_iter().filter(|path| is_segment(path)).rev().find_map(|path| {
+        let bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(key.len()).rposition(|window| window == key)?;
+        Some((path, bytes, at + key.len()))
+    });
+    let (path, mut bytes, value) = newest.unwrap();
+    bytes[value + 2] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// A merge puts the record of its number together with its rows; the second copy is written by the next flush.
+#[test]
+fn merged_rows_are_kept_without_the_record_of_the_merge() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, into) = (place.path().join("data"), place.path().join("new"));
+    in_runtime(fill(&data, 0..4, true));
+    in_runtime(fill(&data, 4..8, true));
+    let whole = records(&data);
+    damage_row(&data, b"storenamed");
+    let (_, findings, _) = check(&data, &[]);
+    let of_merge = of(&findings, "warning");
+    assert!(of_merge.len() == 1 && of_merge[0].contains("sequence-unknown"), "{findings:?}");
+    let (code, losses, _) = repair(&data, &into);
+    assert_eq!((code, losses), (0, vec![]));
+    assert_eq!(records(&into), whole);
+    let (code, findings, _) = check(&into, &[]);
+    assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
+}
+
+#[test]
+fn labels_that_a_journal_has_are_no_loss() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, into) = (place.path().join("data"), place.path().join("new"));
+    directory(&data);
+    let whole = records(&data);
+    let id = Labels::new([(NAME, "log"), ("host", "h0")]).unwrap().id().to_bytes();
+    damage_row(&data, &[&[id[0], Kind::Entry as u8], &id[..]].concat());
+    let (code, findings, _) = check(&data, &[]);
+    assert_eq!(code, 1, "{findings:?}");
+    let (code, losses, _) = repair(&data, &into);
+    assert_eq!((code, losses), (0, vec![]));
+    assert_eq!(records(&into), whole);
+}
+
+/// The last two of eleven rounds are in the journal, the others in segments.
+#[test]
+fn a_repair_without_a_file_keeps_the_others_and_states_the_loss() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, damaged, into) =
+        (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
+    directory(&data);
+    let is_needed = |path: &PathBuf| path.extension().is_some_and(|e| e == "segment" || e == "journal");
+    let needed: Vec<PathBuf> = files(&data).into_iter().filter(is_needed).collect();
+    assert!(needed.len() > 3, "{needed:?}");
+    for path in &needed {
+        copy(&data, &damaged);
+        let name = path.strip_prefix(&data).unwrap();
+        std::fs::remove_file(damaged.join(name)).unwrap();
+        let before = contents(&damaged);
+        let _ = std::fs::remove_dir_all(&into);
+        let (code, stdout, stderr) =
+            run(&["repair", damaged.to_str().unwrap(), "--into", into.to_str().unwrap()]);
+        assert_eq!(code, Some(1), "{stdout}{stderr}");
+        assert_eq!(stdout.lines().filter(|line| Path::new(line) == name).count(), 1, "{stdout}");
+        assert!(stdout.contains("of unknown content") && !stdout.contains("lost: no records"), "{stdout}");
+        assert!(contents(&damaged) == before, "{} changed", damaged.display());
+        let kept = if is_segment(path) { 9..11 } else { 0..9 };
+        let is_kept =
+            |record: &&String| kept.clone().any(|n| record.contains(&format!(" of round {n} took ")));
+        let saved = records(&into).iter().filter(is_kept).count();
+        assert_eq!(saved, 100 * kept.len(), "entries of rounds {kept:?} without {}", name.display());
+        let (code, findings, _) = check(&into, &[]);
+        assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
+    }
+}
+
+/// Waits until a process opens a named pipe for reading.
+fn writer_of(pipe: &Path, reader: &mut std::process::Child) -> std::fs::File {
+    /// `O_NONBLOCK` of Linux: opening a pipe without a reader is an error instead of a wait.
+    const NONBLOCK: i32 = 0o4000;
+    loop {
+        match std::fs::File::options().write(true).custom_flags(NONBLOCK).open(pipe) {
+            Ok(writer) => return writer,
+            Err(_) => assert_eq!(reader.try_wait().unwrap(), None, "the process ended"),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// The last file that a repair copies is a pipe here: the repair waits for it, and the signal arrives.
+#[test]
+fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, into) = (place.path().join("data"), place.path().join("new"));
+    directory(&data);
+    let whole = records(&data);
+    let pipe = data.join("tacho.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let before = contents(&data);
+    let mut command = Command::new(support::tacho());
+    let mut repairing = command.arg("repair").arg(&data).arg("--into").arg(&into).spawn().unwrap();
+    let writer = writer_of(&pipe, &mut repairing);
+    let sent = Command::new("kill").args(["-INT", &repairing.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let status = repairing.wait().unwrap();
+    drop(writer);
+    assert_eq!((status.code(), status.signal()), (None, Some(2)), "SIGINT, 130 in a shell");
+    assert!(contents(&data) == before, "{} changed", data.display());
+
+    assert!(into.join("INCOMPLETE").exists());
+    for command in [&["check"][..], &["inspect"], &["serve", "--http", "127.0.0.1:0", "--data"]] {
+        let (code, stdout, stderr) = run(&[command, &[into.to_str().unwrap()]].concat());
+        assert!(code.is_some_and(|code| code > 0), "{command:?}: {stdout}");
+        assert!(stderr.contains("unfinished result of tacho repair"), "{command:?}: {stderr}");
+    }
+    let (code, _, stderr) = run(&["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()]);
+    assert_eq!(code, Some(2), "{stderr}");
+    std::fs::remove_file(&pipe).unwrap();
+    assert_eq!(repair(&data, &into).0, 0);
+    assert_eq!(records(&into), whole);
+}
+
+#[test]
+fn a_repair_into_the_damaged_directory_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    in_runtime(fill(&data, 0..1, false));
+    std::fs::write(data.join("tacho.toml"), "merge_rows = 4\n").unwrap();
+    let before = contents(&data);
+    for into in ["new", "chunks/new", "chunks/../new/deeper"] {
+        let into = data.join(into);
+        let (code, _, stderr) = run(&["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()]);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(" is inside "), "{stderr}");
+    }
+    assert_eq!(contents(&data), before);
+    let into = place.path().join("new");
+    assert_eq!(repair(&data, &into).0, 0);
+    assert_eq!(std::fs::read_to_string(into.join("tacho.toml")).unwrap(), "merge_rows = 4\n");
 }
 
 #[test]

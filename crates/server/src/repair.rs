@@ -21,7 +21,7 @@ use crate::check::{INCOMPLETE, Progress, Source};
 const PUT_ROWS: usize = 1_000;
 const PUT_BYTES: usize = 8 << 20;
 /// Files that are copied as they are, unless they are damaged.
-const SIDE_FILES: [&str; 2] = ["probes.json", "record_types.json"];
+const SIDE_FILES: [&str; 3] = ["probes.json", "record_types.json", "tacho.toml"];
 
 /// Result of a repair.
 #[derive(Debug)]
@@ -60,8 +60,8 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     let journals = into.join("journal");
     make_directory(&journals).map_err(|e| Error::io("make directory", &journals, e))?;
     let salvage = Salvage::write_journals(&source.journals, known, (&RealDisk, &journals))?;
-    let is_whole = !report.findings.kept.iter().any(|finding| finding.is_loss());
-    copy.driver.put(salvage.rows(known, rest.counted, is_whole)).await?;
+    let is_whole = report.findings.losses() == 0;
+    copy.driver.put(salvage.rows(&source.checker, rest.counted, is_whole)).await?;
     drop(copy);
     copy_side_files(data, into, &report.findings)?;
     finish(into)?;

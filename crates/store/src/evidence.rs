@@ -104,8 +104,11 @@ pub fn gaps<'a>(
         Some(found) if *found < length => Some(Gap::Short { generation, found: *found, length }),
         Some(_) => None,
     };
-    let unfinished = chunks.range(flushed.saturating_add(1)..).filter(|g| !lengths.contains_key(g));
-    let unfinished = unfinished.map(|generation| Gap::Unfinished { generation: *generation, flushed });
+    let is_unnamed =
+        |generation: &&u64| !lengths.contains_key(generation) && !wanted.contains_key(generation);
+    let unfinished = chunks.range(flushed.saturating_add(1)..).filter(is_unnamed);
+    let unfinished: Vec<Gap> =
+        unfinished.map(|generation| Gap::Unfinished { generation: *generation, flushed }).collect();
     wanted.into_iter().filter_map(gap).chain(unfinished).collect()
 }
 
@@ -212,5 +215,20 @@ impl Files {
             "store has data, but no identity"
         };
         Err(self.missing(what, IDENTITY_LOST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_journal_is_reported_once() {
+        let named = [Older { generation: 9, length: 100 }];
+        let (chunks, lengths) = (BTreeSet::from([7, 9, 10]), BTreeMap::from([(10, 50)]));
+        let found = gaps(8, named.iter(), &chunks, &lengths);
+        assert_eq!(found, [Gap::Missing { generation: 9 }]);
+        let found = gaps(8, [].iter(), &chunks, &lengths);
+        assert_eq!(found, [Gap::Unfinished { generation: 9, flushed: 8 }]);
     }
 }

@@ -57,6 +57,7 @@ mod read;
 mod recover;
 mod scatter;
 mod seal;
+pub mod sectors;
 mod sessions;
 mod shared;
 mod stats;

@@ -10,7 +10,6 @@ use tacho_store::check::{Depth, Severity};
 
 use super::{ask, findings};
 use crate::failure::Failure;
-use crate::terminal::progress;
 
 /// Check a data directory for damage: every file, row, chunk, checksum and reference
 ///
@@ -41,14 +40,7 @@ impl Check {
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let begun = Instant::now();
         let mut source = runtime.block_on(Source::open(&self.dir, depth)).map_err(unreadable)?;
-        let bar = progress::bar(0, "check");
-        let report = source.run(&mut |read, total| {
-            bar.set_length(total);
-            bar.set_position(read);
-            bar.set_message(format!("{} of {}", units::bytes(read), units::bytes(total)));
-        });
-        bar.finish_and_clear();
-        let report = report.map_err(unreadable)?;
+        let report = findings::with_progress("check", |progress| source.run(progress)).map_err(unreadable)?;
         let seconds = begun.elapsed().as_secs_f64();
         if self.json {
             print_json(&report, seconds)
@@ -76,7 +68,7 @@ fn megabytes_per_second(bytes: u64, seconds: f64) -> f64 {
 }
 
 fn print(report: &Report, seconds: f64) {
-    print!("{}", findings::text(&report.findings));
+    print!("{}", findings::text(&report.findings.kept, report.findings.omitted()));
     let Amounts { files, bytes, rows, chunks, records, batches, .. } = report.amounts;
     let [samples, entries, calls] = records;
     println!(
@@ -105,16 +97,14 @@ fn print_json(report: &Report, seconds: f64) {
         println!("{}", findings::json(finding));
     }
     let Amounts { files, bytes, rows, chunks, records, batches, journal_records } = report.amounts;
-    let kinds =
-        |[samples, entries, calls]: [u64; 3]| json!({"samples": samples, "entries": entries, "calls": calls});
     let summary = json!({
         "findings": findings::counts(&report.findings),
         "files": files,
         "bytes": bytes,
         "rows": rows,
         "chunks": chunks,
-        "records": kinds(records),
-        "journal": {"batches": batches, "records": kinds(journal_records)},
+        "records": findings::kinds(records),
+        "journal": {"batches": batches, "records": findings::kinds(journal_records)},
         "seconds": seconds,
         "megabytes_per_second": megabytes_per_second(bytes, seconds),
     });

@@ -2,20 +2,22 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tacho_api::printable::printable;
 use tacho_api::units;
 use tacho_model::{Kind, TimeRange};
-use tacho_store::check::{Finding, Findings, Lost, Severity};
+use tacho_server::check::Progress;
+use tacho_store::check::{Finding, Findings, Lost, Severity, time};
+
+use crate::terminal::progress;
 
 /// Findings of one file that are shown; `--json` has all.
 const PER_FILE_MAX: usize = 20;
 
-/// For people, grouped by file.
-pub fn text(findings: &Findings) -> String {
+/// For people, grouped by file. `omitted`: findings that were counted but not kept.
+pub fn text(kept: &[Finding], omitted: u64) -> String {
     let mut out = String::new();
-    for of_file in findings.kept.chunk_by(|a, b| a.place.file == b.place.file) {
+    for of_file in kept.chunk_by(|a, b| a.place.file == b.place.file) {
         let Some(first) = of_file.first() else { continue };
         let _ = writeln!(out, "{}", printable(&first.place.file));
         for finding in of_file.iter().take(PER_FILE_MAX) {
@@ -25,8 +27,8 @@ pub fn text(findings: &Findings) -> String {
             let _ = writeln!(out, "  and {more} more: --json lists all");
         }
     }
-    if findings.omitted() > 0 {
-        let _ = writeln!(out, "and {} findings that were counted but not kept", findings.omitted());
+    if omitted > 0 {
+        let _ = writeln!(out, "and {omitted} findings that were counted but not kept");
     }
     out
 }
@@ -77,10 +79,6 @@ fn cost(lost: &Lost) -> String {
     text
 }
 
-fn time(ns: i64) -> String {
-    Timestamp::from_nanosecond(ns.into()).map_or_else(|_| format!("{ns} ns"), |at| at.to_string())
-}
-
 /// For programs.
 pub fn json(finding: &Finding) -> Value {
     let lost = finding.lost.as_ref().map(|lost| {
@@ -105,6 +103,23 @@ pub fn json(finding: &Finding) -> Value {
         "effect": finding.effect,
         "remedy": finding.kind.remedy(),
     })
+}
+
+/// Runs a check or a repair with a progress bar.
+pub fn with_progress<T>(what: &str, run: impl FnOnce(Progress<'_>) -> T) -> T {
+    let bar = progress::bar(0, what);
+    let result = run(&mut |read, total| {
+        bar.set_length(total);
+        bar.set_position(read);
+        bar.set_message(format!("{} of {}", units::bytes(read), units::bytes(total)));
+    });
+    bar.finish_and_clear();
+    result
+}
+
+/// Amounts of each kind: of samples, entries, calls.
+pub fn kinds([samples, entries, calls]: [u64; 3]) -> Value {
+    json!({"samples": samples, "entries": entries, "calls": calls})
 }
 
 /// Counts of findings, and of what they cost, for a summary in JSON.

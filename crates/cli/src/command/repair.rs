@@ -1,21 +1,20 @@
 //! `tacho repair`: copies everything readable of a damaged data directory into a new one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tacho_api::units;
+use tacho_server::check::Progress;
 use tacho_server::repair::{Repaired, repair};
-use tacho_store::check::Findings;
+use tacho_store::check::{Finding, Findings};
 
 use super::{ask, findings};
 use crate::failure::Failure;
-use crate::terminal::progress;
 
 /// Copy everything readable of a damaged data directory into a new one
 ///
-/// Never changes DIR, which must not be in use. Says what could not be saved: a damaged chunk, row or journal record costs
-/// only itself. If it is interrupted, the new directory refuses to open. Exit code: 0 nothing lost, 1 something lost or
-/// failed, 2 wrong arguments.
+/// Never changes DIR, which must not be in use. Only the damaged chunks, rows and journal records are left out. If it is
+/// interrupted, the new directory refuses to open. Exit code: 0 nothing lost, 1 something lost or failed, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired
@@ -39,16 +38,13 @@ impl Repair {
             let message = format!("{} is not an empty directory", self.into.display());
             return Err(Failure::usage(message).hint("name a new directory with --into"));
         }
+        if is_inside(&self.into, &self.dir) {
+            let message = format!("{} is inside {}", self.into.display(), self.dir.display());
+            return Err(Failure::usage(message).hint("name a directory next to it with --into"));
+        }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let bar = progress::bar(0, "repair");
-        let mut tell = |read, total| {
-            bar.set_length(total);
-            bar.set_position(read);
-            bar.set_message(format!("{} of {}", units::bytes(read), units::bytes(total)));
-        };
-        let repaired = runtime.block_on(repair(&self.dir, &self.into, &mut tell));
-        bar.finish_and_clear();
-        let repaired = repaired.map_err(|e| match e.kind() {
+        let run = |progress: Progress<'_>| runtime.block_on(repair(&self.dir, &self.into, progress));
+        let repaired = findings::with_progress("repair", run).map_err(|e| match e.kind() {
             tacho_store::ErrorKind::Locked => {
                 Failure::new(format!("cannot repair {}: {e}", self.dir.display()))
                     .hint("stop the server first")
@@ -60,7 +56,7 @@ impl Repair {
         } else {
             print(&repaired)
         }
-        let losses = repaired.findings.kept.iter().filter(|finding| finding.is_loss()).count() as u64;
+        let losses = repaired.findings.losses();
         if losses == 0 {
             return Ok(());
         }
@@ -70,9 +66,19 @@ impl Repair {
     }
 }
 
+/// Whether a path, whose last parts may not exist, is below a directory or the directory itself.
+fn is_inside(path: &Path, directory: &Path) -> bool {
+    let (Ok(path), Ok(directory)) = (std::path::absolute(path), directory.canonicalize()) else {
+        return false;
+    };
+    let existing = path.ancestors().find_map(|above| above.canonicalize().ok());
+    existing.is_some_and(|existing| existing.starts_with(directory))
+}
+
 fn print(repaired: &Repaired) {
     let Repaired { findings, series, rows, records, .. } = repaired;
-    print!("{}", findings::text(&of_losses(findings)));
+    let losses: Vec<Finding> = of_losses(findings).cloned().collect();
+    print!("{}", findings::text(&losses, findings.losses() - losses.len() as u64));
     let [samples, entries, calls] = *records;
     println!(
         "saved: {}, {}, {} of {} in {}",
@@ -85,22 +91,18 @@ fn print(repaired: &Repaired) {
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
 }
 
-/// The findings that cost something.
-fn of_losses(findings: &Findings) -> Findings {
-    let mut losses = Findings::default();
-    losses.extend(findings.kept.iter().filter(|finding| finding.is_loss()).cloned());
-    losses
+/// The kept findings that cost something.
+fn of_losses(findings: &Findings) -> impl Iterator<Item = &Finding> {
+    findings.kept.iter().filter(|finding| finding.is_loss())
 }
 
 fn print_json(repaired: &Repaired) {
     let Repaired { findings, series, rows, records, bytes } = repaired;
-    for finding in of_losses(findings).kept {
-        println!("{}", findings::json(&finding));
+    for finding in of_losses(findings) {
+        println!("{}", findings::json(finding));
     }
-    let kinds =
-        |[samples, entries, calls]: [u64; 3]| json!({"samples": samples, "entries": entries, "calls": calls});
     let summary = json!({
-        "saved": {"records": kinds(*records), "series": kinds(series.map(|n| n as u64)), "rows": rows},
+        "saved": {"records": findings::kinds(*records), "series": findings::kinds(series.map(|n| n as u64)), "rows": rows},
         "findings": findings::counts(findings),
         "bytes": bytes,
     });

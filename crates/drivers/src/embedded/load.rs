@@ -2,6 +2,7 @@
 //! of it.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -33,19 +34,32 @@ pub struct Expected {
     pub ended: bool,
 }
 
+/// Fills a buffer from an offset of a file on.
+pub type ReadExactAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<()>;
+
 /// Reads a segment; hands out its rows in order.
-pub fn load(path: &Path, file: &File, expected: Expected, mut each: impl FnMut(Entry<'_>)) -> Result<Loaded> {
+pub fn load(path: &Path, file: &File, expected: Expected, each: impl FnMut(Entry<'_>)) -> Result<Loaded> {
+    load_from(path, &|bytes, at| file.read_exact_at(bytes, at), expected, each)
+}
+
+/// As [`load`], with another way to read: a check reads around bad sectors.
+pub fn load_from(
+    path: &Path,
+    read: ReadExactAt<'_>,
+    expected: Expected,
+    mut each: impl FnMut(Entry<'_>),
+) -> Result<Loaded> {
     let Expected { number, known, length, ended } = expected;
     let failed = |e| Error::io("read segment", path, e);
     let mut header = vec![0; HEADER_BYTES.min(length as usize)];
-    file.read_exact_at(&mut header, 0).map_err(failed)?;
+    read(&mut header, 0).map_err(failed)?;
     let mut damage = Damage { header: !is_header(&header, number, path)?, ..Damage::default() };
     if length < WITH_ROW_BYTES_MIN && damage.header {
         return Ok(Loaded::Unfinished);
     }
     let end = known.filter(|known| known.state != State::Growing).map_or(length, |k| k.bytes.min(length));
     damage.excess = length - end;
-    let rows_end = match read_index(file, end).map_err(failed)? {
+    let rows_end = match read_index(read, end).map_err(failed)? {
         Sealing::Sound(index) if each_entry(&index, |_| ()).is_some() => {
             each_entry(&index, each);
             return Ok(Loaded::Sealed(damage));
@@ -60,7 +74,7 @@ pub fn load(path: &Path, file: &File, expected: Expected, mut each: impl FnMut(E
         }
     };
     let mut bytes = vec![0; rows_end as usize];
-    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+    read(&mut bytes, 0).map_err(failed)?;
     let has_header = !damage.header;
     let acknowledged = match known {
         _ if ended || rows_end < end => usize::MAX,
@@ -84,13 +98,13 @@ enum Sealing {
 }
 
 /// The index of a file that ends at `end`.
-fn read_index(file: &File, end: u64) -> std::io::Result<Sealing> {
+fn read_index(read: ReadExactAt<'_>, end: u64) -> io::Result<Sealing> {
     let Some(at) = end.checked_sub(TRAILER_BYTES as u64) else { return Ok(Sealing::Missing) };
     let mut last = [0; TRAILER_BYTES];
-    file.read_exact_at(&mut last, at)?;
+    read(&mut last, at)?;
     let Some(trailer) = Trailer::decode(&last, end) else { return Ok(Sealing::Missing) };
     let mut index = vec![0; trailer.index_bytes as usize];
-    file.read_exact_at(&mut index, trailer.offset.into())?;
+    read(&mut index, trailer.offset.into())?;
     if trailer.fits(&index, &last) {
         return Ok(Sealing::Sound(index));
     }
@@ -98,7 +112,7 @@ fn read_index(file: &File, end: u64) -> std::io::Result<Sealing> {
 }
 
 /// CRC-32C of a whole file.
-pub fn checksum(file: &File, length: u64) -> std::io::Result<u32> {
+pub fn checksum(file: &File, length: u64) -> io::Result<u32> {
     const PART_BYTES: u64 = 1 << 20;
     let (mut crc, mut at) = (0, 0);
     let mut part = vec![0; PART_BYTES.min(length) as usize];

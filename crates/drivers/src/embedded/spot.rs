@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use tacho_store::driver::Scan;
+use tacho_store::sectors::is_damage;
 
 use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, take_head, take_row};
 use super::index::Place;
@@ -24,15 +25,6 @@ pub struct Damage {
     /// The bytes in the place of its value; empty if that is another row's place, or none.
     pub value: Bytes,
     pub reason: String,
-}
-
-/// The system's errors for a bad sector and for a wrong checksum of one: `EIO` and Linux' `EBADMSG`.
-const BAD_SECTOR: [i32; 2] = [5, 74];
-
-/// Whether the disk cannot return these bytes, however often they are read: a bad sector, or a short file.
-pub fn is_damage(error: &io::Error) -> bool {
-    let is_bad = error.raw_os_error().is_some_and(|code| BAD_SECTOR.contains(&code));
-    is_bad || error.kind() == io::ErrorKind::UnexpectedEof
 }
 
 pub struct Spot<'a> {

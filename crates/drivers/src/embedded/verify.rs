@@ -12,13 +12,13 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tacho_store::driver::{Damaged, Verified};
+use tacho_store::sectors::is_damage;
 use tacho_store::{Error, Result};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES, Taken, file_name, file_path, take_row};
 use super::index::Place;
 use super::load::{Expected, load};
 use super::manifest::Known;
-use super::spot::is_damage;
 use super::{Files, Inner};
 
 /// Bytes read per call.

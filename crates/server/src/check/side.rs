@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tacho_store::check::{Finding, FindingKind, Place};
+use tacho_store::disk::names_in;
 use tacho_store::{Error, Result};
 
 use crate::{control, record_types};
@@ -27,10 +28,8 @@ pub fn refuse_incomplete(data: &Path) -> Result<()> {
 }
 
 pub fn findings(data: &Path) -> Result<Vec<Finding>> {
-    let failed = |e| Error::io("list data directory", data, e);
     let mut findings = Vec::new();
-    for entry in std::fs::read_dir(data).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+    for name in names_in("list data directory", data)? {
         let is_copy = name.strip_suffix(".new").is_some_and(|name| KNOWN.contains(&name));
         if is_copy {
             findings.push(Finding::new(

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use tacho_model::{Kind, TimeRange, Timestamp};
+use tacho_store::check::time;
 use tacho_store::{Damage, Damages};
 
 /// One sentence for each listed damage, and one with the number of the others.
@@ -33,10 +34,6 @@ fn sentence(Damage { kind, labels, range, reason }: &Damage) -> String {
     };
     let _ = write!(out, " cannot be read: {reason}");
     out
-}
-
-fn time(at: Timestamp) -> String {
-    jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| format!("{at} ns"), |at| at.to_string())
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_model::{Families, Kind, SeriesId, TimeRange};
 
-use super::finding::{Finding, FindingKind, Lost, Place, PlacedRow, SERIES_NAMED_MAX};
-use super::known::{Known, highest};
+use super::finding::{Finding, FindingKind, Loss, Lost, Place, PlacedRow, SERIES_NAMED_MAX};
+use super::known::{Known, highest, misnamed};
+use super::salvage::is_derived;
 use crate::driver::{Damaged, Row, Table};
-use crate::group::row::{SeriesRow, decode_series, group_id, series_key};
+use crate::group::row::{decode_series, series_key};
 use crate::keys::{
     CLOCK, FLUSHED, IDENTITY, JOURNALS, SEQUENCE, SESSIONS, STORE, STORED, decode_session, decode_store_fact,
 };
@@ -47,6 +48,8 @@ pub struct Checker {
     pub(super) highest: u64,
     /// Chunks whose series row cannot be read.
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
+    /// Chunks of merges after the last one on record.
+    pub(super) unrecorded: Mutex<Option<Unrecorded>>,
 }
 
 /// Chunks of a group without a series row.
@@ -57,15 +60,29 @@ pub(super) struct Nameless {
     pub range: TimeRange,
 }
 
+/// Chunks with a higher merge number than the store's facts.
+pub(super) struct Unrecorded {
+    pub place: Place,
+    pub chunks: u64,
+    pub highest: u64,
+}
+
 impl Checker {
     /// `journals`: all generations that the journals' files name.
     pub fn new(known: Known, journals: impl IntoIterator<Item = u64>, depth: Depth) -> Self {
         let highest = highest(&known, journals);
-        Self { known, depth, highest, nameless: Mutex::default() }
+        Self { known, depth, highest, nameless: Mutex::default(), unrecorded: Mutex::default() }
     }
 
     pub const fn known(&self) -> &Known {
         &self.known
+    }
+
+    /// The highest merge number of the facts, and of the rows checked so far.
+    pub fn last_sequence(&self) -> u64 {
+        let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_rows = unrecorded.as_ref().map_or(0, |unrecorded| unrecorded.highest);
+        self.known.facts.last_sequence().max(self.known.keys.last_sequence).max(of_rows)
     }
 
     /// # Errors
@@ -89,30 +106,18 @@ impl Checker {
     }
 
     fn series(&self, place: Place, row: Row) -> Result<Verdict> {
-        let key = self.key(row.table, &row.partition, &row.clustering);
-        let wrong = |why: String| {
-            let finding = Finding::new(FindingKind::SeriesWrong, place.clone(), why).key(key.clone());
-            Ok(Verdict::found(finding.effect("the server does not start")))
-        };
-        let decoded = match decode_series(&row, &mut Families::default()) {
-            Ok(decoded) => decoded,
+        let wrong = match decode_series(&row, &mut Families::default()) {
+            Ok(decoded) => misnamed(&row, &decoded),
             Err(error) if error.kind() == ErrorKind::Version => return Err(error),
-            Err(error) => return wrong(chain(&error)),
+            Err(error) => Some(chain(&error)),
         };
-        let SeriesRow { kind, group, members } = decoded;
-        let ids: Vec<SeriesId> = members.iter().map(tacho_model::Labels::id).collect();
-        let expected = if kind == Kind::Sample { group_id(&ids) } else { *ids.first().unwrap_or(&group) };
-        if expected != group || (kind != Kind::Sample && ids.len() > 1) {
-            return wrong(format!("its labels have the id {expected}, its key has {group}"));
-        }
-        if row.partition != [group.to_bytes()[0]] {
-            return wrong(format!("it is in shard {:02x?}", row.partition));
-        }
-        Ok(Verdict { kept: Some(row), ..Verdict::default() })
+        let Some(why) = wrong else { return Ok(Verdict { kept: Some(row), ..Verdict::default() }) };
+        let key = self.key(row.table, &row.partition, &row.clustering);
+        let finding = Finding::new(FindingKind::SeriesWrong, place, why).key(key);
+        Ok(Verdict::found(finding.effect("the server does not start")))
     }
 
     fn meta(&self, place: Place, row: Row) -> Result<Verdict> {
-        let key = self.key(row.table, &row.partition, &row.clustering);
         let decoded = match &*row.partition {
             STORE => decode_store_fact(&row).map(drop),
             SESSIONS => decode_session(&row).and_then(|(_, session)| {
@@ -134,7 +139,10 @@ impl Checker {
             Ok(()) => Ok(Verdict { kept: Some(row), ..Verdict::default() }),
             Err(error) if error.kind() == ErrorKind::Version => Err(error),
             Err(error) => {
-                let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key);
+                let key = self.key(row.table, &row.partition, &row.clustering);
+                let is_learned_again = &*row.partition == LIVES;
+                let loss = if is_learned_again || is_derived(&row) { Loss::Derivable } else { Loss::Fact };
+                let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key).loss(loss);
                 Ok(Verdict::found(finding.effect("the server may not start")))
             }
         }
@@ -143,19 +151,24 @@ impl Checker {
     /// A damaged row of the Series or the Meta table.
     fn damaged_fact(&self, place: Place, damaged: &Damaged) -> Verdict {
         let Damaged { table, partition, clustering, reason, .. } = damaged;
-        let effect = match (&**partition, &**clustering) {
-            _ if *table == Table::Series => "the labels of its series are lost, unless another row has them",
-            (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => {
-                "nothing is lost: other rows have the same facts"
+        let (loss, effect) = match (&**partition, &**clustering) {
+            // Records whose labels no other row has are a finding of their own.
+            _ if *table == Table::Series => {
+                (Loss::Derivable, "the labels of its series are lost, unless another row has them")
             }
-            (STORE, STORED) => "the statistics of the stored records restart at 0",
-            (STORE, CLOCK) => "the clock of the next start is trusted",
-            (SESSIONS, _) => "a frame that this session sends again may be stored twice",
-            (TOMBSTONES, _) => "deleted records may reappear",
-            (LIVES, _) => "the values of the series stay exact until it is known not to be a counter",
-            _ => "",
+            (STORE, FLUSHED | SEQUENCE | IDENTITY | JOURNALS) => {
+                (Loss::Derivable, "nothing is lost: other rows have the same facts")
+            }
+            (STORE, STORED) => (Loss::Derivable, "the statistics of the stored records restart at 0"),
+            (STORE, CLOCK) => (Loss::Derivable, "the clock of the next start is trusted"),
+            (SESSIONS, _) => (Loss::Fact, "a frame that this session sends again may be stored twice"),
+            (TOMBSTONES, _) => (Loss::Fact, "deleted records may reappear"),
+            (LIVES, _) => {
+                (Loss::Derivable, "the values of the series stay exact until it is known not to be a counter")
+            }
+            _ => (Loss::Fact, ""),
         };
-        let finding = Finding::new(FindingKind::RowDamaged, place, reason);
+        let finding = Finding::new(FindingKind::RowDamaged, place, reason).loss(loss);
         Verdict::found(finding.key(self.key(*table, partition, clustering)).effect(effect))
     }
 
@@ -190,6 +203,15 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|number| vec![number])
     }
 
+    /// Their number.
+    pub(super) fn member_count(&self, kind: Kind, group: SeriesId) -> Option<usize> {
+        let index = &self.known.index;
+        if kind == Kind::Sample {
+            return index.group_number(group).map(|number| index.group(number).members.len());
+        }
+        index.number(group).filter(|number| index.is_of(kind, *number)).map(|_| 1)
+    }
+
     /// Records of some series that cannot be read.
     pub(super) fn lost(
         &self,
@@ -213,11 +235,10 @@ impl Checker {
                 if kind == Kind::Sample { "group" } else { "series" }
             );
             let lost = Lost { kind, series: Vec::new(), series_more: 0, range: Some(range), records };
-            Finding::new(FindingKind::SeriesUnknown, place, why)
-                .key(self.group_words(kind, group))
-                .lost(Some(lost))
+            Finding::new(FindingKind::SeriesUnknown, place, why).key(self.group_words(kind, group)).lost(lost)
         };
         let mut findings: Vec<Finding> = nameless.into_iter().map(unknown).collect();
+        findings.extend(self.sequence_unknown());
         let facts = &self.known.facts;
         let is_empty = self.known.partitions.is_empty() && self.known.index.len() == 0;
         if facts.id.is_none() && !is_empty {
@@ -238,6 +259,15 @@ impl Checker {
             findings.push(Finding::new(FindingKind::Unused, Place::file("chunks"), why));
         }
         findings
+    }
+
+    fn sequence_unknown(&self) -> Option<Finding> {
+        let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let Unrecorded { place, chunks, highest } = unrecorded.as_ref()?;
+        let last = self.known.facts.last_sequence();
+        let why =
+            format!("merge numbers of {chunks} chunks, up to {highest}, are above the last one, {last}");
+        Some(Finding::new(FindingKind::SequenceUnknown, place.clone(), why))
     }
 }
 

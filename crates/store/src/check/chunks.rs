@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use tacho_chunk::{Chunk, Header};
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
-use super::checker::{Checker, Depth, Nameless, Verdict, chain, plural};
+use super::checker::{Checker, Depth, Nameless, Unrecorded, Verdict, chain, plural};
 use super::finding::{Finding, FindingKind, Lost, Place};
 use crate::driver::{Damaged, Row, Scanned};
 use crate::group::row::{Split, remains, replacement_bytes, split_value};
@@ -24,24 +24,25 @@ struct Named {
 impl Checker {
     pub(super) fn chunk(&self, place: Place, is_key_certain: bool, row: Scanned) -> Result<Verdict> {
         let (Ok(Row { partition, clustering, .. }) | Err(Damaged { partition, clustering, .. })) = &row;
-        let words = self.chunk_words(partition, clustering);
+        // Of rows without a finding nothing is written.
         let named = match named(partition, clustering) {
             Ok(named) => named,
             Err(error) if error.kind() == ErrorKind::Version && row.is_ok() => return Err(error),
             Err(error) => {
+                let key_bytes = chunk_key_bytes(partition, clustering);
                 let why = row.err().map_or_else(|| chain(&error), |damaged| damaged.reason.into());
-                let finding = Finding::new(FindingKind::KeyWrong, place, why).key(words);
+                let finding = Finding::new(FindingKind::KeyWrong, place, why).key(key_bytes);
                 return Ok(Verdict::found(finding.effect("nothing shows which records it holds")));
             }
         };
         match row {
-            Ok(row) => self.sound_chunk(place, words, named, row),
-            Err(damaged) => Ok(self.damaged_chunk(place, words, named, is_key_certain, damaged)),
+            Ok(row) => self.sound_chunk(place, named, row),
+            Err(damaged) => Ok(self.damaged_chunk(place, named, is_key_certain, damaged)),
         }
     }
 
     /// A row whose checksum is right.
-    fn sound_chunk(&self, place: Place, words: String, named: Named, row: Row) -> Result<Verdict> {
+    fn sound_chunk(&self, place: Place, named: Named, row: Row) -> Result<Verdict> {
         let Named { kind, group, key } = named;
         let split = match split_value(&row.value) {
             Ok(split) => split,
@@ -49,13 +50,16 @@ impl Checker {
             Err(error) => {
                 let lost = self.lost_of(named, None, &[]);
                 let finding = Finding::new(FindingKind::ChunkDamaged, place, chain(&error));
-                return Ok(Verdict::found(finding.key(words).lost(Some(lost))));
+                return Ok(Verdict::found(finding.key(self.named_words(named)).lost(lost)));
             }
         };
-        if let Some(why) = self.impossible(&key, &split) {
-            let finding = Finding::new(FindingKind::GenerationUnknown, place, why).key(words);
-            return Ok(Verdict::found(finding.lost(Some(self.lost_of(named, None, &[])))));
+        if key.generation > self.highest {
+            let why = format!("generation {} is above the last one, {}", key.generation, self.highest);
+            let finding =
+                Finding::new(FindingKind::GenerationUnknown, place, why).key(self.named_words(named));
+            return Ok(Verdict::found(finding.lost(self.lost_of(named, None, &[]))));
         }
+        self.note_sequence(&key, &split, &place);
         if split.chunk.is_empty() && split.replacement.is_some() {
             return Ok(Verdict { kept: Some(row), ..Verdict::default() });
         }
@@ -66,19 +70,20 @@ impl Checker {
             }
             Err(error) => {
                 let lost = self.lost_of(named, None, &[]);
-                let finding = Finding::new(FindingKind::ChunkDamaged, place, error).key(words);
-                return Ok(Verdict::found(finding.lost(Some(lost))));
+                let finding =
+                    Finding::new(FindingKind::ChunkDamaged, place, error).key(self.named_words(named));
+                return Ok(Verdict::found(finding.lost(lost)));
             }
         };
         let header = chunk.header();
-        let Some(members) = self.members(kind, group) else {
+        let Some(members) = self.member_count(kind, group) else {
             self.note_nameless(named, place, Some(header));
             return Ok(Verdict::default());
         };
-        if let Some(why) = misplaced(&named, header, members.len()) {
+        if let Some(why) = misplaced(&named, header, members) {
             let lost = self.lost_of(named, Some(header), &[]);
-            let finding = Finding::new(FindingKind::KeyWrong, place, why).key(words);
-            return Ok(Verdict::found(finding.lost(Some(lost))));
+            let finding = Finding::new(FindingKind::KeyWrong, place, why).key(self.named_words(named));
+            return Ok(Verdict::found(finding.lost(lost)));
         }
         let records = Some((kind, records(header, &[])));
         if self.depth == Depth::Quick {
@@ -87,7 +92,7 @@ impl Checker {
         match chunk.check() {
             Ok(wrong) if wrong.is_empty() => Ok(Verdict { kept: Some(row), records, ..Verdict::default() }),
             found => {
-                let mut verdict = self.wrong_columns(place, words, named, &chunk, found);
+                let mut verdict = self.wrong_columns(place, named, &chunk, found);
                 verdict.kept = verdict.kept.map(|left| with_prefix(&row, &split.chunk, left));
                 Ok(verdict)
             }
@@ -95,27 +100,20 @@ impl Checker {
     }
 
     /// A row whose checksum is wrong. Its chunk has checksums of its own: sound columns are kept if the key is certain.
-    fn damaged_chunk(
-        &self,
-        place: Place,
-        words: String,
-        named: Named,
-        is_key_certain: bool,
-        damaged: Damaged,
-    ) -> Verdict {
+    fn damaged_chunk(&self, place: Place, named: Named, is_key_certain: bool, damaged: Damaged) -> Verdict {
         let Named { kind, group, .. } = named;
         let rest = remains(&damaged.value);
         let chunk = Chunk::open(&rest.chunk).ok();
         let header = chunk.as_ref().map(Chunk::header);
-        let members = self.members(kind, group);
         let is_placed = header
-            .zip(members.as_ref())
-            .is_some_and(|(header, members)| misplaced(&named, header, members.len()).is_none());
+            .zip(self.member_count(kind, group))
+            .is_some_and(|(header, members)| misplaced(&named, header, members).is_none());
         let why = |more: &str| format!("{}{more}", damaged.reason);
         let whole = |more: &str| {
             let lost = self.lost_of(named, header.filter(|_| is_placed), &[]);
-            let finding = Finding::new(FindingKind::RowDamaged, place.clone(), why(more)).key(words.clone());
-            Verdict::found(finding.lost(Some(lost)))
+            let finding =
+                Finding::new(FindingKind::RowDamaged, place.clone(), why(more)).key(self.named_words(named));
+            Verdict::found(finding.lost(lost))
         };
         // Without its prefix the rows that it replaced would be alive again.
         let is_usable = is_placed && is_key_certain && rest.merge.is_some();
@@ -133,10 +131,10 @@ impl Checker {
             Ok(wrong) if wrong.is_empty() => {
                 let finding = Finding::new(FindingKind::RowDamaged, place, why("; the chunk in it is whole"));
                 let records = Some((kind, records(chunk.header(), &[])));
-                Verdict { findings: vec![finding.key(words)], kept: Some(row), records }
+                Verdict { findings: vec![finding.key(self.named_words(named))], kept: Some(row), records }
             }
             Ok(wrong) => {
-                let mut verdict = self.wrong_columns(place, words, named, chunk, Ok(wrong));
+                let mut verdict = self.wrong_columns(place, named, chunk, Ok(wrong));
                 verdict.kept = verdict.kept.map(|left| with_prefix(&row, &rest.chunk, left));
                 for finding in &mut verdict.findings {
                     finding.kind = FindingKind::RowDamaged;
@@ -150,7 +148,6 @@ impl Checker {
     fn wrong_columns(
         &self,
         place: Place,
-        words: String,
         named: Named,
         chunk: &Chunk<'_>,
         found: Result<Vec<(u16, tacho_chunk::Error)>, tacho_chunk::Error>,
@@ -169,7 +166,8 @@ impl Checker {
             Some(_) => self.lost_of(named, Some(header), &wrong),
             None => self.lost_of(named, Some(header), &[]),
         };
-        let finding = Finding::new(FindingKind::ChunkDamaged, place, why).key(words).lost(Some(lost));
+        let finding =
+            Finding::new(FindingKind::ChunkDamaged, place, why).key(self.named_words(named)).lost(lost);
         let kept = left.map(|left| Row {
             table: crate::Table::Chunks,
             partition: Vec::new(),
@@ -200,18 +198,25 @@ impl Checker {
         self.lost(kind, &series, Some(range), header.map(|header| records(header, wrong)))
     }
 
-    /// Why no row can have this key and this prefix.
-    fn impossible(&self, key: &ChunkKey, split: &Split) -> Option<String> {
-        if key.generation > self.highest {
-            return Some(format!("generation {} is above the last one, {}", key.generation, self.highest));
-        }
+    /// Notes a merge number above the last one on record. The row is as good as any other: a merge puts it together with
+    /// that record, which has another copy only after the next flush, and a start continues after the highest of all.
+    fn note_sequence(&self, key: &ChunkKey, split: &Split, place: &Place) {
         let last = self.known.facts.last_sequence();
         let merge = split.replacement.map_or(0, |replacement| replacement.merge);
+        // Of higher numbers a key has only the lower bits.
+        let of_row = if last < 1 << 31 { row_sequence(key.number) } else { 0 };
+        let highest = merge.max(of_row);
         // The facts of a store of an older version have no sequence.
-        let number = row_sequence(key.number);
-        let is_short = last < 1 << 31;
-        (last > 0 && (merge > last || (is_short && number > last)))
-            .then(|| format!("merge number {} is above the last one, {last}", merge.max(number)))
+        if last == 0 || highest <= last {
+            return;
+        }
+        let mut noted = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let unrecorded = noted.get_or_insert_with(|| Unrecorded { place: place.clone(), chunks: 0, highest });
+        unrecorded.chunks += 1;
+        unrecorded.highest = unrecorded.highest.max(highest);
+        if *place < unrecorded.place {
+            unrecorded.place = place.clone();
+        }
     }
 
     fn note_nameless(&self, Named { kind, group, key }: Named, place: Place, header: Option<&Header>) {
@@ -231,17 +236,23 @@ impl Checker {
     }
 
     pub(super) fn chunk_words(&self, partition: &[u8], clustering: &[u8]) -> String {
-        match named(partition, clustering) {
-            Ok(Named { kind, group, key }) => format!(
-                "{} from {} on, generation {}, number {}",
-                self.group_words(kind, group),
-                time(key.start),
-                key.generation,
-                key.number
-            ),
-            Err(_) => format!("chunk of {} bytes of key", partition.len() + clustering.len()),
-        }
+        named(partition, clustering)
+            .map_or_else(|_| chunk_key_bytes(partition, clustering), |named| self.named_words(named))
     }
+
+    fn named_words(&self, Named { kind, group, key }: Named) -> String {
+        format!(
+            "{} from {} on, generation {}, number {}",
+            self.group_words(kind, group),
+            time(key.start),
+            key.generation,
+            key.number
+        )
+    }
+}
+
+fn chunk_key_bytes(partition: &[u8], clustering: &[u8]) -> String {
+    format!("chunk of {} bytes of key", partition.len() + clustering.len())
 }
 
 fn named(partition: &[u8], clustering: &[u8]) -> Result<Named> {
@@ -288,6 +299,6 @@ fn with_prefix(row: &Row, chunk: &[u8], left: Row) -> Row {
 }
 
 /// A time in words.
-pub(super) fn time(at: Timestamp) -> String {
+pub fn time(at: Timestamp) -> String {
     jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| format!("{at} ns"), |at| at.to_string())
 }

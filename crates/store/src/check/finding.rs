@@ -30,8 +30,20 @@ impl Severity {
     }
 }
 
+/// What a finding costs in a copy of all that is sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    Nothing,
+    /// Nothing: it follows from other rows or files, or the server finds it out again.
+    Derivable,
+    /// Something other than records, such as a deletion.
+    Fact,
+    /// Records; their number is unknown if the finding does not state it.
+    Records,
+}
+
 macro_rules! kinds {
-    ($($variant:ident $name:literal $severity:ident $remedy:literal)*) => {
+    ($($variant:ident $name:literal $severity:ident $loss:ident $remedy:literal)*) => {
         /// What is wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FindingKind { $($variant,)* }
@@ -48,6 +60,11 @@ macro_rules! kinds {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }
 
+            /// What it costs unless the finding says something else.
+            pub const fn loss(self) -> Loss {
+                match self { $(Self::$variant => Loss::$loss,)* }
+            }
+
             /// What to do, in one sentence.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy,)* }
@@ -57,59 +74,61 @@ macro_rules! kinds {
 }
 
 kinds! {
-    ManifestDamaged "manifest-damaged" Damage
+    ManifestDamaged "manifest-damaged" Damage Nothing
         "start the server: it writes both copies again; if both are damaged, use tacho repair"
-    FileMissing "file-missing" Damage
+    FileMissing "file-missing" Damage Records
         "put the file back from a backup, or use tacho repair"
-    FileShort "file-short" Damage
+    FileShort "file-short" Damage Records
         "put the whole file back from a backup, or use tacho repair"
-    FileUnreadable "file-unreadable" Damage
+    FileUnreadable "file-unreadable" Damage Records
         "put the file back from a backup, or use tacho repair"
-    FileForeign "file-foreign" Damage
+    FileForeign "file-foreign" Damage Records
         "put the right file back under its name, or use tacho repair"
-    FileChanged "file-changed" Damage
+    FileChanged "file-changed" Damage Nothing
         "put the file back from a backup, or use tacho repair"
-    HeaderDamaged "header-damaged" Damage
+    HeaderDamaged "header-damaged" Damage Nothing
         "nothing is lost; tacho repair writes new files"
-    IndexDamaged "index-damaged" Damage
+    IndexDamaged "index-damaged" Damage Nothing
         "nothing is lost, the file is read row by row; tacho repair writes new files"
-    FrameDamaged "frame-damaged" Damage
+    FrameDamaged "frame-damaged" Damage Nothing
         "nothing is lost; tacho repair writes new files"
-    PlaceDamaged "place-damaged" Damage
+    PlaceDamaged "place-damaged" Damage Records
         "restore the file from a backup, or use tacho repair to keep the rest"
-    RowDamaged "row-damaged" Damage
+    RowDamaged "row-damaged" Damage Nothing
         "restore the file from a backup, or use tacho repair to keep the rest"
-    ChunkDamaged "chunk-damaged" Damage
+    ChunkDamaged "chunk-damaged" Damage Records
         "restore the file from a backup, or use tacho repair to keep the rest"
-    KeyWrong "key-wrong" Damage
+    KeyWrong "key-wrong" Damage Records
         "restore the file from a backup, or use tacho repair to keep the rest"
-    SeriesUnknown "series-unknown" Damage
+    SeriesUnknown "series-unknown" Damage Records
         "restore the directory from a backup, or use tacho repair to keep the rest"
-    SeriesWrong "series-wrong" Damage
+    SeriesWrong "series-wrong" Damage Derivable
         "restore the directory from a backup, or use tacho repair to keep the rest"
-    GenerationUnknown "generation-unknown" Damage
+    GenerationUnknown "generation-unknown" Damage Records
         "files of different times were mixed: restore the directory from one backup"
-    FactMissing "fact-missing" Damage
+    FactMissing "fact-missing" Damage Derivable
         "use tacho repair: it derives the fact from the other rows"
-    FactWrong "fact-wrong" Damage
+    FactWrong "fact-wrong" Damage Fact
         "use tacho repair: it derives the fact from the other rows, or leaves it out"
-    JournalDamaged "journal-damaged" Damage
+    JournalDamaged "journal-damaged" Damage Records
         "let the senders send again what they still have; tacho repair keeps the other records"
-    Quarantined "quarantined" Damage
+    Quarantined "quarantined" Damage Records
         "restore the records from a backup, then remove the file from quarantine/"
-    SideFileDamaged "side-file-damaged" Damage
-        "correct the file or put it back from a backup; the server does not start with it"
-    EndDoubtful "end-doubtful" Warning
+    SideFileDamaged "side-file-damaged" Damage Fact
+        "correct the file or put it back from a backup"
+    SequenceUnknown "sequence-unknown" Warning Nothing
+        "nothing is lost, unless files of different times were mixed: then restore the directory from one backup"
+    EndDoubtful "end-doubtful" Warning Nothing
         "compare with the senders: these bytes may have been acknowledged before a power failure"
-    UnknownFile "unknown-file" Warning
+    UnknownFile "unknown-file" Warning Nothing
         "remove it if it is not yours: Tachograph does not use it"
-    Permission "permission" Warning
+    Permission "permission" Warning Nothing
         "remove it when the server has started once: it permits opening without missing parts"
-    Unacknowledged "unacknowledged" Note
+    Unacknowledged "unacknowledged" Note Nothing
         "nothing: the bytes were not acknowledged yet, or are the rest of an interrupted write"
-    Leftover "leftover" Note
+    Leftover "leftover" Note Nothing
         "nothing: the next start removes it"
-    Unused "unused" Note
+    Unused "unused" Note Nothing
         "nothing: the series has no chunks yet, or no longer"
 }
 
@@ -157,6 +176,8 @@ pub struct Finding {
     pub key: Option<String>,
     /// What is wrong, with values.
     pub reason: String,
+    pub loss: Loss,
+    /// The records of [`Loss::Records`], as far as they are known.
     pub lost: Option<Lost>,
     /// What else follows from it; empty if nothing.
     pub effect: &'static str,
@@ -164,7 +185,8 @@ pub struct Finding {
 
 impl Finding {
     pub fn new(kind: FindingKind, place: Place, reason: impl fmt::Display) -> Self {
-        Self { kind, place, key: None, reason: reason.to_string(), lost: None, effect: "" }
+        let reason = reason.to_string();
+        Self { kind, place, key: None, reason, loss: kind.loss(), lost: None, effect: "" }
     }
 
     #[must_use]
@@ -178,8 +200,18 @@ impl Finding {
     }
 
     #[must_use]
-    pub fn lost(self, lost: Option<Lost>) -> Self {
-        Self { lost, ..self }
+    pub fn lost(self, lost: Lost) -> Self {
+        Self { loss: Loss::Records, lost: Some(lost), ..self }
+    }
+
+    #[must_use]
+    pub fn loss(self, loss: Loss) -> Self {
+        Self { loss, ..self }
+    }
+
+    /// Whether something that was stored is not in a copy of the rest.
+    pub const fn is_loss(&self) -> bool {
+        matches!(self.loss, Loss::Fact | Loss::Records)
     }
 
     pub const fn severity(&self) -> Severity {
@@ -196,6 +228,8 @@ pub struct Findings {
     pub kept: Vec<Finding>,
     /// By severity: note, warning, damage.
     counts: [u64; 3],
+    /// Findings that are a loss.
+    losses: u64,
     pub lost: LostTotals,
 }
 
@@ -208,16 +242,21 @@ pub struct LostTotals {
     pub unknown: u64,
 }
 
+impl LostTotals {
+    fn add(&mut self, lost: Option<&Lost>) {
+        match lost.and_then(|lost| Some((lost.kind, lost.records?))) {
+            Some((kind, records)) => self.records[kind as usize - 1] += records,
+            None => self.unknown += 1,
+        }
+    }
+}
+
 impl Findings {
     pub fn add(&mut self, finding: Finding) {
         self.counts[finding.severity() as usize] += 1;
-        if let Some(lost) = &finding.lost {
-            match lost.records {
-                Some(records) => self.lost.records[lost.kind as usize - 1] += records,
-                None => self.lost.unknown += 1,
-            }
-        } else if matches!(finding.kind, FindingKind::PlaceDamaged | FindingKind::JournalDamaged) {
-            self.lost.unknown += 1;
+        self.losses += u64::from(finding.is_loss());
+        if finding.loss == Loss::Records {
+            self.lost.add(finding.lost.as_ref());
         }
         if self.kept.len() < FINDINGS_MAX {
             self.kept.push(finding);
@@ -229,19 +268,22 @@ impl Findings {
     }
 
     pub fn merge(&mut self, other: Self) {
-        let omitted = other.omitted_by_severity();
-        self.extend(other.kept);
-        self.counts.iter_mut().zip(omitted).for_each(|(count, more)| *count += more);
-    }
-
-    fn omitted_by_severity(&self) -> [u64; 3] {
-        let mut counts = self.counts;
-        self.kept.iter().for_each(|finding| counts[finding.severity() as usize] -= 1);
-        counts
+        let Self { kept, counts, losses, lost } = other;
+        self.counts.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
+        self.losses += losses;
+        self.lost.records.iter_mut().zip(lost.records).for_each(|(sum, more)| *sum += more);
+        self.lost.unknown += lost.unknown;
+        let space = FINDINGS_MAX.saturating_sub(self.kept.len());
+        self.kept.extend(kept.into_iter().take(space));
     }
 
     pub const fn count(&self, severity: Severity) -> u64 {
         self.counts[severity as usize]
+    }
+
+    /// Findings that are a loss, also those that are not kept.
+    pub const fn losses(&self) -> u64 {
+        self.losses
     }
 
     /// Findings that are counted but not kept.
@@ -263,6 +305,7 @@ pub struct PlacedRow {
     pub needed: bool,
     /// Whether an index, or the checksum of the row, proves the key.
     pub is_key_certain: bool,
+    /// A sound row that is not needed may come without its bytes.
     pub row: Scanned,
 }
 
@@ -279,19 +322,45 @@ mod tests {
         }
     }
 
+    fn row_damaged(records: Option<u64>) -> Finding {
+        let lost = Lost { kind: Kind::Entry, series: Vec::new(), series_more: 0, range: None, records };
+        Finding::new(FindingKind::RowDamaged, Place::file("chunks/MANIFEST"), "why").lost(lost)
+    }
+
     #[test]
     fn findings_above_the_limit_are_counted() {
-        let finding = |kind| {
-            let lost =
-                Lost { kind: Kind::Entry, series: Vec::new(), series_more: 0, range: None, records: Some(2) };
-            Finding::new(kind, Place::file("chunks/MANIFEST"), "why").lost(Some(lost))
-        };
         let mut all = Findings::default();
-        (0..FINDINGS_MAX).for_each(|_| all.add(finding(FindingKind::RowDamaged)));
+        (0..FINDINGS_MAX).for_each(|_| all.add(row_damaged(Some(2))));
         assert_eq!(all.omitted(), 0);
-        all.add(finding(FindingKind::Leftover));
+        all.add(Finding { kind: FindingKind::Leftover, ..row_damaged(Some(2)) });
         assert_eq!((all.kept.len(), all.omitted()), (FINDINGS_MAX, 1));
         assert_eq!([Severity::Note, Severity::Damage].map(|s| all.count(s)), [1, FINDINGS_MAX as u64]);
         assert_eq!(all.lost.records, [0, 2 * (FINDINGS_MAX as u64 + 1), 0]);
+    }
+
+    #[test]
+    fn merged_findings_above_the_limit_are_counted_with_their_losses() {
+        let note = || Finding::new(FindingKind::Leftover, Place::file("chunks/MANIFEST"), "why");
+        let (mut part, mut all) = (Findings::default(), Findings::default());
+        (0..FINDINGS_MAX).for_each(|_| part.add(note()));
+        part.add(row_damaged(Some(2)));
+        part.add(row_damaged(None));
+        all.add(row_damaged(Some(3)));
+        all.merge(part);
+        assert_eq!((all.kept.len(), all.omitted(), all.losses()), (FINDINGS_MAX, 3, 3));
+        assert_eq!([Severity::Note, Severity::Damage].map(|s| all.count(s)), [FINDINGS_MAX as u64, 3]);
+        assert_eq!(all.lost, LostTotals { records: [0, 5, 0], unknown: 1 });
+    }
+
+    #[test]
+    fn a_missing_file_costs_an_unknown_number_of_records() {
+        use FindingKind::{FileForeign, FileMissing, FileShort, FileUnreadable, KeyWrong};
+        let mut all = Findings::default();
+        for kind in [FileMissing, FileShort, FileUnreadable, FileForeign, KeyWrong] {
+            all.add(Finding::new(kind, Place::file("chunks/00000001.segment"), "why"));
+        }
+        assert_eq!((all.losses(), all.lost.unknown), (5, 5));
+        all.add(Finding::new(FindingKind::HeaderDamaged, Place::file("chunks/00000001.segment"), "why"));
+        assert_eq!((all.losses(), all.lost.unknown), (5, 5));
     }
 }

@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind as IoErrorKind;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::finding::{Finding, FindingKind, Place};
+use super::finding::{Finding, FindingKind, Loss, Place};
 use super::known::Known;
 use crate::arrival::Arrival;
 use crate::disk;
 use crate::evidence::{Gap, gaps};
 use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
 use crate::journal::{self, Contents, Found, Front, Lack};
+use crate::sectors::{ReadAt, Readable, read_sectors};
 use crate::{Error, ErrorKind, Result};
 
 /// One open journal.
@@ -183,21 +185,31 @@ impl Journals {
     ///
     /// # Errors
     /// `Version` when a newer version wrote it.
-    pub fn check(
+    pub fn check(&self, generation: u64, known: &Known, each: impl FnMut(Arrival)) -> Result<JournalChecked> {
+        let Some(held) = self.held.get(&generation) else { return Ok(JournalChecked::default()) };
+        self.check_from(&|bytes, at| held.file.read_at(bytes, at), (generation, held), known, each)
+    }
+
+    fn check_from(
         &self,
-        generation: u64,
+        read: ReadAt<'_>,
+        (generation, held): (u64, &Held),
         known: &Known,
         mut each: impl FnMut(Arrival),
     ) -> Result<JournalChecked> {
-        let Some(held) = self.held.get(&generation) else { return Ok(JournalChecked::default()) };
         let mut checked = JournalChecked { bytes: held.length, ..JournalChecked::default() };
         let name = self.name(generation);
         let whole = Place::range(&name, 0, held.length);
         let mut bytes = vec![0; held.length as usize];
-        if let Err(error) = held.file.read_exact_at(&mut bytes, 0) {
-            checked.findings.push(Finding::new(FindingKind::FileUnreadable, whole, error));
-            return Ok(checked);
-        }
+        let readable = match read_sectors(read, &mut bytes, 0) {
+            Ok(readable) => readable,
+            Err(error) => {
+                checked.findings.push(Finding::new(FindingKind::FileUnreadable, whole, error));
+                return Ok(checked);
+            }
+        };
+        // A server has cut it since its length was noted.
+        bytes.truncate(readable.length);
         let (mut batches, mut records) = (0, [0; 3]);
         let read = journal::read_bytes(&bytes, &held.path, |arrival| {
             batches += 1;
@@ -208,6 +220,7 @@ impl Journals {
         match read {
             Ok(contents) => {
                 checked.findings = self.contents(generation, known, &contents, &name);
+                checked.findings.extend(unreadable(&readable, &contents, &name));
                 Ok(checked)
             }
             Err(error) if error.kind() == ErrorKind::Version => Err(error),
@@ -279,6 +292,18 @@ impl Journals {
     }
 }
 
+/// Places that the disk does not return.
+fn unreadable(readable: &Readable, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
+    let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
+    let found = |place: &Range<u64>| {
+        // The findings about the records before the end say what they cost.
+        let loss = if place.start < contents.length { Loss::Nothing } else { Loss::Records };
+        let place = Place::range(name, place.start, place.end - place.start);
+        Finding::new(FindingKind::FileUnreadable, place, &why).loss(loss)
+    };
+    readable.bad.iter().map(found).collect()
+}
+
 fn quarantined(path: &Path, place: Place, generation: u64) -> Finding {
     let lack = match Lack::read(path) {
         Some(lack) => Ok(lack),
@@ -294,5 +319,71 @@ fn quarantined(path: &Path, place: Place, generation: u64) -> Finding {
             .effect("every answer warns that records may be missing"),
         Err(error) => Finding::new(FindingKind::Quarantined, place, error)
             .effect("every answer warns that records may be missing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::memory::MemoryDriver;
+    use crate::{Options, Store};
+    use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, ManualClock, NAME};
+
+    const BATCHES: usize = 10;
+    const BATCH_BYTES: usize = 3_000;
+
+    /// A journal with batches of one entry each.
+    async fn journal(directory: &Path) -> Known {
+        let driver = Arc::new(MemoryDriver::new());
+        let clock = Arc::new(ManualClock::new(0));
+        let store = Store::open(driver.clone(), directory, Options::default(), clock).await.unwrap();
+        let labels = Arc::new(Labels::new([(NAME, "log")]).unwrap());
+        for n in 0..BATCHES {
+            let text: String =
+                (0..BATCH_BYTES).map(|at| char::from(b'!' + ((at * at + n) % 89) as u8)).collect();
+            let entries = vec![Entry { at: n as i64, body: Body::Text(text.into()) }];
+            let entries = vec![EntrySeries { labels: labels.clone(), entries }];
+            store.append(Batch { entries, ..Batch::default() }, None).await.unwrap();
+        }
+        drop(store);
+        Known::read(&*driver).await.unwrap()
+    }
+
+    fn kinds(checked: &JournalChecked) -> Vec<FindingKind> {
+        checked.findings.iter().map(|finding| finding.kind).collect()
+    }
+
+    #[tokio::test]
+    async fn a_bad_sector_costs_only_the_records_in_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let known = journal(directory.path()).await;
+        let journals = Journals::hold(directory.path(), "journal/").unwrap();
+        let (generation, held) = journals.held.iter().next().unwrap();
+        let bad = |bytes: &mut [u8], at: u64| {
+            let is_bad = at < 12_288 && at + bytes.len() as u64 > 8_192;
+            if is_bad { Err(io::Error::from_raw_os_error(5)) } else { held.file.read_at(bytes, at) }
+        };
+        let checked = journals.check_from(&bad, (*generation, held), &known, |_| ()).unwrap();
+        assert!((BATCHES - 3..BATCHES).contains(&(checked.batches as usize)), "{checked:?}");
+        let found = kinds(&checked);
+        assert!(found.contains(&FindingKind::JournalDamaged), "{checked:?}");
+        let of_disk = checked.findings.iter().find(|finding| finding.kind == FindingKind::FileUnreadable);
+        let Place { offset, bytes, .. } = of_disk.unwrap().place;
+        assert_eq!((offset, bytes), (Some(8_192), Some(4_096)));
+    }
+
+    #[tokio::test]
+    async fn a_journal_that_a_server_cuts_is_read_up_to_its_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let known = journal(directory.path()).await;
+        let journals = Journals::hold(directory.path(), "journal/").unwrap();
+        let (generation, held) = journals.held.iter().next().unwrap();
+        let cut = File::options().write(true).open(&held.path).unwrap();
+        cut.set_len(held.length - BATCH_BYTES as u64 / 2).unwrap();
+        let checked = journals.check(*generation, &known, |_| ()).unwrap();
+        assert_eq!(checked.batches as usize, BATCHES - 1, "{checked:?}");
+        assert!(!kinds(&checked).contains(&FindingKind::FileUnreadable), "{checked:?}");
     }
 }

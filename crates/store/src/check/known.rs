@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tacho_model::{Families, Kind, Labels, SeriesId};
 
 use crate::Result;
-use crate::driver::{Driver, Table};
+use crate::driver::{Driver, Row, Table};
 use crate::evidence::Keys;
-use crate::group::row::{SeriesRow, decode_series, series_scan};
+use crate::group::row::{SeriesRow, decode_series, group_id, series_scan};
 use crate::index::Index;
 use crate::keys::{chunk_place, decode_session, decode_store_fact, sessions_scan, store_scan};
 use crate::recover::{Facts, each_row};
@@ -80,12 +80,24 @@ fn readable<T>(decoded: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Why the labels in a series row are not those of its key.
+pub fn misnamed(row: &Row, SeriesRow { kind, group, members }: &SeriesRow) -> Option<String> {
+    let ids: Vec<SeriesId> = members.iter().map(Labels::id).collect();
+    let expected = if *kind == Kind::Sample { group_id(&ids) } else { *ids.first().unwrap_or(group) };
+    if expected != *group || (*kind != Kind::Sample && ids.len() > 1) {
+        return Some(format!("its labels have the id {expected}, its key has {group}"));
+    }
+    (row.partition != [group.to_bytes()[0]]).then(|| format!("it is in shard {:02x?}", row.partition))
+}
+
 async fn index(driver: &dyn Driver) -> Result<Index> {
     let (mut index, mut families) = (Index::default(), Families::default());
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
             let Ok(row) = row else { return Ok(()) };
-            let Some(SeriesRow { kind, group, members }) = readable(decode_series(&row, &mut families))?
+            let decoded = readable(decode_series(&row, &mut families))?;
+            // Labels of another id would give the chunks of this key to another series.
+            let Some(SeriesRow { kind, group, members }) = decoded.filter(|of| misnamed(&row, of).is_none())
             else {
                 return Ok(());
             };
@@ -106,4 +118,24 @@ pub fn highest(known: &Known, journals: impl IntoIterator<Item = u64>) -> u64 {
     let live = known.facts.journals.iter().flat_map(|journals| &journals.live).map(|older| older.generation);
     let all: BTreeSet<u64> = live.chain(journals).chain([known.facts.flushed()]).collect();
     all.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::row::series_row;
+    use crate::memory::MemoryDriver;
+    use tacho_model::NAME;
+
+    #[test]
+    fn labels_of_another_id_do_not_enter_the_index() {
+        let labels = |name: &str| Labels::new([(NAME, name)]).unwrap();
+        let (sound, key, other) = (labels("sound"), labels("key").id(), labels("other"));
+        let rows = [Kind::Sample, Kind::Entry].map(|kind| series_row(kind, key, &[&other]));
+        let rows = [rows.to_vec(), vec![series_row(Kind::Sample, sound.id(), &[&sound])]].concat();
+        let driver = MemoryDriver::restore(rows);
+        let known = tokio::runtime::Runtime::new().unwrap().block_on(Known::read(&driver)).unwrap();
+        assert_eq!(known.index.len(), 1);
+        assert!(known.index.number(sound.id()).is_some() && known.index.group_number(key).is_none());
+    }
 }

@@ -16,8 +16,9 @@ mod known;
 mod salvage;
 
 pub use checker::{Checker, Depth, Verdict};
+pub use chunks::time;
 pub use finding::{
-    FINDINGS_MAX, Finding, FindingKind, Findings, Lost, LostTotals, Place, PlacedRow, SERIES_NAMED_MAX,
+    FINDINGS_MAX, Finding, FindingKind, Findings, Loss, Lost, LostTotals, Place, PlacedRow, SERIES_NAMED_MAX,
     Severity,
 };
 pub use journals::{JournalChecked, Journals};

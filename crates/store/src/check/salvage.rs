@@ -8,7 +8,6 @@ use std::sync::Arc;
 use tacho_model::{Kind, Labels, SeriesId};
 
 use super::checker::Checker;
-use super::finding::{Finding, FindingKind};
 use super::journals::Journals;
 use super::known::Known;
 use crate::disk::Disk;
@@ -17,7 +16,8 @@ use crate::group::row::series_row;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
 use crate::keys::{
-    CLOCK, Journals as JournalList, STORE, clock_row, flushed_row, identity_row, sequence_row, stored_row,
+    CLOCK, FLUSHED, IDENTITY, JOURNALS, Journals as JournalList, SEQUENCE, STORE, STORED, clock_row,
+    flushed_row, identity_row, sequence_row, stored_row,
 };
 use crate::recover::draw_id;
 use crate::stats::Stored;
@@ -68,9 +68,10 @@ impl Salvage {
     }
 
     /// Rows that say what the copy is. `counted`: contents of the copied rows; without a loss the counts of the source hold.
-    pub fn rows(&self, known: &Known, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
-        let (flushed, sequence) =
-            (known.flushed(), known.facts.last_sequence().max(known.keys.last_sequence));
+    /// `checker`: after all rows.
+    pub fn rows(&self, checker: &Checker, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
+        let known = checker.known();
+        let (flushed, sequence) = (known.flushed(), checker.last_sequence());
         let stored = known.facts.stored.filter(|_| is_whole).unwrap_or(counted);
         let live = self.live.iter().filter(|older| older.generation > flushed).copied().collect();
         let journals = JournalList { store: self.store, flushed, sequence, live };
@@ -86,8 +87,8 @@ impl Salvage {
 pub fn is_derived(row: &Row) -> bool {
     let is_fact = row.table == Table::Meta && row.partition == STORE;
     // Rows that only a newer version knows are copied.
-    let names = [&b"identity"[..], b"flushed", b"stored", b"named", b"journals", CLOCK];
-    is_fact && names.contains(&&*row.clustering)
+    let derived = [IDENTITY, FLUSHED, STORED, SEQUENCE, JOURNALS, CLOCK];
+    is_fact && derived.contains(&&*row.clustering)
 }
 
 /// One journal that is written again.
@@ -176,34 +177,5 @@ impl Checker {
             let bytes = row.value.len() as u64;
             counted[kind as usize - 1] += Stored { chunks: 1, bytes, records };
         }
-    }
-}
-
-impl Finding {
-    /// Whether something that was stored is not in a copy of the rest.
-    pub fn is_loss(&self) -> bool {
-        use FindingKind::{
-            FactWrong, FileForeign, FileMissing, FileShort, FileUnreadable, GenerationUnknown,
-            JournalDamaged, KeyWrong, PlaceDamaged, Quarantined, RowDamaged, SeriesUnknown, SeriesWrong,
-            SideFileDamaged,
-        };
-        let is_fact =
-            self.kind == RowDamaged && !self.effect.is_empty() && !self.effect.starts_with("nothing is lost");
-        let kinds = [
-            FactWrong,
-            FileForeign,
-            FileMissing,
-            FileShort,
-            FileUnreadable,
-            GenerationUnknown,
-            JournalDamaged,
-            KeyWrong,
-            PlaceDamaged,
-            Quarantined,
-            SeriesUnknown,
-            SeriesWrong,
-            SideFileDamaged,
-        ];
-        self.lost.is_some() || is_fact || kinds.contains(&self.kind)
     }
 }

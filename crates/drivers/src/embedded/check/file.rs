@@ -1,25 +1,27 @@
 //! Reads one segment file completely: hands out each row with its place, and finds each damaged place.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
-use tacho_store::check::{Finding, FindingKind, Place, PlacedRow};
+use tacho_store::check::{Finding, FindingKind, Loss, Place, PlacedRow};
 use tacho_store::driver::{Damaged, Row};
+use tacho_store::sectors::{ReadAt, Readable, is_damage, read_sectors};
 use tacho_store::{Error, Result, Table};
 
 use super::super::format::{
     Action, BATCH_HEAD_BYTES, Entry, HEADER_BYTES, ROW_HEAD_BYTES, RowRef, TRAILER_BYTES, Taken, Trailer,
     encode_header, take_head, take_row, take_unproven,
 };
-use super::super::load::{Expected, Loaded, load};
+use super::super::load::{Expected, Loaded, load_from};
 use super::super::manifest::State;
 use super::super::scan::{Damage, Offset, Scanned, scan};
-use super::super::spot::is_damage;
 use super::Image;
 use super::stream::{Extent, Walked, walk};
 
@@ -61,8 +63,30 @@ impl Opened {
         self.expected.length
     }
 
+    /// Loads the file as a start does, but around bad sectors. Returns the findings about its ends.
+    pub fn load(&mut self, each: impl FnMut(Entry<'_>)) -> Result<(Loaded, Vec<Finding>)> {
+        let file = self.file.clone();
+        self.load_from(&|bytes, at| file.read_at(bytes, at), each)
+    }
+
+    fn load_from(&mut self, read: ReadAt<'_>, each: impl FnMut(Entry<'_>)) -> Result<(Loaded, Vec<Finding>)> {
+        let seen = RefCell::new(Vec::new());
+        let read = |bytes: &mut [u8], at: u64| {
+            seen.borrow_mut().push(read_sectors(read, bytes, at)?);
+            Ok(())
+        };
+        let loaded = load_from(&self.path, &read, self.expected, each)?;
+        let mut findings = self.loaded(&loaded);
+        // The rows and the index are read again later. Nothing else reports a place behind them.
+        for readable in seen.into_inner() {
+            let behind = readable.bad.iter().filter(|place| place.start >= self.extent.end);
+            findings.extend(behind.map(|place| unreadable(&self.name, place, &readable)));
+        }
+        Ok((loaded, findings))
+    }
+
     /// Takes over what a start finds out about the file; returns the findings about its ends.
-    pub fn loaded(&mut self, loaded: &Loaded) -> Vec<Finding> {
+    fn loaded(&mut self, loaded: &Loaded) -> Vec<Finding> {
         let whole = || Place::range(&self.name, 0, self.expected.length);
         let mut findings = Vec::new();
         match loaded {
@@ -170,15 +194,18 @@ impl Image {
         if row.action == Action::Delete {
             return;
         }
+        let needed = self.is_needed(opened, (row.table, row.partition, row.clustering), offset);
+        // Nothing is left to check in a sound row that nobody gets: it is handed out for the progress.
+        let bytes = |bytes: &[u8]| if needed { bytes.to_vec() } else { Vec::new() };
         each(PlacedRow {
             place: Place::range(&opened.name, offset, row.bytes() as u64),
-            needed: self.is_needed(opened, (row.table, row.partition, row.clustering), offset),
+            needed,
             is_key_certain: true,
             row: Ok(Row {
                 table: row.table,
-                partition: row.partition.to_vec(),
-                clustering: row.clustering.to_vec(),
-                value: Bytes::copy_from_slice(row.value),
+                partition: bytes(row.partition),
+                clustering: bytes(row.clustering),
+                value: bytes(row.value).into(),
             }),
         });
     }
@@ -193,8 +220,15 @@ impl Image {
     /// Reads a damaged file as a start does, and reports each damaged place. The rows before `through` were handed out.
     fn search(&self, opened: &Opened, through: u64, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let (mut indexed, mut checked) = (Vec::new(), FileChecked::default());
-        let length = opened.extent.end as usize;
-        let bytes = readable(&opened.file, length).map_err(|e| Error::io("read segment", &opened.path, e))?;
+        let mut all = vec![0; opened.expected.length as usize];
+        let readable = read_sectors(&|bytes, at| opened.file.read_at(bytes, at), &mut all, 0)
+            .map_err(|e| Error::io("read segment", &opened.path, e))?;
+        let bytes = &all[..(opened.extent.end as usize).min(all.len())];
+        let rows_and_index = |place: &Range<u64>| place.start < opened.extent.end;
+        let bad = readable.bad.iter().filter(|place| rows_and_index(place));
+        // What they cost is said by the findings about the rows in them.
+        let of_disk = bad.map(|place| unreadable(&opened.name, place, &readable).loss(Loss::Nothing));
+        checked.findings.extend(of_disk);
         let mut sound: BTreeSet<usize> = BTreeSet::new();
         let mut sound_at = |offset: usize| {
             sound.insert(offset);
@@ -205,7 +239,12 @@ impl Image {
                 self.hand_out(opened, offset as u64, &row, each);
             }
         };
-        let loaded = load(&opened.path, &opened.file, opened.expected, |entry| {
+        let from_memory = |out: &mut [u8], at: u64| {
+            let found = all.get(at as usize..).and_then(|rest| rest.get(..out.len()));
+            out.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        };
+        let loaded = load_from(&opened.path, &from_memory, opened.expected, |entry| {
             indexed.push(OwnedEntry::of(&entry));
         })?;
         let is_indexed = matches!(loaded, Loaded::Sealed(_));
@@ -227,12 +266,12 @@ impl Image {
         let wrong: Vec<Wrong> = indexed
             .into_iter()
             .filter(|entry| entry.action == Action::Put && !sound.contains(&entry.offset))
-            .map(|entry| entry.wrong(&bytes))
+            .map(|entry| entry.wrong(bytes))
             .collect();
         for (from, to) in places {
             let is_told = wrong.iter().any(|wrong| wrong.offset < to && from < wrong.offset + wrong.bytes);
             if !is_told {
-                match self.place(opened, &bytes, (from, to), is_indexed) {
+                match self.place(opened, bytes, (from, to), is_indexed) {
                     Ok(row) => each(row),
                     Err(finding) => checked.findings.push(*finding),
                 }
@@ -268,8 +307,10 @@ impl Image {
         };
         if row.action == Action::Delete {
             let why = "checksum mismatch in the deletion of a row";
-            let effect = if is_indexed { "" } else { "the row may reappear" };
-            return Err(Box::new(Finding::new(FindingKind::RowDamaged, place, why).effect(effect)));
+            let (loss, effect) =
+                if is_indexed { (Loss::Nothing, "") } else { (Loss::Fact, "the row may reappear") };
+            let finding = Finding::new(FindingKind::RowDamaged, place, why);
+            return Err(Box::new(finding.loss(loss).effect(effect)));
         }
         let damaged = Damaged {
             table: row.table,
@@ -308,21 +349,11 @@ fn trailer(opened: &Opened) -> io::Result<Option<Trailer>> {
     }
 }
 
-/// The file's bytes; zeros where a sector cannot be read.
-fn readable(file: &File, length: usize) -> io::Result<Vec<u8>> {
-    const SECTOR_BYTES: usize = 4_096;
-    let mut bytes = vec![0; length];
-    match file.read_exact_at(&mut bytes, 0) {
-        Err(error) if is_damage(&error) => {}
-        read => return read.map(|()| bytes),
-    }
-    for (number, sector) in bytes.chunks_mut(SECTOR_BYTES).enumerate() {
-        match file.read_exact_at(sector, (number * SECTOR_BYTES) as u64) {
-            Err(error) if is_damage(&error) => sector.fill(0),
-            read => read?,
-        }
-    }
-    Ok(bytes)
+/// Bytes of a file that the disk does not return.
+fn unreadable(name: &Arc<str>, place: &Range<u64>, readable: &Readable) -> Finding {
+    let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
+    let place = Place::range(name, place.start, place.end - place.start);
+    Finding::new(FindingKind::FileUnreadable, place, why)
 }
 
 /// An entry of an index.
@@ -365,5 +396,51 @@ impl OwnedEntry {
             reason: reason.into(),
         };
         Wrong { offset, bytes: self.bytes, row }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::format::{mark, put_batch};
+    use super::*;
+
+    /// A segment of rows of 3,000 bytes, read from a disk with a bad sector in its middle.
+    #[test]
+    fn a_bad_sector_costs_only_the_rows_in_it() {
+        let mut bytes = encode_header(1);
+        for n in 0..20u8 {
+            let value = [n; 3_000];
+            let (table, clustering) = (Table::Chunks, &[n][..]);
+            let row = RowRef { action: Action::Put, table, partition: b"p", clustering, value: &value };
+            put_batch(&mut bytes, [row].into_iter(), |_, _| ());
+            bytes.extend(mark());
+        }
+        let length = bytes.len() as u64;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let read = |file: &File| {
+            let file = file.try_clone().unwrap();
+            move |out: &mut [u8], at: u64| {
+                let bad = 24_576..28_672;
+                if at < bad.end && at + out.len() as u64 > bad.start {
+                    return Err(io::Error::from_raw_os_error(5));
+                }
+                file.read_at(out, at)
+            }
+        };
+        for (length, ended) in [(length, true), (length, false), (26_000, true)] {
+            let expected = Expected { number: 1, known: None, length, ended };
+            let handle = Arc::new(File::open(file.path()).unwrap());
+            let (name, path) = ("chunks/00000001.segment".into(), file.path().to_owned());
+            let mut opened = Opened::new(name, path, expected, handle.clone());
+            let mut rows = Vec::new();
+            let each = |entry: Entry<'_>| rows.push(entry.clustering[0]);
+            let (loaded, findings) = opened.load_from(&read(&handle), each).unwrap();
+            assert!(matches!(loaded, Loaded::Scanned(_)));
+            let whole = length > 26_000;
+            let expected: Vec<u8> =
+                (0..20).filter(|n| if whole { !(8..=9).contains(n) } else { *n < 8 }).collect();
+            assert_eq!(rows, expected, "{findings:?}");
+        }
     }
 }

@@ -24,7 +24,7 @@ use tacho_store::driver::Health;
 use tacho_store::{Error, ErrorKind, Result};
 
 use super::format::{WITH_ROW_BYTES_MIN, file_path};
-use super::load::{Expected, Loaded, load};
+use super::load::{Expected, Loaded};
 use super::manifest::{BACKUP, FILE, Found, Manifest, State};
 use super::survey::{Mismatch, check_older, list, mismatches};
 use super::{Directory, Embedded, Inner, quarantine};
@@ -72,7 +72,8 @@ impl Image {
             let ended = newest != Some(number) || known.is_some_and(|known| known.state != State::Growing);
             let expected = Expected { number, known, length, ended };
             let path = file_path(directory, number);
-            let loaded = match load(&path, &file, expected, |entry| state.index.apply(number, &entry)) {
+            let mut opened = Opened::new(names.of(number).file, path, expected, file.clone());
+            let (loaded, of_file) = match opened.load(|entry| state.index.apply(number, &entry)) {
                 Ok(loaded) => loaded,
                 Err(error) if error.kind() == ErrorKind::Version => return Err(error),
                 Err(error) => {
@@ -80,8 +81,7 @@ impl Image {
                     continue;
                 }
             };
-            let mut opened = Opened::new(names.of(number).file, path, expected, file.clone());
-            findings.extend(opened.loaded(&loaded));
+            findings.extend(of_file);
             if let Loaded::Sealed(_) | Loaded::Scanned(_) = loaded {
                 state.handles.insert(number, file);
                 files.push(opened);

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use tacho_store::Result;
 use tacho_store::check::{Finding, FindingKind, Place};
-use tacho_store::{Error, Result};
+use tacho_store::disk::names_in;
 
 use super::super::format::{file_name, file_number};
 use super::super::manifest::{BACKUP, FILE, LOST, Manifest};
@@ -31,10 +32,8 @@ impl Names<'_> {
 
     /// Findings about names alone.
     pub fn findings(&self, manifest: &Manifest) -> Result<Vec<Finding>> {
-        let failed = |e| Error::io("list segments", self.directory, e);
         let mut findings = Vec::new();
-        for entry in std::fs::read_dir(self.directory).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        for name in names_in("list segments", self.directory)? {
             let is_copy = name.strip_suffix(".new").is_some_and(|name| [FILE, BACKUP].contains(&name));
             if is_copy {
                 findings.push(Finding::new(
