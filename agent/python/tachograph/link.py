@@ -15,7 +15,7 @@ import os
 import random
 import select
 import socket
-import threading
+from _thread import start_new_thread
 from enum import Enum
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -352,8 +352,10 @@ def is_writable(one: Any) -> bool:
     return bool(asked.poll(0))
 
 
-# Originals of names that gevent may replace: the sender's thread is not a greenlet.
-_Socket, _select, _poll = socket.socket, select.select, getattr(select, "poll", None)
+# Taken before gevent may replace them, so that they are of the same kind as the sender's thread. gevent's functions create a
+# hub in a thread of the system. If the program creates its own hub at that moment, both wait for each other for ever.
+_Socket, _getaddrinfo = socket.socket, socket.getaddrinfo
+_select, _poll = select.select, getattr(select, "poll", None)
 
 
 class Resolver:
@@ -367,7 +369,7 @@ class Resolver:
         try:
             self._resolve(socket.AI_NUMERICHOST)
         except OSError:
-            threading.Thread(target=self._ask, name="tachograph-resolver", daemon=True).start()
+            start_new_thread(self._ask, ())
 
     def _ask(self) -> None:
         try:
@@ -377,7 +379,7 @@ class Resolver:
 
     def _resolve(self, flags: int) -> None:
         host, port = self.address
-        answers = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, flags)
+        answers = _getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, flags)
         self.found = [(answer[0], answer[4]) for answer in answers]
 
     def result(self, attempt: int) -> Optional[tuple[int, Any]]:

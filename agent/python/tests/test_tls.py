@@ -38,9 +38,16 @@ if child:
 """
 GEVENT = """
 import sys, time
+from _thread import get_ident
 sys.path.append({packages!r})
 import tachograph
 from gevent import monkey, joinall, spawn
+from gevent.hub import Hub
+hubs, create = [], Hub.__init__
+def record(self, *args, **kwargs):
+    hubs.append(get_ident())
+    create(self, *args, **kwargs)
+Hub.__init__ = record
 for step in {steps}:
     tachograph.start() if step == "start" else monkey.patch_all()
 import ssl
@@ -48,6 +55,9 @@ def work():
     with tachograph.span("green"):
         time.sleep(0.01)
 joinall([spawn(work) for _ in range(5)])
+tachograph.flush(30)
+# A hub of the sender's thread could wait for that of the program, and the program's for that one.
+assert hubs == [get_ident()], (hubs, get_ident())
 context = ssl.create_default_context()
 context.options |= ssl.OP_NO_COMPRESSION
 """
@@ -141,13 +151,16 @@ class Connections(TlsTest):
         self.assertEqual(self.secured.counts(self.service), {"parent": 1, "after": 2})
 
     def test_gevent_may_replace_the_sockets_before_and_after_the_start(self) -> None:
+        by_name = self.server.address.replace("127.0.0.1", "localhost")
+        secured = (self.secured, self.secured.address, {"tls_ca": self.ours.file})
         for steps in (["patch", "start"], ["start", "patch"]):
-            with self.subTest(steps):
-                service = f"{steps}"
-                source = GEVENT.format(packages=packages(), steps=steps)
-                _, err = self.run_program(source, server=self.secured.address, service=service, tls_ca=self.ours.file)
-                self.assertEqual(err, "")
-                self.assertEqual(self.secured.counts(service), {"green": 5})
+            for server, address, settings in (secured, (self.server, by_name, {})):
+                with self.subTest((steps, address)):
+                    service = f"{steps} {address}"
+                    source = GEVENT.format(packages=packages(), steps=steps)
+                    _, err = self.run_program(source, server=address, service=service, **settings)
+                    self.assertEqual(err, "")
+                    self.assertEqual(server.counts(service), {"green": 5})
 
     def test_many_megabytes_arrive(self) -> None:
         program = self.launch(CALLS, server=self.secured.address, tls_ca=self.ours.file)
