@@ -353,7 +353,7 @@ def is_writable(one: Any) -> bool:
 
 
 # Taken before gevent may replace them, so that they are of the same kind as the sender's thread. gevent's functions create a
-# hub in a thread of the system. If the program creates its own hub at that moment, both wait for each other for ever.
+# hub in a thread of the system. If the program creates its own hub at that moment, both wait for each other permanently.
 _Socket, _getaddrinfo = socket.socket, socket.getaddrinfo
 _select, _poll = select.select, getattr(select, "poll", None)
 

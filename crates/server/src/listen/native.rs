@@ -58,7 +58,8 @@ pub async fn serve(
             open.add(1);
             tokio::select! {
                 () = async {
-                    match tls::open(("native", tls.as_deref()), stream, |stream| stream, &handshakes, &mut shutdown.clone()).await {
+                    let tls = ("native", tls.as_deref());
+                    match tls::open(tls, stream, |stream| stream, &handshakes, &mut shutdown.clone()).await {
                         None => {}
                         Some(Opened::Plain(stream)) => tls::refuse(stream, &needs_tls()).await,
                         Some(Opened::Ready(stream)) => connection::run(&native, stream, &seat, shutdown).await,

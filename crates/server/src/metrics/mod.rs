@@ -9,6 +9,7 @@ mod process;
 pub mod registry;
 mod store;
 pub mod text;
+mod tls;
 mod upkeep;
 
 use registry::{Collect, Counter, Family, Gauge, Histogram};
@@ -31,16 +32,13 @@ pub struct Metrics {
     pub connections: Family<Gauge, 1>,
     /// Connections refused or ended by the server: protocol errors of the peer, timeouts, or the limit on connections.
     pub connections_refused: Family<Counter, 2>,
-    /// Number of times that changed TLS files were read. `result` is ok or failed.
-    pub tls_reloads: Family<Counter, 1>,
-    /// Unix seconds; absent without TLS.
-    pub tls_certificate_expires: Family<Gauge, 0>,
     pub http_requests: Family<Counter, 2>,
     pub http_request_seconds: Family<Histogram, 1>,
     /// Number of PromQL queries in progress, which read or compute.
     pub queries_running: Family<Gauge, 0>,
     /// Number of queries cancelled because their client disconnected, or because of a timeout.
     pub queries_cancelled: Family<Counter, 0>,
+    pub tls: tls::TlsFigures,
     pub control: control::ControlFigures,
     store: store::StoreFigures,
     upkeep: upkeep::UpkeepFigures,
@@ -86,16 +84,6 @@ impl Default for Metrics {
                 ["listener", "reason"],
                 "Connections refused or closed: protocol errors of the peer, timeouts, or the limit of connections.",
             ),
-            tls_reloads: Family::new(
-                "tacho_tls_reloads_total",
-                ["result"],
-                "Times that changed certificates or keys were read.",
-            ),
-            tls_certificate_expires: Family::new(
-                "tacho_tls_certificate_expires_timestamp_seconds",
-                [],
-                "Time at which the first certificate of tls_cert expires, Unix seconds.",
-            ),
             http_requests: Family::new(
                 "tacho_http_requests_total",
                 ["route", "status"],
@@ -117,6 +105,7 @@ impl Default for Metrics {
                 "PromQL queries, selections of series and analyses of executions that ended early: client disconnected, \
                  or timeout.",
             ),
+            tls: tls::TlsFigures::default(),
             control: control::ControlFigures::default(),
             store: store::StoreFigures::default(),
             upkeep: upkeep::UpkeepFigures::default(),
@@ -129,7 +118,7 @@ impl Metrics {
     /// All families, in the order of `/metrics`. Updates the figures of the operating system first.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
-        let own: [&dyn Collect; 14] = [
+        let own: [&dyn Collect; 12] = [
             &self.records_received,
             &self.records_dropped,
             &self.records_refused,
@@ -138,14 +127,13 @@ impl Metrics {
             &self.sender_waits,
             &self.connections,
             &self.connections_refused,
-            &self.tls_reloads,
-            &self.tls_certificate_expires,
             &self.http_requests,
             &self.http_request_seconds,
             &self.queries_running,
             &self.queries_cancelled,
         ];
         own.into_iter()
+            .chain(self.tls.families())
             .chain(self.control.families())
             .chain(self.store.families())
             .chain(self.upkeep.families())

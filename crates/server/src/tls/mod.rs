@@ -175,11 +175,11 @@ pub async fn watch(tls: Arc<Tls>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>, 
         }
         let reading = tls.clone();
         match tokio::task::spawn_blocking(move || reading.reload()).await {
-            Ok(reloaded) => tell(reloaded, &metrics.tls_reloads),
+            Ok(reloaded) => tell(reloaded, &metrics.tls.reloads),
             Err(error) => return tracing::error!(%error, "certificates are no longer reloaded"),
         }
         if let Some(expires) = tls.expires_seconds() {
-            metrics.tls_certificate_expires.with([]).set(expires);
+            metrics.tls.certificate_expires.with([]).set(expires);
             warn_of_expiry(&mut notice, expires, clock.now());
         }
         tls.log_refusals(None);

@@ -1,0 +1,33 @@
+//! Metrics of TLS on the listeners.
+
+use super::registry::{Collect, Counter, Family, Gauge};
+
+pub struct TlsFigures {
+    /// Number of times that changed TLS files were read. `result` is ok or failed.
+    pub reloads: Family<Counter, 1>,
+    /// Unix seconds; absent without TLS.
+    pub certificate_expires: Family<Gauge, 0>,
+}
+
+impl Default for TlsFigures {
+    fn default() -> Self {
+        Self {
+            reloads: Family::new(
+                "tacho_tls_reloads_total",
+                ["result"],
+                "Times that changed certificates or keys were read.",
+            ),
+            certificate_expires: Family::new(
+                "tacho_tls_certificate_expires_timestamp_seconds",
+                [],
+                "Time at which the first certificate of tls_cert expires, Unix seconds.",
+            ),
+        }
+    }
+}
+
+impl TlsFigures {
+    pub fn families(&self) -> [&dyn Collect; 2] {
+        [&self.reloads, &self.certificate_expires]
+    }
+}
