@@ -427,8 +427,10 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let pipe = data.join("tacho.toml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let before = contents(&data);
-    let mut command = Command::new(support::tacho());
-    let mut repairing = command.arg("repair").arg(&data).arg("--into").arg(&into).spawn().unwrap();
+    // A test that a script runs in the background inherits that SIGINT is ignored.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", support::tacho(), "repair"]).arg(&data).arg("--into").arg(&into);
+    let mut repairing = command.spawn().unwrap();
     let writer = writer_of(&pipe, &mut repairing);
     let sent = Command::new("kill").args(["-INT", &repairing.id().to_string()]).status().unwrap();
     assert!(sent.success());
