@@ -14,6 +14,8 @@ use crate::failure::Failure;
 /// The definition of the settings of all agents. The code of the Java agent is generated from it, too.
 const AGENT_SETTINGS: &str = include_str!("../../../../../agent/settings.toml");
 const SERVER: &str = "server";
+/// The settings that name files of TLS.
+const FILES: [&str; 3] = ["tls_ca", "tls_client_cert", "tls_client_key"];
 
 /// The values of settings as text, by key.
 pub(super) type Settings = BTreeMap<String, String>;
@@ -85,6 +87,10 @@ fn parse(text: &str) -> Result<Settings, String> {
         toml::from_str(text).map_err(|error| toml_cause(text, error.message(), error.span()))?;
     let pair = |(key, value): (String, toml::Value)| {
         check(&key)?;
+        // A list would become a text that names no file: empty, for an empty list, which means no TLS.
+        if FILES.contains(&key.as_str()) && !value.is_str() {
+            return Err(format!("{key}: expected a string, the path of a file"));
+        }
         let value = plain(&value)
             .ok_or_else(|| format!("{key}: expected a string, number, boolean or list of these"))?;
         Ok((key, value))
@@ -209,6 +215,7 @@ mod tests {
             ("[agent]\nservice = 'shop'", "the agent has no setting \"agent\"; there are "),
             ("service = 1979-05-27", "service: expected a string, number, boolean or list of these"),
             ("service = shop", "line 1, `service = shop`: "),
+            ("tls_ca = []", "tls_ca: expected a string, the path of a file"),
         ] {
             let said = parse(text).unwrap_err();
             assert!(said.starts_with(expect), "{said}");

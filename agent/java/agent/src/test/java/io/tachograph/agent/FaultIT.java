@@ -90,7 +90,7 @@ class FaultIT {
                             .with("TACHO_SERVER", server.address())
                             .start();
             for (int death = 0; death < 2; death++) {
-                assertTrue(server.await(10, got -> got.callsEnded > 0), program.describe());
+                assertTrue(server.await(60, got -> got.callsEnded > 0), program.describe());
                 Thread.sleep(700);
                 server.stop();
                 Thread.sleep(400);
@@ -390,7 +390,7 @@ class FaultIT {
             Program program =
                     Program.on(jdk, "sleep", "30").with("TACHO_SERVER", server.address()).start();
             program.awaitOutput("ready", 30);
-            assertTrue(server.await(10, got -> got.callsEnded >= CALLS), program.describe());
+            assertTrue(server.await(60, got -> got.callsEnded >= CALLS), program.describe());
             long ms = program.terminate();
             assertTrue(ms < SIGTERM_MILLIS_MAX, "SIGTERM took " + ms + " ms");
             assertNull(server.fault);

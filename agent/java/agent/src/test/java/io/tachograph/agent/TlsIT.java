@@ -132,7 +132,7 @@ class TlsIT {
                             .with("TACHO_SERVER", server.address())
                             .with("TACHO_TLS_CA", ours.file)
                             .with("TACHO_BUFFER", 1 << 20)
-                            .with("TACHO_FLUSH_MAX", "30s");
+                            .with("TACHO_FLUSH_MAX", "120s");
             showing(program, client).run();
             assertNull(server.fault, () -> "the server found a fault: " + server.fault);
             assertEquals(0, server.executionsDropped);
