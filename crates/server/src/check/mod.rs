@@ -244,7 +244,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Whether a batch was sent.
+    /// Adds a row. Returns whether this filled the batch, so that it was sent.
     fn push(&mut self, row: PlacedRow) -> bool {
         self.bytes += row.place.bytes.unwrap_or(0);
         self.batch.push(row);

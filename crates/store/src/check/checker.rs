@@ -163,9 +163,10 @@ impl Checker {
             (STORE, CLOCK) => (Loss::Derivable, "the next start trusts the clock of the machine"),
             (SESSIONS, _) => (Loss::Fact, "a frame that this session sends again may be stored twice"),
             (TOMBSTONES, _) => (Loss::Fact, "deleted records may reappear"),
-            (LIVES, _) => {
-                (Loss::Derivable, "values of the series are not rounded until it is known that it is not a counter")
-            }
+            (LIVES, _) => (
+                Loss::Derivable,
+                "values of the series are not rounded until it is known that it is not a counter",
+            ),
             _ => (Loss::Fact, ""),
         };
         let finding = Finding::new(FindingKind::RowDamaged, place, reason).loss(loss);
