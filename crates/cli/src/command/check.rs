@@ -56,9 +56,8 @@ impl Check {
             units::counted(damage, "finding", "findings"),
             units::counted(files, "file", "files")
         );
-        Err(Failure::new(message).hint(
-            "docs/guide/operating.md explains each finding; tacho repair copies the readable records",
-        ))
+        Err(Failure::new(message)
+            .hint("docs/guide/operating.md explains each finding; tacho repair copies the readable records"))
     }
 }
 
