@@ -1,4 +1,4 @@
-//! Does a chunk hold the records that its header describes? Decodes all records to compare them with the header.
+//! Does a chunk hold the records that its header describes? Decodes all records and compares them with the header.
 //!
 //! Used by `tacho check` and by `tacho repair`. A repair keeps the intact columns of a damaged chunk.
 
@@ -15,8 +15,8 @@ const SUM_ULPS: f64 = 4.0;
 
 impl Chunk<'_> {
     /// Decodes all records and compares them with the header: number, times, and the statistics of each column. Returns
-    /// the members with a damaged column, with the reasons. The list is empty for other kinds of record, which have no
-    /// members.
+    /// the members with a damaged column, and the reasons. The list is always empty for chunks of entries and of calls,
+    /// because they have no members.
     ///
     /// # Errors
     /// If no part of the chunk can be used.
@@ -59,8 +59,8 @@ impl Chunk<'_> {
         header.members.iter().filter_map(|info| Some((info.member, check(info).err()?))).collect()
     }
 
-    /// The chunk of samples without the columns of these members. Values, times and losses of the other columns do not
-    /// change. `None` if no column is left, or if a column cannot be decoded.
+    /// Returns the chunk of samples without the columns of these members. Values, times and error bounds of the other columns
+    /// do not change. `None` if no column is left, or if a column cannot be decoded.
     pub fn without(&self, dropped: &[u16]) -> Option<Vec<u8>> {
         let header = self.header();
         let at = self.times().ok()?.to_vec();
@@ -80,7 +80,7 @@ impl Chunk<'_> {
     }
 }
 
-/// Checks that the range is exactly the range of the times.
+/// Checks that the range begins at the first time and ends at the last time.
 fn check_times(range: TimeRange, at: impl Iterator<Item = Timestamp>) -> Result<(), Error> {
     let wider = |range: Option<TimeRange>, at: Timestamp| {
         let range = range.unwrap_or(TimeRange::new(at, at));

@@ -251,8 +251,8 @@ fn other_users_cannot_attach_to_programs_of_others() {
     let folder = java::for_all();
     let (binary, agent) = (folder.path().join("tacho"), folder.path().join("agent.jar"));
     for (from, to) in [(Path::new(tacho()), &binary), (&java.agent, &agent)] {
-        // Another process makes the copy. A file that is open for writing cannot be executed, not even if only a child process of
-        // another test has inherited the open file.
+        // Another process makes the copy. A file that is open for writing cannot be executed. A child process of another test
+        // might inherit the open file from this process.
         let copied = Command::new("cp").arg(from).arg(to).status().expect("cp runs");
         assert!(copied.success(), "{} could not be copied", from.display());
         std::fs::set_permissions(to, Permissions::from_mode(0o755)).unwrap();

@@ -1,5 +1,5 @@
-//! `tacho check` and `tacho repair`: a directory with every kind of file is clean, at rest and while it is written to; every
-//! changed bit, and every missing, short or foreign file, is reported; a repair loses only what is damaged.
+//! Tests `tacho check` and `tacho repair`. A directory with every kind of file is clean, with and without a running server.
+//! Every changed bit and every missing, short or foreign file is reported. A repair loses only damaged records.
 
 #[path = "support/filled.rs"]
 mod filled;
@@ -20,12 +20,12 @@ use tacho_drivers::embedded::Embedded;
 use tacho_model::{Kind, Labels, ManualClock, NAME, TimeRange};
 use tacho_store::{Options, Store};
 
-/// Single bits flipped by the test; `TACHO_CHECK_FLIPS` sets another number.
+/// Number of single bits that the test flips; `TACHO_CHECK_FLIPS` sets another number.
 const FLIPS: usize = 200;
-/// Repairs after one flipped bit; `TACHO_REPAIR_FLIPS` sets another number.
+/// Number of repairs, each after one flipped bit; `TACHO_REPAIR_FLIPS` sets another number.
 const REPAIRS: usize = 30;
 
-/// Exit code, findings and summary.
+/// Runs `tacho check`. Returns the exit code, the findings and the summary.
 fn check(data: &Path, flags: &[&str]) -> (i32, Vec<Value>, Value) {
     let (code, stdout, stderr) = run(&[&["check", data.to_str().unwrap(), "--json"], flags].concat());
     let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -86,7 +86,7 @@ fn a_directory_at_rest_is_clean_and_unchanged() {
     assert!(stdout.contains(" in the journal; "), "{stdout}");
 }
 
-/// Ends the writer, also when an assertion fails.
+/// Ends the writer when dropped, even if an assertion fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -140,7 +140,7 @@ fn a_directory_is_clean_while_a_server_writes_and_merges() {
     assert_eq!((code, of(&findings, "damage")), (0, vec![]));
 }
 
-/// With segment files so small that they are sealed, rewritten and removed all the time.
+/// Segment files are so small that they are sealed, rewritten and removed continuously.
 #[test]
 fn a_directory_is_clean_while_files_are_removed() {
     let place = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ fn a_directory_is_clean_while_files_are_removed() {
     });
 }
 
-/// Numbers from a seed.
+/// The next pseudo-random number of a seed.
 fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -179,7 +179,7 @@ fn draw(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Files without a checksum: the process id, space that is kept free, and two JSON files for people.
+/// Files without a checksum: the process id, the disk reserve, and two JSON files that users may edit.
 const WITHOUT_CHECKSUM: [&str; 4] = ["LOCK", "RESERVE", "probes.json", "record_types.json"];
 
 #[test]
@@ -241,7 +241,7 @@ fn records(data: &Path) -> BTreeSet<String> {
     all
 }
 
-/// Exit code, losses and summary.
+/// Runs `tacho repair`. Returns the exit code, the losses and the summary.
 fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     let _ = std::fs::remove_dir_all(into);
     let (data, into) = (data.to_str().unwrap(), into.to_str().unwrap());
@@ -252,7 +252,7 @@ fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     (code.unwrap(), lines, summary)
 }
 
-/// The most records that one row or one batch of the journal has: a damaged one may not say how many it had.
+/// Maximum number of records of one row or one journal batch. A damaged row or batch may not show its number of records.
 const UNIT_RECORDS: usize = 12 * 600;
 
 #[test]
@@ -279,7 +279,7 @@ fn a_repair_of_an_undamaged_directory_loses_nothing() {
 }
 
 #[test]
-fn a_repair_loses_only_what_is_damaged() {
+fn a_repair_loses_only_damaged_records() {
     let place = tempfile::tempdir().unwrap();
     let (data, damaged, into) =
         (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
@@ -326,7 +326,7 @@ fn a_repair_loses_only_what_is_damaged() {
     );
 }
 
-/// Flips a bit in the value of the newest row with these bytes of its key.
+/// Flips a bit in the value of the newest row whose key has these bytes.
 fn damage_row(data: &Path, key: &[u8]) {
     let newest = files(data).into_iter().filter(|path| is_segment(path)).rev().find_map(|path| {
         let bytes = std::fs::read(&path).unwrap();
@@ -338,9 +338,9 @@ fn damage_row(data: &Path, key: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// A merge puts the record of its number together with its rows; the second copy is written by the next flush.
+/// A merge writes its rows and the row with its merge number together. The next flush writes the second copy of that number.
 #[test]
-fn merged_rows_are_kept_without_the_record_of_the_merge() {
+fn merged_rows_are_kept_if_the_merge_number_is_damaged() {
     let place = tempfile::tempdir().unwrap();
     let (data, into) = (place.path().join("data"), place.path().join("new"));
     in_runtime(fill(&data, 0..4, true));
@@ -358,7 +358,7 @@ fn merged_rows_are_kept_without_the_record_of_the_merge() {
 }
 
 #[test]
-fn labels_that_a_journal_has_are_no_loss() {
+fn lost_labels_are_restored_from_a_journal() {
     let place = tempfile::tempdir().unwrap();
     let (data, into) = (place.path().join("data"), place.path().join("new"));
     directory(&data);
@@ -372,9 +372,9 @@ fn labels_that_a_journal_has_are_no_loss() {
     assert_eq!(records(&into), whole);
 }
 
-/// The last two of eleven rounds are in the journal, the others in segments.
+/// The last two of eleven rounds are in the journal, the other rounds are in segments.
 #[test]
-fn a_repair_without_a_file_keeps_the_others_and_states_the_loss() {
+fn a_repair_without_one_file_keeps_the_other_files_and_states_the_loss() {
     let place = tempfile::tempdir().unwrap();
     let (data, damaged, into) =
         (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
@@ -417,7 +417,7 @@ fn writer_of(pipe: &Path, reader: &mut std::process::Child) -> std::fs::File {
     }
 }
 
-/// The last file that a repair copies is a pipe here: the repair waits for it, and the signal arrives.
+/// The last file that a repair copies is a named pipe in this test. The signal arrives while the repair waits for the pipe.
 #[test]
 fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let place = tempfile::tempdir().unwrap();
@@ -427,7 +427,7 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let pipe = data.join("tacho.toml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let before = contents(&data);
-    // A test that a script runs in the background inherits that SIGINT is ignored.
+    // If a script runs the test in the background, the test ignores SIGINT, and its child processes inherit this.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT", support::tacho(), "repair"]).arg(&data).arg("--into").arg(&into);
     let mut repairing = command.spawn().unwrap();
@@ -552,7 +552,7 @@ fn directories_that_cannot_be_read_are_refused() {
     assert!(stderr.contains("unfinished result of tacho repair"), "{stderr}");
 }
 
-/// The checksum of manifests, bit by bit: polynomial 0x1EDC6F41, reflected.
+/// The CRC-32C of manifests, computed bit by bit with the reflected polynomial 0x1EDC6F41.
 fn crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 & 0u32.wrapping_sub(crc & 1)))

@@ -77,7 +77,7 @@ impl Refused {
     }
 }
 
-/// A limit in bytes counts as reached when less than one part in this many is free, because series differ in size.
+/// A limit in bytes counts as reached when less than 1/`NEARLY` (2 %) of it is free, because series differ in size.
 const NEARLY: usize = 50;
 
 /// Describes the limits that are reached now.
@@ -120,7 +120,7 @@ impl Rules {
                 store,
                 rule_name,
                 &rule.matchers,
-                "values of counters stay exact, whatever loss the rule permits",
+                "values of counters stay exact, although the rule permits a loss",
             );
         }
         let is_count = |how| matches!(how, Aggregate::Last | Aggregate::Max);

@@ -1,8 +1,8 @@
-//! Copies what is sound in a data directory into a new one. The old one is never changed.
+//! Copies the intact records of a data directory into a new directory. The old directory is never changed.
 //!
-//! The pass is that of a check (`check/`): each row that a reader would get goes through the driver's own writer into the new
-//! directory, a chunk with damaged columns without them. Journals are written again, record by record. Until everything is on
-//! disk, a file in the new directory makes it refuse to open.
+//! The code in `check/` reads and checks all rows. The driver writes each row that a reader would get into the new directory.
+//! If columns of a chunk are damaged, the new row lacks these columns. Journals are written again, record by record. Until
+//! all data is on disk, the file `INCOMPLETE` in the new directory prevents a server from opening it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 
 use crate::check::{INCOMPLETE, Progress, Source};
 
-/// Rows and bytes of one `put`.
+/// Limits on the rows and bytes of one `put`.
 const PUT_ROWS: usize = 1_000;
 const PUT_BYTES: usize = 8 << 20;
 /// Files that are copied as they are, unless they are damaged.
@@ -26,9 +26,9 @@ const SIDE_FILES: [&str; 3] = ["probes.json", "record_types.json", "tacho.toml"]
 /// Result of a repair.
 #[derive(Debug)]
 pub struct Repaired {
-    /// As those of a check.
+    /// The same findings as from a check.
     pub findings: Findings,
-    /// Series in the new directory: of samples, of entries, of calls.
+    /// Numbers of series in the new directory: series of samples, of entries, of calls.
     pub series: [usize; 3],
     pub rows: u64,
     /// Samples, entries and completed calls in chunks and journals of the new directory.
@@ -39,8 +39,8 @@ pub struct Repaired {
 /// Repairs `data` into the new directory `into`.
 ///
 /// # Errors
-/// `Locked` when a server uses `data`; `Invalid` when `into` is not empty; `Version`; those of the disk. Then `into` stays
-/// marked as incomplete.
+/// `Locked` when a server uses `data`. `Invalid` when `into` is not empty. `Version` when a newer version wrote `data`. `Io`.
+/// If the copy has begun, an error leaves `into` marked as incomplete.
 pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<Repaired> {
     let _shared = DirectoryLock::share(data)?;
     let mut source = Source::open(data, Depth::Whole).await?;
@@ -72,7 +72,7 @@ pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<
     Ok(Repaired { findings: report.findings, series, rows: rest.count, records, bytes: report.amounts.bytes })
 }
 
-/// Makes the directory and its mark.
+/// Creates the directory and the file `INCOMPLETE` in it.
 fn begin(into: &Path) -> Result<()> {
     let failed = |e| Error::io("make directory", into, e);
     make_directory(into).map_err(failed)?;
@@ -89,7 +89,7 @@ fn begin(into: &Path) -> Result<()> {
     write().map_err(|e| Error::io("write", &path, e))
 }
 
-/// Everything is on disk: the directory may be opened.
+/// Removes the file `INCOMPLETE` when all data is on disk, so that a server may open the directory.
 fn finish(into: &Path) -> Result<()> {
     let path = into.join(INCOMPLETE);
     let done = || {
@@ -120,7 +120,7 @@ fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> 
     Ok(())
 }
 
-/// Rows on their way into the new directory.
+/// Collects rows and writes them to the new directory.
 struct Copy {
     driver: std::sync::Arc<dyn Driver>,
     waiting: Mutex<Waiting>,
@@ -139,7 +139,7 @@ impl Copy {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the row of a verdict. On a thread that is not one of the runtime's.
+    /// Writes the row of a verdict to the new directory. Must not be called on a thread of the runtime, because it blocks.
     fn take(&self, verdict: Verdict, handle: &Handle) -> Result<()> {
         let Some(row) = verdict.kept.filter(|row| !is_derived(row)) else { return Ok(()) };
         let mut waiting = self.lock();
@@ -152,7 +152,7 @@ impl Copy {
         }
         waiting.bytes = 0;
         let rows = std::mem::take(&mut waiting.rows);
-        // The lock is held: the other workers wait for the disk instead of filling the memory.
+        // The lock is held during the write. Otherwise the other workers would collect more rows in memory.
         handle.block_on(self.driver.put(rows))
     }
 }

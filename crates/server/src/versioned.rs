@@ -12,7 +12,7 @@ use tacho_store::disk;
 /// Limit on the size of a file that is read, far above any file that the server writes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// The version alone. It is read before the other members, which may differ in a later version.
+/// Only the version of a file. It is read before the other members, which may differ in a later version.
 #[derive(Deserialize)]
 struct Version {
     version: u32,

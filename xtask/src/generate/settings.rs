@@ -3,7 +3,7 @@
 use super::list;
 use super::table::{Agent, Kind, Setting, Tables};
 
-/// Up to these columns, the formatters of the three languages keep a list in one line.
+/// Line lengths up to which the formatters of the three languages keep a list in one line.
 const JAVA_COLUMNS: usize = 100;
 const NODE_COLUMNS: usize = 130;
 const PYTHON_COLUMNS: usize = 130;

@@ -1,4 +1,4 @@
-//! Checks that every file exists that is named in a text.
+//! Checks that every file that a text names exists.
 //!
 //! Examines words in back ticks (and `{@code ...}` in Java) that start with one of the project's folders. `...` matches
 //! any number of folders.

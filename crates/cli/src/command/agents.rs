@@ -19,7 +19,7 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Moves the cursor to the upper left corner, and clears the screen.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
-/// List connected agents, their rules, and the operations they moved to aggregates or switched off themselves
+/// List connected agents, their rules, and the operations that the agents themselves aggregated or switched off
 ///
 /// Disconnected agents are listed for one more hour.
 #[derive(clap::Args)]
@@ -28,7 +28,7 @@ const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
   tacho agents --service shop --watch
   tacho agents --json")]
 pub struct Agents {
-    /// Only those of this service
+    /// Only agents of this service
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     service: Option<String>,
     /// Refresh every second, until Ctrl-C
@@ -36,7 +36,7 @@ pub struct Agents {
     watch: bool,
     #[command(flatten)]
     server: ask::Server,
-    /// Print as JSON; with --watch one line each time
+    /// Print as JSON; with --watch one line per refresh
     #[arg(long)]
     json: bool,
 }

@@ -16,7 +16,7 @@ use crate::terminal::table::{Align, Table};
 
 /// Show the number of series and the memory of each metric name and label
 ///
-/// An index grows large by labels with almost as many values as series: ids, times, addresses.
+/// Labels with almost as many values as series, such as ids, times and addresses, make the index large.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho cardinality
@@ -28,7 +28,7 @@ pub struct Cardinality {
     /// Read this data directory; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
-    /// Number of names, and of values per label, to show; those with the most series first
+    /// Number of names to show, and of values per label; in descending order of series
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print as JSON

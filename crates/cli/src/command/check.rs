@@ -1,4 +1,4 @@
-//! `tacho check`: looks for damage in a data directory, at rest or under a running server. Changes nothing.
+//! `tacho check`: looks for damage in a data directory and changes nothing. A server may use the directory at the same time.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -13,9 +13,8 @@ use crate::failure::Failure;
 
 /// Check a data directory for damage: every file, row, chunk, checksum and reference
 ///
-/// Only reads: it makes and changes no file, and takes no lock, so that a server may use the directory at the same time.
-/// Records that were not acknowledged yet are not judged. Exit code: 0 no damage, 1 damage, 2 not a readable data
-/// directory.
+/// The command only reads: it changes no file and takes no lock. A server may use the directory at the same time. Records
+/// that were not acknowledged yet are not checked. Exit code: 0 no damage, 1 damage, 2 not a readable data directory.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho check ./tacho-data
@@ -57,9 +56,8 @@ impl Check {
             units::counted(damage, "finding", "findings"),
             units::counted(files, "file", "files")
         );
-        Err(Failure::new(message).hint(
-            "docs/guide/operating.md says what each finding means; tacho repair saves what is readable",
-        ))
+        Err(Failure::new(message)
+            .hint("docs/guide/operating.md explains each finding; tacho repair copies the readable records"))
     }
 }
 

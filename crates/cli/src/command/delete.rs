@@ -10,9 +10,9 @@ use crate::failure::Failure;
 
 /// Delete records of series, by a PromQL selector and a range of time
 ///
-/// Without --yes it only counts the records of the series in the range. A deletion is durable when the command ends. It
-/// applies to records written before it, not to those written into the range later. Space is reclaimed in the
-/// background, or immediately by `tacho merge`. With --json, "deleted" says whether records were deleted.
+/// Without --yes the command only counts the records of the series in the range. A deletion is durable when the command
+/// ends. Records that are written into the range after the deletion are kept. Space is reclaimed in the background, or
+/// immediately by `tacho merge`. With --json, "deleted" says whether records were deleted.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho delete --match '{host=\"old\"}'

@@ -31,10 +31,10 @@ use tacho_server::read::reader::{self, Reader};
 
 /// Write samples and entries of a server or a data directory to a file
 ///
-/// jsonl is lossless; `tacho import` and VictoriaMetrics read it. csv has one record per row, samples or entries
-/// (--only); without --only samples, and the omitted entries are counted. line is InfluxDB line protocol, which has
-/// neither NaN nor infinities: records that it cannot represent are counted. parquet is lossless for samples, or with
-/// --only for entries; pandas, polars and DuckDB read it.
+/// jsonl is lossless; `tacho import` and VictoriaMetrics read it. csv has one record per row: samples, or entries with
+/// `--only entries`. Without --only, csv and parquet files have samples, and omitted entries are counted. line is InfluxDB
+/// line protocol, which has neither NaN nor infinities; omitted records are counted. parquet is lossless; pandas, polars
+/// and DuckDB read it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho export --match '{job=\"shop\"}' --output shop.jsonl
@@ -476,7 +476,11 @@ impl Sink {
     }
 
     #[cfg(not(feature = "parquet"))]
-    #[expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, reason = "as the one that writes")]
+    #[expect(
+        clippy::unused_self,
+        clippy::needless_pass_by_ref_mut,
+        reason = "signature of the other `table`"
+    )]
     fn table(&mut self, _: &Batch) -> Result<(), Failure> {
         Err(super::import::without_parquet("Parquet cannot be written"))
     }

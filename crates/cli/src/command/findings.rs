@@ -1,4 +1,4 @@
-//! Prints the findings of `tacho check` and `tacho repair`: for people grouped by file, for programs one JSON object a line.
+//! Formats the findings of `tacho check` and `tacho repair`: as text grouped by file, or as one JSON object for each finding.
 
 use std::fmt::Write;
 
@@ -11,10 +11,10 @@ use tacho_store::check::{Finding, Findings, Lost, Severity, time};
 
 use crate::terminal::progress;
 
-/// Findings of one file that are shown; `--json` has all.
+/// Limit on the findings shown for one file. `--json` prints all findings.
 const PER_FILE_MAX: usize = 20;
 
-/// For people, grouped by file. `omitted`: findings that were counted but not kept.
+/// The findings as text, grouped by file. `omitted`: number of findings that were counted but not kept.
 pub fn text(kept: &[Finding], omitted: u64) -> String {
     let mut out = String::new();
     for of_file in kept.chunk_by(|a, b| a.place.file == b.place.file) {
@@ -79,7 +79,7 @@ fn cost(lost: &Lost) -> String {
     text
 }
 
-/// For programs.
+/// A finding as a JSON object.
 pub fn json(finding: &Finding) -> Value {
     let lost = finding.lost.as_ref().map(|lost| {
         json!({
@@ -117,12 +117,12 @@ pub fn with_progress<T>(what: &str, run: impl FnOnce(Progress<'_>) -> T) -> T {
     result
 }
 
-/// Amounts of each kind: of samples, entries, calls.
+/// Numbers of samples, entries and calls as JSON.
 pub fn kinds([samples, entries, calls]: [u64; 3]) -> Value {
     json!({"samples": samples, "entries": entries, "calls": calls})
 }
 
-/// Counts of findings, and of what they cost, for a summary in JSON.
+/// Numbers of findings and of lost records, for the summary in JSON.
 pub fn counts(findings: &Findings) -> Value {
     let [samples, entries, calls] = findings.lost.records;
     json!({
@@ -134,7 +134,7 @@ pub fn counts(findings: &Findings) -> Value {
     })
 }
 
-/// As [`counts`], in words.
+/// Numbers of findings as text.
 pub fn counted(findings: &Findings) -> String {
     let count = |severity| findings.count(severity);
     if count(Severity::Damage) + count(Severity::Warning) + count(Severity::Note) == 0 {
@@ -148,7 +148,7 @@ pub fn counted(findings: &Findings) -> String {
     )
 }
 
-/// What the findings cost, in words; `None` if nothing.
+/// Numbers of lost records as text. `None` if no record is lost.
 pub fn lost(findings: &Findings) -> Option<String> {
     let [samples, entries, calls] = findings.lost.records;
     let unknown = findings.lost.unknown;

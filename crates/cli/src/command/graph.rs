@@ -16,7 +16,7 @@ pub struct Graph {
     /// Only callers and callees of this service
     #[arg(long)]
     service: Option<String>,
-    /// operation or service: services call each other and their databases
+    /// The nodes: operation, or service for services and their databases
     #[arg(long, default_value = "operation")]
     level: String,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub enum Detail {
     Main(usize),
 }
 
-/// [`Detail::Main`] shows a call if it takes at least one part in this many (2 %) of the time of its caller.
+/// [`Detail::Main`] shows a call only if it takes at least 1/`SHARE` (2 %) of the time of its caller.
 const SHARE: u64 = 50;
 
 /// Formats each node with its callees, in the order of time, the longest first.

@@ -16,8 +16,8 @@ use crate::terminal::table::{Align, Table};
 
 /// Show the content of a data directory: series, chunks, codecs, bytes per record
 ///
-/// Opens the directory read-only. If a server is using it, ask the server with --server instead. Of records that are
-/// in the journal but not yet in chunks, only the bytes are shown.
+/// The command opens the directory read-only. If a server uses the directory, ask the server with --server instead. For
+/// records that are in the journal but not yet in chunks, only their bytes are shown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho inspect ./tacho-data

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 /// Merge all small chunks now, and reclaim the space of deleted records
 ///
-/// The server also does this in the background, at a limited rate. Use it before measuring sizes and before backups.
+/// The server also merges in the background, at a limited rate. Use this command before you measure sizes or back up.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho merge

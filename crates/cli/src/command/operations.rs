@@ -12,10 +12,10 @@ use crate::terminal::table::{Align, Table};
   tacho operations --service shop
   tacho operations --kind database --last 15m --json")]
 pub struct Operations {
-    /// Only those of this service
+    /// Only operations of this service
     #[arg(long)]
     service: Option<String>,
-    /// Only this one: its whole name
+    /// Only the operation with this full name
     #[arg(long)]
     operation: Option<String>,
     /// method, http-server, http-client, database, connection-wait or task

@@ -1,4 +1,4 @@
-//! `tacho repair`: copies everything readable of a damaged data directory into a new one.
+//! `tacho repair`: copies the readable part of a damaged data directory into a new directory.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use tacho_store::check::{Finding, Findings};
 use super::{ask, findings};
 use crate::failure::Failure;
 
-/// Copy everything readable of a damaged data directory into a new one
+/// Copy the readable part of a damaged data directory into a new directory
 ///
-/// Never changes DIR, which must not be in use. Only the damaged chunks, rows and journal records are left out. If it is
-/// interrupted, the new directory refuses to open. Exit code: 0 nothing lost, 1 something lost or failed, 2 wrong arguments.
+/// The command never changes DIR, which must not be in use. It leaves out only damaged chunks, rows and journal records. If
+/// it is interrupted, the new directory refuses to open. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired
@@ -66,7 +66,7 @@ impl Repair {
     }
 }
 
-/// Whether a path, whose last parts may not exist, is below a directory or the directory itself.
+/// Whether a path is the directory itself or is below it. The last parts of the path may not exist.
 fn is_inside(path: &Path, directory: &Path) -> bool {
     let (Ok(path), Ok(directory)) = (std::path::absolute(path), directory.canonicalize()) else {
         return false;
@@ -91,7 +91,7 @@ fn print(repaired: &Repaired) {
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
 }
 
-/// The kept findings that cost something.
+/// The kept findings that are a loss.
 fn of_losses(findings: &Findings) -> impl Iterator<Item = &Finding> {
     findings.kept.iter().filter(|finding| finding.is_loss())
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// Length of the bar of a call, characters.
 const BAR: usize = 24;
 
-/// Show one trace as a tree: time, self time, and when in the trace each call ran
+/// Show one trace as a tree, with time, self time and position in time of each call
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  tacho trace 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Trace {

@@ -25,10 +25,10 @@ pub struct Traces {
     /// Traces that took at most this long
     #[arg(long, value_name = "DURATION", value_parser = ask::duration, allow_hyphen_values = true)]
     max_duration: Option<i64>,
-    /// ok, failed (with an exception or an error status) or running (its end is not recorded)
+    /// ok, failed (an exception or an error status) or running (the end of the trace is not recorded)
     #[arg(long)]
     outcome: Option<String>,
-    /// The trace of one request
+    /// The trace of the request with this id
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
     /// Traces to show

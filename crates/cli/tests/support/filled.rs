@@ -86,7 +86,7 @@ async fn open(data: &Path) -> Arc<Store> {
     let chunks = data.join("chunks");
     let driver = loop {
         match Embedded::open_with(&chunks, Arc::new(RealDisk), FILE_BYTES).await {
-            // A process that another thread starts inherits the lock, and has it until it executes its program.
+            // A process that another thread starts inherits the lock, and holds it until the process executes its program.
             Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
             opened => break opened.unwrap(),
         }

@@ -1,10 +1,10 @@
-//! Checks a data directory without changing it, at rest or under a running server: its files, rows, chunks, journals.
+//! Checks the files, rows, chunks and journals of a data directory without changing it. A server may run at the same time.
 //!
 //! ```text
-//!   Source::open   journals, then the image of chunks/, then the journals made since     one moment
-//!   Source::run    one thread reads files in their order -> workers decode and check     findings
+//!   Source::open   opens the journals, the image of chunks/, new journals        result: the state of one moment
+//!   Source::run    one thread reads the files in order; workers check the rows   result: findings
 //! ```
-//! `repair` (`crate::repair`) runs the same pass and copies what is sound.
+//! `crate::repair` runs the same pass and copies the intact rows.
 
 mod side;
 
@@ -22,15 +22,15 @@ use tacho_store::{Error, ErrorKind, Result};
 
 pub use side::{INCOMPLETE, refuse_incomplete};
 
-/// Rows and bytes that are handed to a worker at once.
+/// Limits on the rows and bytes that a worker receives at once.
 const BATCH_ROWS: usize = 256;
 const BATCH_BYTES: u64 = 1 << 20;
-/// Batches that wait for a worker, for each worker: bounds the memory.
+/// Number of queued batches for each worker. It limits the memory.
 const BATCHES_WAITING: usize = 2;
-/// Attempts to see journals and chunks at one moment, while a server flushes.
+/// Limit on attempts to open journals and chunks in a consistent state while a server flushes.
 const ATTEMPTS_MAX: usize = 100;
 
-/// What was read.
+/// Amounts of data that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts {
     pub files: u64,
@@ -39,7 +39,7 @@ pub struct Amounts {
     pub chunks: u64,
     /// Samples, entries and completed calls in chunks.
     pub records: [u64; 3],
-    /// Batches of the journals, and the records in them.
+    /// Number of batches in the journals. `journal_records` counts the records of these batches.
     pub batches: u64,
     pub journal_records: [u64; 3],
 }
@@ -60,15 +60,15 @@ pub struct Report {
     pub amounts: Amounts,
 }
 
-/// Takes the bytes read so far, and those of all files.
+/// A function that receives the number of bytes read so far and the total number of bytes.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// A data directory at one moment.
+/// The state of a data directory at one moment.
 pub struct Source {
     pub(crate) journals: Journals,
     pub(crate) image: Image,
     pub(crate) checker: Checker,
-    /// Findings that need no rows.
+    /// Findings that were made without reading rows.
     findings: Vec<Finding>,
 }
 
@@ -85,7 +85,8 @@ impl Source {
             let image = image.map_err(|e| Error::corrupt("check did not end").caused_by(e))??;
             journals.renew()?;
             let known = Known::read(&*image.driver()).await?;
-            // A journal that was flushed in the meantime is missing only in this image.
+            // A journal that the server flushed after this image was opened seems to be missing. The next attempt sees
+            // its chunks.
             let gaps = journals.gaps(&known);
             let seen = (gaps, known.facts.clone());
             if seen.0.is_empty() || last.as_ref() == Some(&seen) {
@@ -113,15 +114,15 @@ impl Source {
         Ok(Self { journals, image, checker, findings })
     }
 
-    /// Reads everything.
+    /// Reads and checks all files.
     ///
     /// # Errors
-    /// As [`Source::open`].
+    /// The same as [`Source::open`].
     pub fn run(&mut self, progress: Progress<'_>) -> Result<Report> {
         self.run_with(progress, &|_| Ok(()))
     }
 
-    /// As [`Source::run`]; `each` takes the verdict on each row that is needed, on any thread.
+    /// The same as [`Source::run`], and calls `each` with the verdict on each row, on any thread.
     pub(crate) fn run_with(
         &mut self,
         progress: Progress<'_>,
@@ -153,7 +154,7 @@ impl Source {
         Ok(report)
     }
 
-    /// Reads all segment files on this thread; others check the rows.
+    /// Reads all segment files on this thread. Worker threads check the rows.
     fn rows(
         &self,
         report: &mut Report,
@@ -173,7 +174,7 @@ impl Source {
             for _ in 0..workers {
                 scope.spawn(|| work.run(each));
             }
-            // Dropped at the end of this closure: then the workers end.
+            // The sender is dropped at the end of this closure. This ends the workers.
             let sender = Sender { batches, batch: Vec::new(), bytes: 0 };
             self.read_files(sender, report, advance, &work.failed)
         });
@@ -228,7 +229,7 @@ impl Source {
         Ok(())
     }
 
-    /// Files named in findings of damage: their number.
+    /// Number of files with findings of damage.
     pub fn damaged_files(report: &Report) -> usize {
         let damaged = report.findings.kept.iter().filter(|finding| finding.severity() == Severity::Damage);
         damaged.map(|finding| &finding.place.file).collect::<HashSet<_>>().len()
@@ -243,7 +244,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Whether a batch was sent.
+    /// Adds a row. Returns whether this filled the batch, so that it was sent.
     fn push(&mut self, row: PlacedRow) -> bool {
         self.bytes += row.place.bytes.unwrap_or(0);
         self.batch.push(row);
@@ -256,12 +257,12 @@ impl Sender {
 
     fn flush(&mut self) {
         self.bytes = 0;
-        // The workers end early only after an error, which is returned.
+        // Sending fails only if the workers have ended because of an error. The caller returns that error.
         let _ = self.batches.send(std::mem::take(&mut self.batch));
     }
 }
 
-/// What the workers share.
+/// The state that the workers share.
 struct Work<'a> {
     checker: &'a Checker,
     waiting: Mutex<Receiver<Vec<PlacedRow>>>,
@@ -276,7 +277,7 @@ impl Work<'_> {
         loop {
             let batch = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = batch else { break };
-            // After an error the batches are taken and ignored, so that the reader does not wait.
+            // After an error, workers still receive batches and ignore them. Otherwise the reader would wait.
             for row in batch {
                 if self.failed.load(Ordering::Relaxed) {
                     break;

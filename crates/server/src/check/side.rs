@@ -1,4 +1,4 @@
-//! Files of a data directory next to `chunks/` and `journal/`: can the server read them?
+//! Can the server read the files next to `chunks/` and `journal/` in a data directory?
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use tacho_store::{Error, Result};
 
 use crate::{control, record_types};
 
-/// The directory is the unfinished result of `tacho repair`. Removed as the last step.
+/// Name of a file that marks the directory as the unfinished result of `tacho repair`. The last step removes the file.
 pub const INCOMPLETE: &str = "INCOMPLETE";
 
 /// Files and directories of a data directory.

@@ -90,8 +90,8 @@ const DISK_RESERVE_BYTES: u64 = 256 << 20;
 const BODY_BYTES_MAX: usize = 32 << 20;
 /// Default memory of the records that are being decoded, bytes.
 const DECODING_BYTES_MAX: usize = 1 << 30;
-/// The next four numbers limit defaults: each default is at most the usable memory divided by its number. Up to 16 bodies
-/// are in memory at once, and the records of a body take up to 48 times its size.
+/// The next four numbers limit defaults: each default is at most the usable memory divided by one of these numbers. Up to
+/// 16 bodies are in memory at once, and the records of a body take up to 48 times its size.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const INDEX_SHARE: usize = 4;

@@ -9,7 +9,7 @@ use hyper::body::{Frame, SizeHint};
 
 struct Held<T> {
     body: Body,
-    #[expect(dead_code, reason = "dropping it is what it does")]
+    #[expect(dead_code, reason = "only its drop has an effect")]
     held: T,
 }
 

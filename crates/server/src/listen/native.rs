@@ -48,7 +48,7 @@ pub async fn serve(
         if evicted {
             native.metrics.connections_refused.with(["native", "idle"]).add(1);
         }
-        // Acknowledgements are small and must not be delayed. If this fails, they only arrive later.
+        // Acknowledgements are small and must not be delayed. If this option cannot be set, they only arrive later.
         let _ = stream.set_nodelay(true);
         let (native, shutdown, seat) = (Arc::clone(&native), shutdown.clone(), Arc::new(seat));
         let tls = tls.clone();

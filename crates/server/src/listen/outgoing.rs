@@ -42,7 +42,7 @@ impl Message {
 /// A queued message. `written` is dropped when the message is written to the socket.
 pub(super) struct Queued {
     message: Message,
-    #[expect(dead_code, reason = "dropping it is what it does")]
+    #[expect(dead_code, reason = "only its drop has an effect")]
     written: Option<oneshot::Sender<()>>,
 }
 

@@ -32,8 +32,8 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over the session. Stops an older connection and waits for its end: then all its frames are on disk, and no more
-    /// frames will arrive from it.
+    /// Takes over the session. Stops an older connection and waits for its end. All frames of the older connection are then on
+    /// disk, and no more frames will arrive from it.
     pub(super) async fn claim(&self, id: u128) -> Claim<'_> {
         loop {
             let older = match self.try_claim(id) {

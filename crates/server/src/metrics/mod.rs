@@ -71,7 +71,7 @@ impl Default for Metrics {
             decoder_resets: Family::new(
                 "tacho_line_decoder_resets_total",
                 [],
-                "Times a line protocol decoder cleared its cache of series keys because it was full.",
+                "Number of times that a line protocol decoder cleared its full cache of series keys.",
             ),
             sender_waits: Family::new(
                 "tacho_sender_waits_total",

@@ -52,7 +52,7 @@ impl Default for StorageFigures {
             damaged: Family::new(
                 "tacho_storage_files_damaged",
                 [],
-                "Damaged files of the driver that stay in use: everything else in them is read.",
+                "Damaged files of the driver that stay in use, because their other rows are readable.",
             ),
             places: Family::new(
                 "tacho_storage_damaged_places",
@@ -63,7 +63,7 @@ impl Default for StorageFigures {
             quarantined: Family::new(
                 "tacho_storage_files_quarantined",
                 [],
-                "Files, or ends of files, in which nothing can be read, moved to quarantine/.",
+                "Unreadable files and unreadable ends of files that were moved to quarantine/.",
             ),
             torn: Family::new(
                 "tacho_storage_torn_bytes",
@@ -87,7 +87,7 @@ impl Default for ChunkLimitFigures {
             refused: Family::new(
                 "tacho_records_far_refused_total",
                 [],
-                "Records more than two days from now, refused at the limit on chunks.",
+                "Records refused at the limit on chunks because their time is more than two days from now.",
             ),
         }
     }
@@ -109,7 +109,7 @@ impl Default for StoreFigures {
             samples_replaced: Family::new(
                 "tacho_samples_replaced_total",
                 [],
-                "Samples with the time of an earlier one of the series; the last is kept.",
+                "Samples that replaced an earlier sample of the same series and time.",
             ),
             stored_chunks: Family::new("tacho_stored_chunks", ["kind"], "Chunks in the driver."),
             stored_bytes: Family::new("tacho_stored_bytes", ["kind"], "Bytes of chunks in the driver."),
@@ -123,11 +123,15 @@ impl Default for StoreFigures {
             journal_bytes: Family::new("tacho_journal_bytes", [], "Bytes of all journal files."),
             journal_syncs: Family::new("tacho_journal_syncs_total", [], "Syncs of the journal to disk."),
             journal_failures: Family::new("tacho_journal_failures_total", [], "Journal writes that failed."),
-            journal_damaged: Family::new("tacho_journal_damaged_total", [], "Damaged places skipped."),
+            journal_damaged: Family::new(
+                "tacho_journal_damaged_total",
+                [],
+                "Damaged journal places skipped.",
+            ),
             journals_quarantined: Family::new(
                 "tacho_journals_quarantined",
                 [],
-                "Journal files, and ends of them, in the journal's quarantine directory.",
+                "Journal files and ends of journal files in the journal's quarantine directory.",
             ),
             disk_full: Family::new(
                 "tacho_disk_full",
@@ -156,7 +160,7 @@ impl Default for StoreFigures {
             session_gaps_forgotten: Family::new(
                 "tacho_session_gaps_forgotten_total",
                 [],
-                "Forgotten gaps in the frame numbers of sessions: a late frame of one counts as repeated.",
+                "Forgotten gaps in the frame numbers of sessions. A late frame in such a gap counts as repeated.",
             ),
             storage: StorageFigures::default(),
         }

@@ -15,7 +15,7 @@ impl Default for TlsFigures {
             reloads: Family::new(
                 "tacho_tls_reloads_total",
                 ["result"],
-                "Times that changed certificates or keys were read.",
+                "Number of times that changed certificates or keys were read.",
             ),
             certificate_expires: Family::new(
                 "tacho_tls_certificate_expires_timestamp_seconds",

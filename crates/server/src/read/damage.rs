@@ -1,4 +1,4 @@
-//! Which stored records cannot be read? In sentences, for warnings of answers and commands.
+//! Which stored records cannot be read? Formats them as sentences, for the warnings of answers and commands.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
 //! Searches a text for a pattern in bounded time.
 //!
 //! A regular expression may take minutes on a text of 1 MiB: in the worst case, the time is the number of its states times the
-//! length of the text. If this product is small, the `regex` crate searches the text. Otherwise a lazy DFA does, in time
-//! proportional to the length of the text. It gives up when it has to build too many states, and the search is refused.
+//! length of the text. If this product is small, the `regex` crate searches the text. Otherwise a lazy DFA searches it, in
+//! time proportional to its length. If the DFA needs too many states, it gives up, and the search is refused.
 //!
 //! Step before: `search.rs` reads the entries.
 

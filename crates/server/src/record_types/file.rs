@@ -49,7 +49,7 @@ impl File {
         Self(data.join("record_types.json"))
     }
 
-    /// The stored forms. None if there is no file. The error describes the fault of the file.
+    /// The stored forms; empty if there is no file. The error describes the fault of the file.
     pub(super) fn read(&self) -> Result<Vec<Form>, String> {
         versioned::read(&self.0, VERSION)?.map_or(Ok(Vec::new()), forms)
     }

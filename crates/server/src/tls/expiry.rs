@@ -35,11 +35,11 @@ pub fn not_after(der: &[u8]) -> Option<i64> {
     time(tag, text)
 }
 
-/// Tag and content of the first value, and the bytes behind it.
+/// Tag and content of the first value, and the bytes after this value.
 fn item(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
-    // From 0x80 on it is the number of bytes of the length.
+    // A byte up to 0x7f is the length. A larger byte is 0x80 plus the number of bytes of the length.
     let (length, rest) = match usize::from(first) {
         short @ ..=0x7f => (short, rest),
         count @ 0x81..=0x84 => {
@@ -74,21 +74,21 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     let mut next = || -> Option<i8> { pairs.next()? };
     let (month, day, hour, minute, second) = (next()?, next()?, next()?, next()?, next()?);
     let at = DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
-    // 99991231235959Z means that it never expires; it is after the last time of the library.
+    // 99991231235959Z means that the certificate never expires. The library cannot represent such a late time.
     let never = Timestamp::MAX.as_second();
     Some(at.to_zoned(TimeZone::UTC).map_or(never, |at| at.timestamp().as_second()))
 }
 
-/// As UTC, for log and status.
+/// Formats a time as UTC, for the log and the status.
 pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
 }
 
-/// Reports a certificate that expires soon: once a day, and when it is replaced by another such one.
+/// Decides when to report a certificate that expires soon: once a day, and when a replacement expires soon, too.
 #[derive(Default)]
 pub struct Notice(Option<(i64, i64)>);
 
-/// What the log reports.
+/// The message for the log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Due {
     Expires { days: i64 },

@@ -140,7 +140,7 @@ pub async fn open<S: Io + 'static>(
     let reason = match &opened {
         Ok(Opened::Ready(_)) => return opened.ok(),
         Ok(Opened::Plain(_)) => Some("the peer does not use TLS".to_owned()),
-        // Closed without a byte: a check whether the port is open. It is counted only.
+        // The peer closed the connection without a byte, to check whether the port is open. This is counted, not logged.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => None,
         Err(error) => Some(reason(error)),
     };

@@ -1,5 +1,5 @@
-//! Log lines about connections without a successful handshake: the first at once, the others counted, at most one line a
-//! minute.
+//! Log lines about connections without a successful handshake. The first refusal is logged at once. Later refusals are
+//! counted, and logged in at most one line a minute.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub listener: &'static str,
-    /// Unknown if the peer has left.
+    /// `None` if the peer has disconnected.
     pub peer: Option<SocketAddr>,
     pub reason: String,
 }
@@ -34,7 +34,7 @@ impl Refusals {
         self.latest = Some(refusal);
     }
 
-    /// The number of refusals since the last line, and the latest one, if a line is due.
+    /// If a line is due: the number of refusals since the last line, and the latest refusal.
     pub fn due(&mut self, now: Instant) -> Option<(u64, Refusal)> {
         if self.last_line.is_some_and(|last| now.duration_since(last) < EVERY) {
             return None;

@@ -1,4 +1,4 @@
-//! Does each row mean what the rest of the store says? One row at a time, on any number of threads.
+//! Is each row consistent with the rest of the store? Rows are checked one at a time, on any number of threads.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,9 +19,9 @@ use crate::{Error, ErrorKind, Result};
 /// How thorough a check is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Checksums, keys and references.
+    /// Checks checksums, keys and references.
     Quick,
-    /// Also decodes every chunk, and compares it with its statistics.
+    /// Also decodes every chunk, and compares the values with the statistics.
     Whole,
 }
 
@@ -29,9 +29,9 @@ pub enum Depth {
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub findings: Vec<Finding>,
-    /// The row, or what is left of it, to be copied; `None` if nothing can be used, or if it is not needed.
+    /// The row to copy, without damaged columns. `None` if no part of the row can be used, or if the row is not needed.
     pub kept: Option<Row>,
-    /// Kind and number of its records.
+    /// Kind and number of the records in the row.
     pub records: Option<(Kind, u64)>,
 }
 
@@ -48,7 +48,7 @@ pub struct Checker {
     pub(super) highest: u64,
     /// Chunks whose series row cannot be read.
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
-    /// Chunks of merges after the last one on record.
+    /// Chunks with a higher merge number than the store's facts.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Unrecorded {
 }
 
 impl Checker {
-    /// `journals`: all generations that the journals' files name.
+    /// `journals`: all generations that the journals name ([`super::Journals::generations`]).
     pub fn new(known: Known, journals: impl IntoIterator<Item = u64>, depth: Depth) -> Self {
         let highest = highest(&known, journals);
         Self { known, depth, highest, nameless: Mutex::default(), unrecorded: Mutex::default() }
@@ -78,7 +78,7 @@ impl Checker {
         &self.known
     }
 
-    /// The highest merge number of the facts, and of the rows checked so far.
+    /// The highest merge number in the facts and in the rows checked so far.
     pub fn last_sequence(&self) -> u64 {
         let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
         let of_rows = unrecorded.as_ref().map_or(0, |unrecorded| unrecorded.highest);
@@ -132,7 +132,7 @@ impl Checker {
             }),
             TOMBSTONES => Tombstone::decode(&row).map(drop),
             LIVES => decode_life(&row).map(drop),
-            // A newer version may have more, and permits ignoring it.
+            // Newer versions may have other partitions, which this version may ignore.
             _ => Ok(()),
         };
         match decoded {
@@ -152,7 +152,7 @@ impl Checker {
     fn damaged_fact(&self, place: Place, damaged: &Damaged) -> Verdict {
         let Damaged { table, partition, clustering, reason, .. } = damaged;
         let (loss, effect) = match (&**partition, &**clustering) {
-            // Records whose labels no other row has are a finding of their own.
+            // If no other row has the labels, `finish` reports the records separately.
             _ if *table == Table::Series => {
                 (Loss::Derivable, "the labels of its series are lost, unless another row has them")
             }
@@ -160,19 +160,20 @@ impl Checker {
                 (Loss::Derivable, "nothing is lost: other rows have the same facts")
             }
             (STORE, STORED) => (Loss::Derivable, "the statistics of the stored records restart at 0"),
-            (STORE, CLOCK) => (Loss::Derivable, "the clock of the next start is trusted"),
+            (STORE, CLOCK) => (Loss::Derivable, "the next start trusts the clock of the machine"),
             (SESSIONS, _) => (Loss::Fact, "a frame that this session sends again may be stored twice"),
             (TOMBSTONES, _) => (Loss::Fact, "deleted records may reappear"),
-            (LIVES, _) => {
-                (Loss::Derivable, "the values of the series stay exact until it is known not to be a counter")
-            }
+            (LIVES, _) => (
+                Loss::Derivable,
+                "values of the series are not rounded until it is known that it is not a counter",
+            ),
             _ => (Loss::Fact, ""),
         };
         let finding = Finding::new(FindingKind::RowDamaged, place, reason).loss(loss);
         Verdict::found(finding.key(self.key(*table, partition, clustering)).effect(effect))
     }
 
-    /// The key of a row in words.
+    /// Describes the key of a row.
     pub(super) fn key(&self, table: Table, partition: &[u8], clustering: &[u8]) -> String {
         let text = |bytes: &[u8]| {
             let is_text = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic);
@@ -203,7 +204,7 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|number| vec![number])
     }
 
-    /// Their number.
+    /// The number of these series.
     pub(super) fn member_count(&self, kind: Kind, group: SeriesId) -> Option<usize> {
         let index = &self.known.index;
         if kind == Kind::Sample {
@@ -212,7 +213,7 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|_| 1)
     }
 
-    /// Records of some series that cannot be read.
+    /// Describes the records of some series that cannot be read.
     pub(super) fn lost(
         &self,
         kind: Kind,
@@ -225,7 +226,7 @@ impl Checker {
         Lost { kind, series_more: series.len() - named.len(), series: named, range, records }
     }
 
-    /// Findings about the store as a whole, after all rows.
+    /// Returns the findings about the store as a whole. Must be called after all rows were checked.
     pub fn finish(&self) -> Vec<Finding> {
         let nameless = std::mem::take(&mut *self.nameless.lock().unwrap_or_else(PoisonError::into_inner));
         let unknown = |((kind, group), nameless): ((Kind, SeriesId), Nameless)| {
@@ -279,7 +280,7 @@ pub(super) const fn plural(kind: Kind) -> &'static str {
     }
 }
 
-/// An error with its causes.
+/// The text of an error and its causes.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,7 +1,7 @@
-//! Findings of `tacho check`: what is wrong with which bytes, what it costs, and what to do.
+//! The findings of `tacho check`. A finding has a kind, a place, the lost records and a remedy.
 //!
-//! Drivers find what is wrong with the bytes of their files, the other files of this folder what is wrong with the meaning
-//! of rows. The kinds are documented in `docs/guide/operating.md`.
+//! Drivers report damaged bytes in their files. The other files of this folder report rows and journals that contradict the
+//! rest of the store. `docs/guide/operating.md` documents the kinds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::driver::Scanned;
 pub enum Severity {
     /// No damage: a state that a running or killed server leaves.
     Note,
-    /// Nothing that is stored is damaged, but somebody should look at it.
+    /// No stored data is damaged, but an operator should look at it.
     Warning,
     /// Bytes differ from those that were written, or something is missing.
     Damage,
@@ -30,13 +30,13 @@ impl Severity {
     }
 }
 
-/// What a finding costs in a copy of all that is sound.
+/// The kind of data that a copy of all sound rows lacks because of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     Nothing,
-    /// Nothing: it follows from other rows or files, or the server finds it out again.
+    /// No data is lost: it follows from other rows or files, or the server determines it again.
     Derivable,
-    /// Something other than records, such as a deletion.
+    /// Data other than records, such as a deletion.
     Fact,
     /// Records; their number is unknown if the finding does not state it.
     Records,
@@ -44,7 +44,7 @@ pub enum Loss {
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $severity:ident $loss:ident $remedy:literal)*) => {
-        /// What is wrong.
+        /// Kind of finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FindingKind { $($variant,)* }
 
@@ -60,12 +60,12 @@ macro_rules! kinds {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }
 
-            /// What it costs unless the finding says something else.
+            /// The loss of this kind, unless a finding sets another one.
             pub const fn loss(self) -> Loss {
                 match self { $(Self::$variant => Loss::$loss,)* }
             }
 
-            /// What to do, in one sentence.
+            /// Advice for the operator, in one sentence.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy,)* }
             }
@@ -125,14 +125,14 @@ kinds! {
     Permission "permission" Warning Nothing
         "remove it when the server has started once: it permits opening without missing parts"
     Unacknowledged "unacknowledged" Note Nothing
-        "nothing: the bytes were not acknowledged yet, or are the rest of an interrupted write"
+        "nothing: the bytes were not acknowledged yet, or were left by an interrupted write"
     Leftover "leftover" Note Nothing
         "nothing: the next start removes it"
     Unused "unused" Note Nothing
         "nothing: the series has no chunks yet, or no longer"
 }
 
-/// Where the bytes are.
+/// The position of the bytes that a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Relative to the data directory.
@@ -155,11 +155,11 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub kind: Kind,
-    /// The first [`SERIES_NAMED_MAX`]; empty if they are unknown.
+    /// The first [`SERIES_NAMED_MAX`] series; empty if the series are unknown.
     pub series: Vec<String>,
     /// Number of series that are not listed.
     pub series_more: usize,
-    /// All lost records are in it, as far as it is known.
+    /// A range that contains all lost records; `None` if unknown.
     pub range: Option<TimeRange>,
     /// Samples, entries or completed calls, if their number is known.
     pub records: Option<u64>,
@@ -172,14 +172,14 @@ pub const SERIES_NAMED_MAX: usize = 3;
 pub struct Finding {
     pub kind: FindingKind,
     pub place: Place,
-    /// The key of the row in words, if there is one.
+    /// The key of the row as text, if the finding is about a row.
     pub key: Option<String>,
-    /// What is wrong, with values.
+    /// Description of the damage, with values.
     pub reason: String,
     pub loss: Loss,
-    /// The records of [`Loss::Records`], as far as they are known.
+    /// The lost records, if `loss` is [`Loss::Records`] and they are known.
     pub lost: Option<Lost>,
-    /// What else follows from it; empty if nothing.
+    /// A further consequence; may be empty.
     pub effect: &'static str,
 }
 
@@ -209,7 +209,7 @@ impl Finding {
         Self { loss, ..self }
     }
 
-    /// Whether something that was stored is not in a copy of the rest.
+    /// Whether a copy of all sound rows lacks stored data because of this finding.
     pub const fn is_loss(&self) -> bool {
         matches!(self.loss, Loss::Fact | Loss::Records)
     }
@@ -219,7 +219,7 @@ impl Finding {
     }
 }
 
-/// Limit on findings kept by one run; more are counted. Some 300 bytes each.
+/// Limit on the findings that one run keeps, about 300 bytes each. Further findings are only counted.
 pub const FINDINGS_MAX: usize = 100_000;
 
 /// All findings of a run.
@@ -228,7 +228,7 @@ pub struct Findings {
     pub kept: Vec<Finding>,
     /// By severity: note, warning, damage.
     counts: [u64; 3],
-    /// Findings that are a loss.
+    /// Number of findings that are a loss, including findings that are not kept.
     losses: u64,
     pub lost: LostTotals,
 }
@@ -281,17 +281,17 @@ impl Findings {
         self.counts[severity as usize]
     }
 
-    /// Findings that are a loss, also those that are not kept.
+    /// Number of findings that are a loss, including findings that are not kept.
     pub const fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// Findings that are counted but not kept.
+    /// Number of findings that are counted but not kept.
     pub fn omitted(&self) -> u64 {
         self.counts.iter().sum::<u64>() - self.kept.len() as u64
     }
 
-    /// By file, then by offset.
+    /// Sorts the kept findings by file, then by offset.
     pub fn sort(&mut self) {
         self.kept.sort_by(|a, b| (&a.place, a.kind).cmp(&(&b.place, b.kind)));
     }
@@ -303,9 +303,9 @@ pub struct PlacedRow {
     pub place: Place,
     /// Whether a reader would get this row: it was not replaced or deleted.
     pub needed: bool,
-    /// Whether an index, or the checksum of the row, proves the key.
+    /// Whether the key matches the checksum of an index or of the row.
     pub is_key_certain: bool,
-    /// A sound row that is not needed may come without its bytes.
+    /// A sound row that is not needed may have no bytes.
     pub row: Scanned,
 }
 

@@ -1,12 +1,12 @@
-//! Is what a store has stored what it wrote? The meaning of rows and of journals, for `tacho check` and `tacho repair`.
+//! Are the rows and journals of a store consistent? Used by `tacho check` and `tacho repair`.
 //!
 //! ```text
 //!   driver's image -> Known::read   series, facts, keys
-//!                  -> Checker::row  each row with its place      -> Verdict: findings, and what can be kept
+//!                  -> Checker::row  each row with its place      -> Verdict: findings, and the part that can be kept
 //!   Journals::hold -> Journals::check each record                -> findings, and the batches
 //! ```
-//! Only `salvage.rs`, for `tacho repair`, writes, and to another directory. Nothing locks, or keeps more than the series and
-//! one row or one journal in memory.
+//! Only `salvage.rs` writes, for `tacho repair`, and only to another directory. This code takes no locks. The memory holds
+//! the labels of all series, and one row for each thread or one journal.
 
 mod checker;
 mod chunks;

@@ -1,5 +1,6 @@
-//! What does `tacho repair` write besides the sound rows? The journals again, without their damaged records; the facts about
-//! the store, from all rows and files that have them; labels that another row or a journal has.
+//! What does `tacho repair` write besides the sound rows? It writes the journals again, without damaged records. It writes the
+//! facts about the store, taken from all rows and files that have them. It writes lost labels if another row or a journal
+//! has them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -23,16 +24,16 @@ use crate::recover::draw_id;
 use crate::stats::Stored;
 use crate::{Error, Result};
 
-/// Bytes of records that are written and synced at once.
+/// Number of bytes of journal records that are collected before they are written and synced.
 const COMMIT_BYTES: usize = 1 << 20;
 
-/// The facts of a copy.
+/// The facts about a copy of a store.
 #[derive(Debug, Default)]
 pub struct Salvage {
     pub store: u128,
-    /// Journals of the copy, and their acknowledged bytes.
+    /// Generations of the copied journals, and the number of acknowledged bytes in each.
     live: Vec<Older>,
-    /// Records of the journals of the copy, by kind.
+    /// Numbers of records in the copied journals, by kind.
     pub records: [u64; 3],
 }
 
@@ -40,7 +41,7 @@ impl Salvage {
     /// Writes the journals of `source` again.
     ///
     /// # Errors
-    /// Those of the disk; `Version`.
+    /// `Io`, and `Version` when a newer version wrote a journal.
     pub fn write_journals(
         source: &Journals,
         known: &Known,
@@ -49,7 +50,7 @@ impl Salvage {
         let of_meta = known.facts.journals.as_ref().map(|journals| journals.store);
         let store = known.facts.id.or(of_meta).or_else(|| source.store()).unwrap_or_else(draw_id);
         let mut salvage = Self { store, ..Self::default() };
-        // A generation with chunks and without a journal would not open: its journal is empty.
+        // A store with chunks of an unflushed generation opens only if this generation has a journal. It gets an empty one.
         let unfinished = known.keys.generations.range(known.flushed().saturating_add(1)..).copied();
         let generations: BTreeSet<u64> = source.begun().chain(unfinished).collect();
         for generation in generations {
@@ -58,7 +59,8 @@ impl Salvage {
             let mut copy = Copy::new(Writer::create(disk, directory, &header)?, disk);
             let checked = source.check(generation, known, |arrival| copy.add(&arrival))?;
             let length = copy.finish()?;
-            // Records of flushed generations are in the driver; only their sessions are read again.
+            // Records of flushed generations are in the driver. A start reads only the sessions in the journals of
+            // these generations.
             if generation > known.flushed() {
                 salvage.records.iter_mut().zip(checked.records).for_each(|(sum, more)| *sum += more);
             }
@@ -67,8 +69,8 @@ impl Salvage {
         Ok(salvage)
     }
 
-    /// Rows that say what the copy is. `counted`: contents of the copied rows; without a loss the counts of the source hold.
-    /// `checker`: after all rows.
+    /// Rows with the facts about the copy. `checker` must have checked all rows. `counted`: counts of the copied rows. If
+    /// `is_whole`, nothing was lost, and the rows have the counts of the source instead.
     pub fn rows(&self, checker: &Checker, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
         let known = checker.known();
         let (flushed, sequence) = (known.flushed(), checker.last_sequence());
@@ -83,15 +85,15 @@ impl Salvage {
     }
 }
 
-/// Whether [`Salvage::rows`] has the row.
+/// Whether [`Salvage::rows`] writes the row again, so that the row must not be copied.
 pub fn is_derived(row: &Row) -> bool {
     let is_fact = row.table == Table::Meta && row.partition == STORE;
-    // Rows that only a newer version knows are copied.
+    // Facts that only newer versions have are copied.
     let derived = [IDENTITY, FLUSHED, STORED, SEQUENCE, JOURNALS, CLOCK];
     is_fact && derived.contains(&&*row.clustering)
 }
 
-/// One journal that is written again.
+/// Writes the copy of one journal.
 struct Copy<'a> {
     writer: Writer,
     disk: &'a dyn Disk,
@@ -125,7 +127,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    /// The acknowledged bytes.
+    /// Writes the remaining records. Returns the length of the copy.
     fn finish(mut self) -> Result<u64> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -138,10 +140,11 @@ impl<'a> Copy<'a> {
 }
 
 impl Checker {
-    /// Finds labels for partitions whose series row is lost: another row, or a journal, may have them. Returns new rows.
+    /// Finds labels for partitions without a readable series row. Another row or a journal may have these labels. Returns new
+    /// series rows.
     ///
     /// # Errors
-    /// As [`Journals::check`].
+    /// The same as [`Journals::check`].
     pub fn derive_series(&mut self, journals: &Journals) -> Result<Vec<Row>> {
         let known = &self.known;
         let is_unknown = |(kind, group): &(Kind, SeriesId)| self.members(*kind, *group).is_none();
@@ -159,7 +162,8 @@ impl Checker {
         }
         let mut rows = Vec::new();
         for (kind, group) in unknown {
-            // The id of a group of one is that of its member; of several it is a hash, which does not say them.
+            // The id of a group with one member is the id of this member. The id of a larger group is a hash, from
+            // which the members cannot be derived.
             let found = self.known.index.labels(group).or_else(|| labels.get(&group)).cloned();
             let Some(found) = found else { continue };
             rows.push(series_row(kind, group, &[&found]));
@@ -171,7 +175,7 @@ impl Checker {
         Ok(rows)
     }
 
-    /// Adds a kept row to the contents of a copy.
+    /// Adds a copied row to the counts of the copy.
     pub fn count(row: &Row, records: Option<(Kind, u64)>, counted: &mut [Stored; 3]) {
         if let (Table::Chunks, Some((kind, records))) = (row.table, records) {
             let bytes = row.value.len() as u64;

@@ -27,8 +27,9 @@ const COMMAND_CHARS_MAX: usize = 100;
 
 /// Load the Java agent into a running JVM; without PID, list the JVMs of this machine
 ///
-/// Uses the attach protocol of HotSpot (Java 11 or later, on Linux), also for JVMs in containers; needs no JDK. Settings of the
-/// agent are described in agent/java/README.md; TACHO_* variables in the program's environment override them.
+/// The command uses the attach protocol of HotSpot (Java 11 or later, on Linux) and needs no JDK. JVMs in containers are
+/// supported. agent/java/README.md describes the settings of the agent. TACHO_* variables in the program's environment
+/// override them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho attach                                          # list the running Java programs

@@ -87,7 +87,8 @@ fn parse(text: &str) -> Result<Settings, String> {
         toml::from_str(text).map_err(|error| toml_cause(text, error.message(), error.span()))?;
     let pair = |(key, value): (String, toml::Value)| {
         check(&key)?;
-        // A list would become a text that names no file: empty, for an empty list, which means no TLS.
+        // A list must not be converted to a text, because the text would not name a file. An empty list would become an empty
+        // text, which means no TLS.
         if FILES.contains(&key.as_str()) && !value.is_str() {
             return Err(format!("{key}: expected a string, the path of a file"));
         }

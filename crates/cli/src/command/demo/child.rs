@@ -9,7 +9,7 @@ use tokio::process::{ChildStdout, Command};
 
 use crate::failure::Failure;
 
-/// The use of a program's stdout.
+/// The destination of a program's stdout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     /// The program prints its addresses to stdout. [`Child::address`] reads them.

@@ -17,8 +17,8 @@ use child::{Child, Output};
 
 /// Record an example application under load for half a minute and show the results
 ///
-/// Starts a recorder on a fresh data directory and the bulletin board with the Java agent, puts it under load, prints
-/// the results, and keeps running so that you can look at the page. Ctrl-C ends everything.
+/// The demo starts a server with a new data directory, and the bulletin board with the Java agent. It puts the bulletin
+/// board under load, prints the results, and keeps running so that you can look at the page. Ctrl-C ends everything.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho demo
@@ -28,7 +28,7 @@ pub struct Demo {
     /// The Java agent
     #[arg(long, value_name = "JAR", default_value = "agent/java/target/tachograph-agent.jar")]
     agent: PathBuf,
-    /// The application to watch
+    /// The example application
     #[arg(
         long,
         value_name = "JAR",

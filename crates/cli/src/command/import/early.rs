@@ -77,7 +77,7 @@ impl Early {
         let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());
         let (said, remedy) = (counted.describe(at), counted.remedy);
         Some(format!(
-            "all its times are before 1990: the first is {moment}{said}; {remedy} says what numbers count"
+            "all its times are before 1990: the first is {moment}{said}; {remedy} sets the unit of numbers"
         ))
     }
 }

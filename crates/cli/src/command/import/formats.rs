@@ -27,7 +27,7 @@ use crate::failure::Failure;
 pub enum Format {
     /// Comma-separated values, also with other separators
     Csv,
-    /// Objects, one a line: as VictoriaMetrics exports them, or {"__name__", "time", "value", labels}
+    /// One JSON object per line: as VictoriaMetrics exports them, or {"__name__", "time", "value", labels}
     Jsonl,
     /// InfluxDB line protocol
     Line,
@@ -60,7 +60,7 @@ pub struct Opened {
     /// Tells the user how the file is read.
     pub description: String,
     pub doubts: Vec<String>,
-    /// Names of the columns of a CSV file. Broken rows are kept without the header line that has them.
+    /// Names of the columns of a CSV file. The file of broken rows lacks the header line with these names.
     pub columns: Vec<String>,
     /// The unit of times, if they are numbers.
     pub counted: Option<Counted>,

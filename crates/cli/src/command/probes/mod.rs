@@ -66,7 +66,7 @@ struct On {
     switch: switch::Switch,
 }
 
-/// Record nothing of matching methods
+/// Do not record matching methods
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho probes off 'com.shop..*'

@@ -15,19 +15,19 @@ pub struct Flags {
     /// Address for native records (agents) [default: 127.0.0.1:7071]
     #[arg(long, value_name = "ADDR")]
     records: Option<Address>,
-    /// Allow addresses beyond this machine although clients are not authenticated (tls-client-ca)
+    /// Allow listen addresses that other machines can reach, even without authentication of clients (tls-client-ca)
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     insecure_listen: Option<bool>,
-    /// Additional host names accepted in HTTP requests, as of a proxy or in DNS; separated by commas
+    /// Additional host names accepted in HTTP requests, such as DNS names or the name of a proxy; separated by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Option<Vec<String>>,
-    /// TLS certificate of both addresses, PEM, followed by the intermediate ones; read again when it changes
+    /// PEM file with the TLS certificate of both addresses, followed by intermediate certificates; read again when it changes
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, PEM
+    /// PEM file with the private key of the certificate
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
-    /// Require a client certificate of one of these authorities, PEM
+    /// PEM file with certificate authorities; clients then need a certificate of one of these authorities
     #[arg(long, value_name = "FILE")]
     tls_client_ca: Option<PathBuf>,
     /// Largest HTTP request body, bytes, before and after decompression [default: 33554432]
@@ -37,11 +37,11 @@ pub struct Flags {
     /// body-bytes-max plus 16 MiB, the need of the largest body [default: 1073741824]
     #[arg(long, value_name = "BYTES")]
     decoding_bytes_max: Option<usize>,
-    /// Concurrent HTTP requests, each counted from the end of its body to the end of its answer; more get 503 with
-    /// Retry-After [default: 64]
+    /// Limit on concurrent HTTP requests; above it requests get 503 with Retry-After. A request counts from the end of its
+    /// body to the end of its answer [default: 64]
     #[arg(long, value_name = "N")]
     requests_max: Option<usize>,
-    /// Open connections, of HTTP and of agents each [default: 1024]
+    /// Limit on open connections, separately for HTTP and for agents [default: 1024]
     #[arg(long, value_name = "N")]
     connections_max: Option<usize>,
     /// Time limit of a request, and of sending each 64 KiB of its answer, seconds [default: 60]

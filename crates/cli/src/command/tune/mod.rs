@@ -101,9 +101,9 @@ const VALUES_MIN: usize = 1_000;
 enum Favour {
     /// The smallest; among those within 1 % of it, the fastest to query
     Space,
-    /// Half the space outweighs queries that take twice as long
+    /// Prefers half the space, even if queries take twice as long
     Balanced,
-    /// A query that is a fifth faster outweighs twice the space
+    /// Prefers queries that are a fifth faster, even if they need twice the space
     Speed,
 }
 

@@ -42,7 +42,7 @@ pub struct FileChecked {
     pub findings: Vec<Finding>,
 }
 
-/// A row of an index whose bytes do not match.
+/// A row that an index describes, but whose bytes do not match the checksum.
 struct Wrong {
     offset: usize,
     bytes: usize,
@@ -63,7 +63,8 @@ impl Opened {
         self.expected.length
     }
 
-    /// Loads the file as a start does, but around bad sectors. Returns the findings about its ends.
+    /// Loads the file in the same way as a server start, but skips bad sectors. Returns findings about the header, the
+    /// index and the end of the file.
     pub fn load(&mut self, each: impl FnMut(Entry<'_>)) -> Result<(Loaded, Vec<Finding>)> {
         let file = self.file.clone();
         self.load_from(&|bytes, at| file.read_at(bytes, at), each)
@@ -77,7 +78,7 @@ impl Opened {
         };
         let loaded = load_from(&self.path, &read, self.expected, each)?;
         let mut findings = self.loaded(&loaded);
-        // The rows and the index are read again later. Nothing else reports a place behind them.
+        // `check_file` reads the rows and the index again. Bad sectors behind them are reported only here.
         for readable in seen.into_inner() {
             let behind = readable.bad.iter().filter(|place| place.start >= self.extent.end);
             findings.extend(behind.map(|place| unreadable(&self.name, place, &readable)));
@@ -85,7 +86,7 @@ impl Opened {
         Ok((loaded, findings))
     }
 
-    /// Takes over what a start finds out about the file; returns the findings about its ends.
+    /// Sets the extent to the result of a load, and returns the findings about the header, the index and the end.
     fn loaded(&mut self, loaded: &Loaded) -> Vec<Finding> {
         let whole = || Place::range(&self.name, 0, self.expected.length);
         let mut findings = Vec::new();
@@ -138,7 +139,7 @@ impl Opened {
         findings
     }
 
-    /// Why the header is not the expected one.
+    /// The finding about an unexpected header.
     fn header(&self) -> Finding {
         let mut header = [0; HEADER_BYTES];
         let is_read = self.file.read_exact_at(&mut header, 0).is_ok();
@@ -157,7 +158,7 @@ impl Image {
     /// Reads a file completely.
     ///
     /// # Errors
-    /// `Io` where a retry may help; `Version`.
+    /// `Io` if a retry may help, and `Version`.
     pub fn check_file(&self, number: u32, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let Some(opened) = self.files.iter().find(|opened| opened.number() == number) else {
             return Ok(FileChecked::default());
@@ -179,7 +180,7 @@ impl Image {
                 checked.findings.extend(changed(opened, crc));
                 return Ok(checked);
             }
-            Ok(Walked::Stopped { at }) => format!("byte {at} is not as it was written"),
+            Ok(Walked::Stopped { at }) => format!("byte {at} is damaged"),
             Err(error) if is_damage(&error) => error.to_string(),
             Err(error) => return Err(failed(error)),
         };
@@ -195,7 +196,7 @@ impl Image {
             return;
         }
         let needed = self.is_needed(opened, (row.table, row.partition, row.clustering), offset);
-        // Nothing is left to check in a sound row that nobody gets: it is handed out for the progress.
+        // A sound row that no reader gets needs no further check. It is handed out without bytes, to report the progress.
         let bytes = |bytes: &[u8]| if needed { bytes.to_vec() } else { Vec::new() };
         each(PlacedRow {
             place: Place::range(&opened.name, offset, row.bytes() as u64),
@@ -217,7 +218,8 @@ impl Image {
         place.is_some_and(|place| (place.segment, u64::from(place.offset)) == (opened.number(), offset))
     }
 
-    /// Reads a damaged file as a start does, and reports each damaged place. The rows before `through` were handed out.
+    /// Reads a damaged file in the same way as a server start, and reports each damaged place. `through` is the end of the rows
+    /// that were handed out already.
     fn search(&self, opened: &Opened, through: u64, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let (mut indexed, mut checked) = (Vec::new(), FileChecked::default());
         let mut all = vec![0; opened.expected.length as usize];
@@ -226,7 +228,7 @@ impl Image {
         let bytes = &all[..(opened.extent.end as usize).min(all.len())];
         let rows_and_index = |place: &Range<u64>| place.start < opened.extent.end;
         let bad = readable.bad.iter().filter(|place| rows_and_index(place));
-        // What they cost is said by the findings about the rows in them.
+        // The findings about the rows in these sectors report the loss.
         let of_disk = bad.map(|place| unreadable(&opened.name, place, &readable).loss(Loss::Nothing));
         checked.findings.extend(of_disk);
         let mut sound: BTreeSet<usize> = BTreeSet::new();
@@ -285,7 +287,7 @@ impl Image {
         Ok(checked)
     }
 
-    /// A damaged place that no entry of an index describes: a row whose key can be read, or a finding.
+    /// Examines a damaged place that no entry of an index describes. Returns a row if its key can be read, otherwise a finding.
     fn place(
         &self,
         opened: &Opened,
@@ -294,7 +296,7 @@ impl Image {
         is_indexed: bool,
     ) -> Result<PlacedRow, Box<Finding>> {
         let place = Place::range(&opened.name, from as u64, (to - from) as u64);
-        // No row is that short.
+        // Every row is longer.
         if to - from <= BATCH_HEAD_BYTES {
             let why = "the head of a batch or a mark does not match its checksum";
             return Err(Box::new(Finding::new(FindingKind::FrameDamaged, place, why)));
@@ -319,14 +321,14 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // Its key is not in the index: if another row has it, that row replaced this one or was replaced by it.
+        // The key is not in the index. If another row has the same key, one of the two rows replaced the other.
         Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
     }
 }
 
 type Key<'a> = (Table, &'a [u8], &'a [u8]);
 
-/// A finding if the checksum of a sound file is not that of the manifest.
+/// A finding if the checksum of a sound file differs from the checksum in the manifest.
 fn changed(opened: &Opened, crc: u32) -> Option<Finding> {
     let known = opened.expected.known.filter(|known| known.state != State::Growing)?;
     let expect = known.crc.filter(|expect| *expect != crc)?;
@@ -336,7 +338,7 @@ fn changed(opened: &Opened, crc: u32) -> Option<Finding> {
     let place = Place::range(&opened.name, 0, opened.extent.end);
     Some(
         Finding::new(FindingKind::FileChanged, place, why)
-            .effect("it is a file of another time or directory"),
+            .effect("the file is from another time or directory"),
     )
 }
 
@@ -349,7 +351,7 @@ fn trailer(opened: &Opened) -> io::Result<Option<Trailer>> {
     }
 }
 
-/// Bytes of a file that the disk does not return.
+/// A finding about bytes of a file that the disk cannot read.
 fn unreadable(name: &Arc<str>, place: &Range<u64>, readable: &Readable) -> Finding {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let place = Place::range(name, place.start, place.end - place.start);
@@ -374,7 +376,7 @@ impl OwnedEntry {
         Self { action, table, partition, clustering, offset: offset as usize, bytes }
     }
 
-    /// As a reader of the row gets it.
+    /// The damaged row in the form that a reader gets.
     fn wrong(self, bytes: &[u8]) -> Wrong {
         let Self { table, offset, .. } = self;
         let found = bytes.get(offset..).map_or(&[][..], |rest| rest.get(..self.bytes).unwrap_or(rest));

@@ -11,10 +11,10 @@ use super::super::manifest::{BACKUP, FILE, LOST, Manifest};
 use super::super::quarantine;
 use super::super::survey::Mismatch;
 
-/// Names of the files of a directory other than segments.
+/// Files of a directory that are not segments.
 const KNOWN: [&str; 6] = ["LOCK", FILE, BACKUP, LOST, "RESERVE", "quarantine"];
 
-/// Names of files in findings.
+/// Makes the names of files in findings.
 pub struct Names<'a> {
     pub directory: &'a Path,
     pub prefix: &'a str,
@@ -25,12 +25,12 @@ impl Names<'_> {
         Place::file(format!("{}{name}", self.prefix))
     }
 
-    /// A segment.
+    /// The place of a segment.
     pub fn of(&self, number: u32) -> Place {
         self.file(&file_name(number))
     }
 
-    /// Findings about names alone.
+    /// Findings that follow from names of files alone.
     pub fn findings(&self, manifest: &Manifest) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for name in names_in("list segments", self.directory)? {
@@ -65,7 +65,7 @@ impl Names<'_> {
         match quarantine::number(name) {
             Some(number) => {
                 let bytes = manifest.files.get(&number).map_or(0, |known| known.bytes);
-                let why = format!("a segment of {bytes} bytes by the manifest, in which nothing can be read");
+                let why = format!("an unreadable segment; the manifest states {bytes} bytes");
                 Finding::new(FindingKind::Quarantined, place, why)
                     .effect("every answer warns that records may be missing")
             }

@@ -1,4 +1,4 @@
-//! Reads an undamaged segment file in its order, one row in memory at a time, and compares everything in it with its checksums.
+//! Reads an undamaged segment file from begin to end, one row in memory at a time, and verifies all checksums.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use super::super::format::{
 };
 use super::super::scan::entry_of;
 
-/// Bytes read at a time; a longer row is read whole.
+/// Number of bytes read at a time. A longer row is read at once.
 const PART_BYTES: usize = 1 << 20;
 
 /// The extent of a file.
@@ -19,20 +19,20 @@ pub struct Extent {
     pub number: u32,
     /// End of the rows.
     pub rows_end: u64,
-    /// End of the bytes to check; a sealed file has index and trailer between the two.
+    /// End of the bytes to check. In a sealed file, index and trailer are between `rows_end` and `end`.
     pub end: u64,
 }
 
-/// Result of reading a file in its order.
+/// Result of reading a file from begin to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walked {
-    /// Everything matches. The CRC-32C of the file.
+    /// All checksums match. Contains the CRC-32C of the file.
     Sound(u32),
-    /// What is expected here was not found; the rows before it were handed out.
+    /// The bytes at this offset are not the expected ones. The rows before the offset were handed out.
     Stopped { at: u64 },
 }
 
-/// Hands out each row with its offset.
+/// Calls `each` with every row and its offset, until the end or the first mismatch.
 pub fn walk(
     file: &File,
     Extent { number, rows_end, end }: Extent,
@@ -82,16 +82,16 @@ struct Stream<'a> {
     file: &'a File,
     end: u64,
     held: Vec<u8>,
-    /// Bytes of `held` that were passed.
+    /// Number of processed bytes of `held`.
     at: usize,
-    /// Place in the file.
+    /// Offset in the file.
     offset: u64,
-    /// CRC-32C of all bytes that were passed.
+    /// CRC-32C of all processed bytes.
     crc: u32,
 }
 
 impl Stream<'_> {
-    /// The next bytes; `None` if fewer are left.
+    /// The next bytes; `None` if the file has fewer.
     fn peek(&mut self, bytes: usize) -> io::Result<Option<&[u8]>> {
         let left = self.held.len() - self.at;
         if left < bytes {

@@ -55,7 +55,7 @@ pub struct Question {
     pub limit: Option<usize>,
     pub wants_stats: bool,
     pub watch: Watch,
-    #[expect(dead_code, reason = "dropping it is what it does")]
+    #[expect(dead_code, reason = "only its drop has an effect")]
     pub running: Running,
 }
 

@@ -59,7 +59,7 @@ public final class BulletinBoard implements AutoCloseable {
     }
 
     /**
-     * @throws Exception from Jetty or the database; then nothing is left open
+     * @throws Exception from Jetty or the database; in this case everything is closed
      */
     static BulletinBoard start(Options options) throws Exception {
         Database database = Database.open(options.database(), options.pool());
@@ -73,7 +73,7 @@ public final class BulletinBoard implements AutoCloseable {
         return started;
     }
 
-    /** The port that is listened on, also if 0 was requested. */
+    /** The port of the server. If port 0 was requested, the system has chosen the port. */
     int port() {
         return ((ServerConnector) server.getConnectors()[0]).getLocalPort();
     }

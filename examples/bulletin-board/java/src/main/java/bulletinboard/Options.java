@@ -32,7 +32,7 @@ example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://boar
             List.of("host", "port", "db", "pool", "threads", "seed-ads");
 
     /**
-     * Jetty needs threads of its own to accept and select; with fewer than this it does not start.
+     * Jetty does not start with fewer threads, because it needs some of them to accept and select.
      */
     private static final int THREADS_MIN = 8;
 

@@ -144,8 +144,8 @@ final class PostgresServer implements AutoCloseable {
     }
 
     /**
-     * Debian keeps the server's programs out of PATH, in one directory per version; the newest is
-     * used.
+     * Finds the server's programs. On Debian they are not in PATH, but in one directory per
+     * version. The newest version is used.
      */
     private static Path programs() throws IOException {
         List<Path> folders = new ArrayList<>();

@@ -19,7 +19,7 @@ import javax.sql.DataSource;
  * Opens the database: returns a {@link DataSource} with a connection pool, and creates the table.
  */
 public final class Database implements AutoCloseable {
-    /** Longest wait of a request for a free connection; then it gets 503. */
+    /** Longest wait of a request for a free connection. After that the request gets 503. */
     private static final long WAIT_MS_MAX = 5_000;
 
     private static final String TABLE =

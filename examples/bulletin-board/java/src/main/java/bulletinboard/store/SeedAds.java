@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** Generated advertisements for an empty board: the same ones at every start. */
+/** Generates advertisements for an empty board. They are the same at every start. */
 public final class SeedAds {
     private static final int BATCH_ROWS = 1_000;
     private static final List<String> THINGS =

@@ -19,7 +19,7 @@ import java.util.Set;
 
 /** One request, as passed to the actions. */
 record Call(Request request, String path) {
-    /** Three times the largest advertisement, escaped: longer forms are invalid. */
+    /** Three times the size of the largest escaped advertisement. Longer forms are invalid. */
     static final int FORM_BYTES_MAX = 64 * 1024;
 
     /**

@@ -11,9 +11,9 @@ import java.net.URISyntaxException;
 
 /**
  * {@code java -jar tachograph-agent.jar PID [agent.toml]}: loads the agent into a running program
- * with the attach API of a JDK. This is for programs that {@code tacho attach} cannot reach,
- * because it implements only the protocol of HotSpot on Linux: programs on Eclipse OpenJ9, macOS
- * and Windows. The settings come from the environment of that program and from the file.
+ * with the attach API of a JDK. This is for programs on Eclipse OpenJ9, macOS and Windows. {@code
+ * tacho attach} cannot reach them, because it implements only the protocol of HotSpot on Linux. The
+ * settings come from the environment of the running program and from the file.
  */
 public final class Attach {
     private static final String USAGE =

@@ -3,14 +3,14 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A call that may end on a different thread from the one where it began. It holds no buffer in
- * between. There are two kinds: an outermost call that its thread leaves, such as a request that is
- * answered later ({@link Recorder#leave}); and a call that its thread only begins, such as a
- * request whose answer is a promise ({@link Recorder#begin}).
+ * A call that may end on another thread than the one on which it began. It holds no buffer in
+ * between. There are two kinds. A thread may leave its outermost call, such as a request that is
+ * answered later ({@link Recorder#leave}). Or a thread only begins a call, such as a request whose
+ * answer is a promise ({@link Recorder#begin}).
  *
- * <p>The segment of the call is known when the thread leaves it. When any thread ends the call, the
- * sender writes the last part of that segment. A call that never ends costs only this object, which
- * is collected with the promise or request that refers to it.
+ * <p>The segment of the call is known when the thread leaves the call. When any thread ends the
+ * call, the sender writes the last part of that segment. A call that never ends costs only this
+ * object, which is collected with the promise or request that refers to it.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.HandedCalls}.
  */

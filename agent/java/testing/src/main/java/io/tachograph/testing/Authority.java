@@ -46,8 +46,8 @@ public final class Authority {
     }
 
     /**
-     * @param keyOption options of {@code openssl req}: whether the key is encrypted, and its
-     *     algorithm if it is not EC
+     * @param keyOption options of {@code openssl req} for the encryption of the key and, if it is
+     *     not EC, for its algorithm
      */
     public Pair sign(String name, String names, String... keyOption) throws IOException {
         Pair pair =

@@ -123,7 +123,7 @@ public final class WireServer implements Closeable {
 
     /**
      * Listens on a port that the system gives to no other program while this server is stopped.
-     * Linux takes free ports from 32768 on, so this port is lower.
+     * Linux chooses ephemeral ports from 32768 on, so this port is lower.
      */
     private ServerSocket listenBelowEphemeralPorts() throws IOException {
         for (int attempt = 0; ; attempt++) {

@@ -58,8 +58,8 @@ public final class Compiled {
     }
 
     /**
-     * Loads the compiled classes and the API in a separate class loader. Of the agent, this loader
-     * has only the given classes.
+     * Loads the compiled classes and the API in a separate class loader. This loader has no classes
+     * of the agent except the given ones.
      */
     public ClassLoader apart(Path... more) throws IOException {
         List<URL> urls = new ArrayList<>();

@@ -14,9 +14,10 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * The settings of this process: environment over file over defaults. A wrong value is reported with
- * its place, and the default applies, or the nearest valid value if only the form is wrong: a
- * monitoring agent must not keep a program from starting.
+ * The settings of this process. The environment overrides the file, and the file overrides the
+ * defaults. A wrong value is reported with its place. The default applies instead, or the nearest
+ * valid value if only the form is wrong, because a monitoring agent must not keep a program from
+ * starting.
  */
 public final class Settings {
     private static final String PREFIX = "TACHO_";
@@ -32,8 +33,8 @@ public final class Settings {
                     "TACHO_URL");
 
     /**
-     * Value of {@code tls_ca} if one is given that cannot be read: the path of no file, because
-     * with an empty one the connection would not be encrypted.
+     * Used as {@code tls_ca} if the given value cannot be read. No file has this path, so the agent
+     * does not connect. With an empty value, the connection would not be encrypted.
      */
     static final String UNREADABLE = "<unreadable>";
 
@@ -109,7 +110,7 @@ public final class Settings {
             text = Files.readString(Path.of(path), StandardCharsets.UTF_8);
         } catch (IOException | RuntimeException e) {
             warnings.add("cannot read the configuration " + path + ": " + e);
-            values.put(Setting.TLS_CA, UNREADABLE); // it may be given there
+            values.put(Setting.TLS_CA, UNREADABLE); // the file may contain tls_ca
             return;
         }
         ConfigFile file = ConfigFile.parse(text);

@@ -2,8 +2,8 @@ package io.tachograph.core.instrument;
 
 /**
  * The pause between two answers to PROBES ({@code docs/format/wire.md}). If only counts have
- * changed, it is 5 s. For other news it begins at 0.2 s and doubles with each answer up to 5 s.
- * After 5 s without an answer it begins at 0.2 s again.
+ * changed, the pause is 5 s. For other changes it begins at 0.2 s and doubles with each answer up
+ * to 5 s. After 5 s without an answer it begins at 0.2 s again.
  *
  * <p>Times are values of {@code System.nanoTime()}.
  */

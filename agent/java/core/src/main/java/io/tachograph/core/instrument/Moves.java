@@ -67,7 +67,7 @@ public final class Moves {
      * Sets the listeners, which any thread may call.
      *
      * @param follow called when an operation is moved, so that the byte code must follow
-     * @param tell called when {@link #all} changes in another way
+     * @param tell called when {@link #all} changes and the byte code stays the same
      */
     void listen(Runnable follow, Runnable tell) {
         this.follow = follow;

@@ -23,8 +23,8 @@ public final class Switchboard implements Runnable {
     private static final long MILLI = 1_000_000;
 
     /**
-     * Delays of further checks after a change of rules. At the moment of the change, a class may be
-     * loading: the old rules decided it, and it is not yet in the list of loaded classes.
+     * Delays of further checks after a change of rules. A class that is loading at the moment of
+     * the change follows the old rules and is not yet in the list of loaded classes.
      */
     private static final long[] REPEAT_NANOS = {300 * MILLI, 3_000 * MILLI};
 

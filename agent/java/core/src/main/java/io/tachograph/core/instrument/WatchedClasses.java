@@ -51,7 +51,7 @@ final class WatchedClasses {
         listener = toPut;
     }
 
-    /** Stores a decision that is, or is about to be, in force for the class. */
+    /** Stores the decision that the byte code of the class follows, now or after the change. */
     void put(ClassLoader loader, String name, Decision decision) {
         boolean concerns = !decision.concernsNobody();
         synchronized (this) {

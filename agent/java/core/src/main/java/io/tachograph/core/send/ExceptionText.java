@@ -5,11 +5,12 @@ import java.lang.invoke.VarHandle;
 import java.util.Set;
 
 /**
- * Formats an exception as {@code class: message} without running code of the program: {@code
- * getMessage} may be overridden, and may throw, wait or change state. The message is read from the
- * field. The method is called only on exceptions of {@code java.base}, because some of them build
- * their message on demand. {@code WriteAbortedException} is excluded, because its method calls the
- * exception that it wraps; exceptions in other modules are excluded for the same reason.
+ * Formats an exception as {@code class: message} without running code of the program. A program may
+ * override {@code getMessage}, and this code may throw, wait or change state. Therefore the message
+ * is read from the field. The method is called only on exceptions of {@code java.base}, because
+ * some of them build their message on demand. {@code WriteAbortedException} is excluded, because
+ * its method calls the exception that it wraps. Exceptions in other modules are excluded for the
+ * same reason.
  *
  * <p>Messages of databases contain values and statements, and so do those of exceptions that wrap
  * them. If a {@code java.sql.SQLException} is the exception or one of its causes, only class and
@@ -141,8 +142,8 @@ final class ExceptionText {
 
     /**
      * True if {@code getCause} of this class may be called. If the field of {@code Throwable}
-     * cannot be read, it is called for every class of the JDK and may wait for a lock: recording a
-     * database message would be worse.
+     * cannot be read, the method is called for every class of the JDK and may wait for a lock.
+     * Without the cause, a message of a database might be recorded, which is worse than the wait.
      */
     private static boolean mayAskForCause(Class<?> type) {
         return CAUSE == null ? type.getClassLoader() == null : HAS_OWN_CAUSE.get(type);

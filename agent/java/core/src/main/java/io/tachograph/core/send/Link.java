@@ -182,7 +182,8 @@ final class Link {
         } catch (Refused e) {
             fail(now, e.getMessage(), e.pauseNanos);
             if (e.isFinal) {
-                // after the begin of the outage, so that the records count as dropped during it
+                // Called after the outage has begun, so that the records count as dropped during
+                // the outage.
                 outbox.discard(totals);
             }
         } catch (IOException | RuntimeException e) {
@@ -438,8 +439,8 @@ final class Link {
     }
 
     /**
-     * Returns the next frame that the server supports. To an older server the definition of a
-     * record type is malformed, and it closes the connection.
+     * Returns the next frame that the server supports. An older server treats the definition of a
+     * record type as malformed and closes the connection.
      */
     private Outbox.Sent nextForServer() {
         Outbox.Sent next = outbox.next();

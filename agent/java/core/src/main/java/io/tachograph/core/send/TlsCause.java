@@ -9,7 +9,7 @@ import java.util.regex.Pattern;
 
 import javax.net.ssl.SSLException;
 
-/** Names the cause of a failure of TLS; the JDK distinguishes some by their text only. */
+/** Names the cause of a TLS failure. The JDK distinguishes some causes only by the message. */
 final class TlsCause {
     private static final Pattern NOT_TLS =
             Pattern.compile("unrecognized|plaintext|unsupported record", Pattern.CASE_INSENSITIVE);
@@ -23,7 +23,7 @@ final class TlsCause {
 
     /**
      * @param host the name or address of the server
-     * @param hasCertificate a client certificate is shown
+     * @param hasCertificate true if the agent has a client certificate
      */
     TlsCause(String host, boolean hasCertificate) {
         this.host = host;

@@ -15,8 +15,8 @@ import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLParameters;
 
 /**
- * A connection with TLS over a channel that does not block; it does not block either. Its classes
- * are loaded only if {@code tls_ca} is set.
+ * A non-blocking TLS connection over a non-blocking channel. Its classes are loaded only if {@code
+ * tls_ca} is set.
  *
  * <p>Before: {@link Link}. After: {@code crates/server/src/tls}.
  */
@@ -27,17 +27,17 @@ final class TlsChannel implements ByteChannel {
     private final SSLEngine engine;
     private final TlsCause cause;
 
-    /** Received, encrypted; between two calls it is ready to be filled. */
+    /** Received encrypted bytes. Between two calls, the buffer is ready to be filled. */
     private ByteBuffer netIn;
 
-    /** Encrypted, to be sent; between two calls it is ready to be drained. */
+    /** Encrypted bytes to send. Between two calls, the buffer is ready to be drained. */
     private ByteBuffer netOut;
 
-    /** Received, decrypted; between two calls it is ready to be drained. */
+    /** Received decrypted bytes. Between two calls, the buffer is ready to be drained. */
     private ByteBuffer plainIn;
 
     /**
-     * @param socket connected
+     * @param socket a connected socket
      * @param host the name or address in the server's certificate
      * @throws IOException if a file cannot be used
      */
@@ -57,9 +57,9 @@ final class TlsChannel implements ByteChannel {
     }
 
     /**
-     * Does what is possible without waiting.
+     * Continues the handshake as far as possible without waiting.
      *
-     * @return true at the end of the handshake
+     * @return true if the handshake is complete
      */
     boolean handshake() throws IOException {
         try {
@@ -120,7 +120,7 @@ final class TlsChannel implements ByteChannel {
         return count;
     }
 
-    /** Takes as much as the socket accepts, and at most one record more. */
+    /** Takes as many bytes as the socket accepts, and at most one TLS record more. */
     @Override
     public int write(ByteBuffer source) throws IOException {
         int before = source.remaining();
@@ -146,7 +146,7 @@ final class TlsChannel implements ByteChannel {
         socket.close();
     }
 
-    /** After the handshake: new keys and session tickets. */
+    /** Handles messages after the handshake: new keys and session tickets. */
     private void settle() throws IOException {
         HandshakeStatus status = engine.getHandshakeStatus();
         if (status == HandshakeStatus.NEED_TASK) {

@@ -33,11 +33,11 @@ import javax.net.ssl.TrustManagerFactory;
 
 /**
  * The files of the settings {@code tls_ca}, {@code tls_client_cert} and {@code tls_client_key}.
- * They are read at each connection, so that renewed certificates are used. The SSL context is the
- * agent's own: the program may have changed the default one.
+ * They are read at each connection, so that renewed certificates are used. The agent has its own
+ * SSL context, because the program may have changed the default context.
  */
 final class TlsFiles {
-    /** Value of {@code tls_ca} for the authorities that the JVM trusts by default. */
+    /** The value of {@code tls_ca} that selects the authorities that the JVM trusts by default. */
     private static final String SYSTEM = "system";
 
     private static final String CA = "tls_ca";
@@ -47,16 +47,16 @@ final class TlsFiles {
     private static final Pattern BLOCK =
             Pattern.compile("-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \\1-----");
 
-    /** Signatures that show whether a key belongs to a certificate, by the algorithm of the key. */
+    /** By key algorithm: the signature algorithm to test whether a key belongs to a certificate. */
     private static final Map<String, String> SIGNATURES =
             Map.of("RSA", "SHA256withRSA", "EC", "SHA256withECDSA", "EdDSA", "EdDSA");
 
     private static final char[] PASSWORD = {'t'};
 
     /**
-     * The JDK's implementation, with its own algorithms, found when the agent starts: the program
-     * may add others, such as one that trusts every server, and make them the default. Null in a
-     * JVM without it.
+     * The TLS provider of the JDK; null in a JVM without it. It is looked up when the agent starts.
+     * The program may later add other providers, such as one that trusts every server, and make
+     * them the default.
      */
     private final Provider provider = Security.getProvider("SunJSSE");
 
@@ -215,7 +215,7 @@ final class TlsFiles {
             return false;
         }
         if (algorithm == null) {
-            return true; // the handshake shows it
+            return true; // the handshake fails if the key does not belong to the certificate
         }
         byte[] content = {1};
         Signature signature = Signature.getInstance(algorithm);
@@ -227,12 +227,12 @@ final class TlsFiles {
         return signature.verify(signed);
     }
 
-    /** Bytes as characters: a comment may be in any encoding. */
+    /** Reads each byte as one character, because a comment may be in any encoding. */
     private static String read(String setting, String path) throws IOException {
         String why = Messages.TLS_NOT_A_FILE;
         try {
             Path file = Path.of(path);
-            // Reading a FIFO waits for its writer.
+            // A FIFO is refused, because reading it would wait for a writer.
             if (!Files.readAttributes(file, BasicFileAttributes.class).isOther()) {
                 return Files.readString(file, StandardCharsets.ISO_8859_1);
             }

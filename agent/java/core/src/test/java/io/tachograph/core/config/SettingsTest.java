@@ -45,7 +45,7 @@ class SettingsTest {
         assertEquals(List.of(), settings.warnings());
     }
 
-    /** {@code crates/cli/src/command/attach/settings.rs} proves the same of a TOML library. */
+    /** {@code crates/cli/src/command/attach/settings.rs} tests the same with a TOML library. */
     @Test
     void aFileHasTheValuesThatTachoAttachReads() throws Exception {
         Path folder = Path.of("../../../testdata/settings");
@@ -59,7 +59,7 @@ class SettingsTest {
         assertEquals(Files.readString(folder.resolve("agent.txt")), lines);
     }
 
-    /** Without {@code tls_ca} the connection would not be encrypted. */
+    /** If such a value counted as absent, the connection would not be encrypted. */
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -79,7 +79,7 @@ class SettingsTest {
                 "tls_ca = ' '",
                 "tls_ca = '\t'",
             })
-    void anAuthorityThatCannotBeReadIsNotNone(String line) throws Exception {
+    void anUnreadableAuthorityDoesNotDisableTls(String line) throws Exception {
         Settings settings = load("host = 'h'\n" + line + "\nservice = 's'\n", Map.of());
         assertEquals(Settings.UNREADABLE, settings.text(Setting.TLS_CA));
         assertEquals("s", settings.text(Setting.SERVICE));
@@ -90,7 +90,7 @@ class SettingsTest {
     }
 
     @Test
-    void aBlankAuthorityIsNotNone() {
+    void aBlankAuthorityDoesNotDisableTls() {
         Settings settings = Settings.load(null, Map.of("TACHO_TLS_CA", " "));
         assertEquals(Settings.UNREADABLE, settings.text(Setting.TLS_CA));
         String expected = "TACHO_TLS_CA= : expected the path of a file; using <unreadable>";
@@ -98,7 +98,7 @@ class SettingsTest {
     }
 
     @Test
-    void aFileThatCannotBeReadMayHaveAnAuthority() throws Exception {
+    void anUnreadableFileDoesNotDisableTls() throws Exception {
         String missing = folder.resolve("missing.toml").toString();
         Path latin = Files.write(folder.resolve("latin.toml"), new byte[] {'#', (byte) 0xe9});
         for (String file : List.of(missing, latin.toString())) {

@@ -364,11 +364,9 @@ class RingTest {
     @CsvSource({"8,2"})
     void threadsWithoutABufferAreCounted(long seed, int threadsMax) throws Exception {
         Buffers.Options options = new Buffers.Options();
-        options.threadsMax =
-                // rounded up to 64, so all callers get a buffer; the count must be right in any
-                // case
-                threadsMax;
-        // either way
+        // The number is rounded up to 64, so all callers get a buffer. The count must be right in
+        // any case.
+        options.threadsMax = threadsMax;
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());
     }

@@ -16,7 +16,7 @@ import java.nio.channels.SocketChannel;
 import java.util.HexFormat;
 
 class TlsChannelTest {
-    /** Alerts of RFC 8446, section 6.1, each in its record: user_canceled, then close_notify. */
+    /** Two alerts of RFC 8446, section 6.1, each in its own record: user_canceled, close_notify. */
     private static final byte[] CANCELED = HexFormat.of().parseHex("1503030002015a15030300020100");
 
     @Test

@@ -29,7 +29,7 @@ import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactorySpi;
 import javax.net.ssl.X509TrustManager;
 
-/** A program that trusts every server, by default, does not change whom the agent trusts. */
+/** If a program trusts every server by default, the agent still trusts only its authorities. */
 class TlsFilesTest {
     private static final String TRUST = "ssl.TrustManagerFactory.algorithm";
     private static final String KEYS = "ssl.KeyManagerFactory.algorithm";
@@ -73,7 +73,7 @@ class TlsFilesTest {
         connects();
     }
 
-    /** With a certificate to the expected server, and not to another one. */
+    /** Checks that the agent connects only to a server of the trusted authority. */
     private void connects() throws Exception {
         String cert = client.cert().toString();
         String key = client.key().toString();

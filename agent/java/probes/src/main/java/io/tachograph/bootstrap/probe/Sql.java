@@ -18,8 +18,8 @@ final class Sql {
     private static final int TEXT_CHARS_MAX = 8_000;
 
     /**
-     * Number of tokens to read. A name rarely has more. Text after these tokens that is folded
-     * resembles the text before it.
+     * Number of tokens to read. A name rarely has more. A text with more tokens usually has rows or
+     * values that are folded, and these look like the ones before them.
      */
     private static final int TOKENS_MAX = 1_000;
 

@@ -15,10 +15,10 @@ import java.util.concurrent.Future;
  * never wrapped, so queues, comparators and {@code remove(task)} see the program's own object.
  *
  * <p>For most submissions ({@code submit}, {@code schedule}, {@code CompletableFuture}, fork-join)
- * the JDK creates an object, which has one origin. A {@code Runnable} of the program is different:
- * before it runs once, it may be submitted several times, recorded or not, to several pools. A
- * lambda without captured variables is one object for the whole program. The submissions of such an
- * object are therefore kept in order for each queue ({@link HandOvers}); unrecorded ones are only
+ * the JDK creates an object, which has one origin. A {@code Runnable} of the program may be
+ * submitted several times, recorded or not, to several pools, before it runs. For example, a lambda
+ * without captured variables is one object for the whole program. Therefore the submissions of such
+ * an object are kept in order for each queue ({@link HandOvers}). Unrecorded submissions are only
  * counted ({@link HandOverCounts}). If a pool starts a thread with a task, the task bypasses the
  * queue, and its origin is stored with the thread.
  */
