@@ -1,4 +1,4 @@
-//! Does each row mean what the rest of the store says? One row at a time, on any number of threads.
+//! Checks whether each row agrees with the other rows of the store. Takes one row at a time, on any number of threads.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -29,9 +29,9 @@ pub enum Depth {
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub findings: Vec<Finding>,
-    /// The row, or what is left of it, to be copied; `None` if nothing can be used, or if it is not needed.
+    /// The row, or its intact part, for a copy. `None` if the row is not needed or no part can be used.
     pub kept: Option<Row>,
-    /// Kind and number of its records.
+    /// Kind and number of the records in the row.
     pub records: Option<(Kind, u64)>,
 }
 
@@ -44,15 +44,15 @@ impl Verdict {
 pub struct Checker {
     pub(super) known: Known,
     pub(super) depth: Depth,
-    /// The highest generation that may have chunks.
+    /// The highest generation that can have chunks.
     pub(super) highest: u64,
-    /// Chunks whose series row cannot be read.
+    /// Counts of the chunks whose series row cannot be read.
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
-    /// Chunks of merges after the last one on record.
+    /// The chunks of merges with a number above the last one in the store's facts.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
 }
 
-/// Chunks of a group without a series row.
+/// Counts of the chunks of a group without a series row.
 pub(super) struct Nameless {
     pub place: Place,
     pub chunks: u64,
@@ -60,7 +60,7 @@ pub(super) struct Nameless {
     pub range: TimeRange,
 }
 
-/// Chunks with a higher merge number than the store's facts.
+/// Counts of the chunks with a merge number above the one in the store's facts.
 pub(super) struct Unrecorded {
     pub place: Place,
     pub chunks: u64,
@@ -68,7 +68,7 @@ pub(super) struct Unrecorded {
 }
 
 impl Checker {
-    /// `journals`: all generations that the journals' files name.
+    /// `journals` are the generations in the names and headers of all journal files.
     pub fn new(known: Known, journals: impl IntoIterator<Item = u64>, depth: Depth) -> Self {
         let highest = highest(&known, journals);
         Self { known, depth, highest, nameless: Mutex::default(), unrecorded: Mutex::default() }
@@ -78,7 +78,7 @@ impl Checker {
         &self.known
     }
 
-    /// The highest merge number of the facts, and of the rows checked so far.
+    /// The highest merge number in the facts and in the rows checked so far.
     pub fn last_sequence(&self) -> u64 {
         let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
         let of_rows = unrecorded.as_ref().map_or(0, |unrecorded| unrecorded.highest);
@@ -132,7 +132,7 @@ impl Checker {
             }),
             TOMBSTONES => Tombstone::decode(&row).map(drop),
             LIVES => decode_life(&row).map(drop),
-            // A newer version may have more, and permits ignoring it.
+            // A newer version may add rows that this version can ignore.
             _ => Ok(()),
         };
         match decoded {
@@ -152,7 +152,7 @@ impl Checker {
     fn damaged_fact(&self, place: Place, damaged: &Damaged) -> Verdict {
         let Damaged { table, partition, clustering, reason, .. } = damaged;
         let (loss, effect) = match (&**partition, &**clustering) {
-            // Records whose labels no other row has are a finding of their own.
+            // `finish` reports records whose labels no other row has.
             _ if *table == Table::Series => {
                 (Loss::Derivable, "the labels of its series are lost, unless another row has them")
             }
@@ -172,7 +172,7 @@ impl Checker {
         Verdict::found(finding.key(self.key(*table, partition, clustering)).effect(effect))
     }
 
-    /// The key of a row in words.
+    /// Describes the key of a row.
     pub(super) fn key(&self, table: Table, partition: &[u8], clustering: &[u8]) -> String {
         let text = |bytes: &[u8]| {
             let is_text = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic);
@@ -194,7 +194,8 @@ impl Checker {
         format!("{} of {what} {group}", plural(kind))
     }
 
-    /// The series of a group of samples, in order of member, or the one series of a partition of another kind.
+    /// The series of a group of samples, in the order of their member numbers. For another kind, the only series of the
+    /// partition.
     pub(super) fn members(&self, kind: Kind, group: SeriesId) -> Option<Vec<u32>> {
         let index = &self.known.index;
         if kind == Kind::Sample {
@@ -203,7 +204,7 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|number| vec![number])
     }
 
-    /// Their number.
+    /// The number of these series.
     pub(super) fn member_count(&self, kind: Kind, group: SeriesId) -> Option<usize> {
         let index = &self.known.index;
         if kind == Kind::Sample {
@@ -212,7 +213,7 @@ impl Checker {
         index.number(group).filter(|number| index.is_of(kind, *number)).map(|_| 1)
     }
 
-    /// Records of some series that cannot be read.
+    /// The loss of the records of some series.
     pub(super) fn lost(
         &self,
         kind: Kind,
@@ -225,7 +226,7 @@ impl Checker {
         Lost { kind, series_more: series.len() - named.len(), series: named, range, records }
     }
 
-    /// Findings about the store as a whole, after all rows.
+    /// Findings about the whole store. Call it after all rows.
     pub fn finish(&self) -> Vec<Finding> {
         let nameless = std::mem::take(&mut *self.nameless.lock().unwrap_or_else(PoisonError::into_inner));
         let unknown = |((kind, group), nameless): ((Kind, SeriesId), Nameless)| {
@@ -279,7 +280,7 @@ pub(super) const fn plural(kind: Kind) -> &'static str {
     }
 }
 
-/// An error with its causes.
+/// Describes an error and its causes.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! Is a row of the table of chunks sound? Its key, the group that it belongs to, and its records.
+//! Checks a row of the Chunks table: its key, the group that it belongs to, and its records.
 
 use std::sync::PoisonError;
 
@@ -24,7 +24,7 @@ struct Named {
 impl Checker {
     pub(super) fn chunk(&self, place: Place, is_key_certain: bool, row: Scanned) -> Result<Verdict> {
         let (Ok(Row { partition, clustering, .. }) | Err(Damaged { partition, clustering, .. })) = &row;
-        // Of rows without a finding nothing is written.
+        // A row without a finding needs no description.
         let named = match named(partition, clustering) {
             Ok(named) => named,
             Err(error) if error.kind() == ErrorKind::Version && row.is_ok() => return Err(error),
@@ -41,7 +41,7 @@ impl Checker {
         }
     }
 
-    /// A row whose checksum is right.
+    /// Checks a row with a matching checksum.
     fn sound_chunk(&self, place: Place, named: Named, row: Row) -> Result<Verdict> {
         let Named { kind, group, key } = named;
         let split = match split_value(&row.value) {
@@ -99,7 +99,8 @@ impl Checker {
         }
     }
 
-    /// A row whose checksum is wrong. Its chunk has checksums of its own: sound columns are kept if the key is certain.
+    /// Checks a row with a wrong checksum. The chunk in it has checksums of its own. Its sound columns are kept if the
+    /// key is certain.
     fn damaged_chunk(&self, place: Place, named: Named, is_key_certain: bool, damaged: Damaged) -> Verdict {
         let Named { kind, group, .. } = named;
         let rest = remains(&damaged.value);
@@ -115,7 +116,7 @@ impl Checker {
                 Finding::new(FindingKind::RowDamaged, place.clone(), why(more)).key(self.named_words(named));
             Verdict::found(finding.lost(lost))
         };
-        // Without its prefix the rows that it replaced would be alive again.
+        // The prefix names the rows that this row replaced. Without the prefix, readers would get those rows again.
         let is_usable = is_placed && is_key_certain && rest.merge.is_some();
         let Some(chunk) = chunk.as_ref().filter(|_| is_usable) else {
             return whole(if is_key_certain { "" } else { "; its key is not proven either" });
@@ -144,7 +145,8 @@ impl Checker {
         }
     }
 
-    /// The finding about a chunk whose records do not match its header, and the chunk of its sound columns.
+    /// Returns the finding about a chunk with records that do not match its header, and the row with the sound columns
+    /// only.
     fn wrong_columns(
         &self,
         place: Place,
@@ -180,7 +182,7 @@ impl Checker {
         Verdict { findings: vec![finding], kept, records }
     }
 
-    /// Records of the given members, or of all.
+    /// The records of the given members, or of all members.
     fn lost_of(&self, Named { kind, group, key }: Named, header: Option<&Header>, wrong: &[u16]) -> Lost {
         let members = self.members(kind, group).unwrap_or_default();
         let is_lost = |member: u16| match header {
@@ -198,15 +200,16 @@ impl Checker {
         self.lost(kind, &series, Some(range), header.map(|header| records(header, wrong)))
     }
 
-    /// Notes a merge number above the last one on record. The row is as good as any other: a merge puts it together with
-    /// that record, which has another copy only after the next flush, and a start continues after the highest of all.
+    /// Counts a merge number above the last one in the store's facts. The row is not damaged. A merge puts the row and
+    /// the fact in one `put`, and the fact has a second copy only after the next flush. A start uses the highest number
+    /// of all rows.
     fn note_sequence(&self, key: &ChunkKey, split: &Split, place: &Place) {
         let last = self.known.facts.last_sequence();
         let merge = split.replacement.map_or(0, |replacement| replacement.merge);
-        // Of higher numbers a key has only the lower bits.
+        // A key has only the lower bits of numbers from 2^31 on.
         let of_row = if last < 1 << 31 { row_sequence(key.number) } else { 0 };
         let highest = merge.max(of_row);
-        // The facts of a store of an older version have no sequence.
+        // Older versions did not store the last merge number.
         if last == 0 || highest <= last {
             return;
         }
@@ -261,7 +264,7 @@ fn named(partition: &[u8], clustering: &[u8]) -> Result<Named> {
     Ok(Named { kind, group, key: ChunkKey::decode(clustering)? })
 }
 
-/// Samples, entries or calls of the given members of a chunk, or of all.
+/// Number of samples, entries or calls of the given members of a chunk, or of all members.
 fn records(header: &Header, members: &[u16]) -> u64 {
     let columns = match (header.kind, members) {
         (Kind::Sample, []) => header.members.len(),
@@ -271,7 +274,7 @@ fn records(header: &Header, members: &[u16]) -> u64 {
     (header.count * columns) as u64
 }
 
-/// Why a chunk does not belong to its key.
+/// The reason why a chunk does not belong to its key.
 fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -> Option<String> {
     if header.kind != *kind {
         return Some(format!("it holds {}", plural(header.kind)));
@@ -280,7 +283,7 @@ fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -
         return Some(format!("its first time is {}, its key has {}", time(header.start), time(key.start)));
     }
     let span = header.end.abs_diff(header.start);
-    // The range of a call that a segment carries may begin before it.
+    // The range of a segment's calls may begin before the segment.
     if kind != &Kind::Execution && key.span != Span::Long && span > key.span.span_max_ns() {
         return Some(format!("it spans {span} ns, its key permits {}", key.span.span_max_ns()));
     }
@@ -290,7 +293,7 @@ fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -
         .map(|info| format!("it has samples of member {}, the group has {members} members", info.member))
 }
 
-/// The row with another chunk behind its prefix.
+/// The same row with another chunk after its prefix.
 fn with_prefix(row: &Row, chunk: &[u8], left: Row) -> Row {
     let before = row.value.len() - chunk.len();
     debug_assert!(replacement_bytes(&row.value) == Some(before), "the prefix is sound");
@@ -298,7 +301,7 @@ fn with_prefix(row: &Row, chunk: &[u8], left: Row) -> Row {
     Row { value: value.into(), ..row.clone() }
 }
 
-/// A time in words.
+/// Formats a time for messages.
 pub fn time(at: Timestamp) -> String {
     jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| format!("{at} ns"), |at| at.to_string())
 }

@@ -1,7 +1,7 @@
-//! Findings of `tacho check`: what is wrong with which bytes, what it costs, and what to do.
+//! Findings of `tacho check`: the damaged bytes, the kind of damage, the loss, and the remedy.
 //!
-//! Drivers find what is wrong with the bytes of their files, the other files of this folder what is wrong with the meaning
-//! of rows. The kinds are documented in `docs/guide/operating.md`.
+//! Drivers find damaged bytes in their files. The other files of this folder find rows with a wrong meaning. The kinds
+//! are documented in `docs/guide/operating.md`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::driver::Scanned;
 pub enum Severity {
     /// No damage: a state that a running or killed server leaves.
     Note,
-    /// Nothing that is stored is damaged, but somebody should look at it.
+    /// No stored data is damaged, but an operator should examine the place.
     Warning,
-    /// Bytes differ from those that were written, or something is missing.
+    /// Bytes differ from the bytes that were written, or data is missing.
     Damage,
 }
 
@@ -30,21 +30,21 @@ impl Severity {
     }
 }
 
-/// What a finding costs in a copy of all that is sound.
+/// What a repaired copy lacks because of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     Nothing,
-    /// Nothing: it follows from other rows or files, or the server finds it out again.
+    /// Nothing is lost: it can be derived from other rows or files, or the server determines it again.
     Derivable,
-    /// Something other than records, such as a deletion.
+    /// Data other than records, such as a deletion.
     Fact,
-    /// Records; their number is unknown if the finding does not state it.
+    /// Records. Their number is unknown if the finding does not state it.
     Records,
 }
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $severity:ident $loss:ident $remedy:literal)*) => {
-        /// What is wrong.
+        /// The kind of a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FindingKind { $($variant,)* }
 
@@ -60,12 +60,12 @@ macro_rules! kinds {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }
 
-            /// What it costs unless the finding says something else.
+            /// The usual loss. A finding can state another one.
             pub const fn loss(self) -> Loss {
                 match self { $(Self::$variant => Loss::$loss,)* }
             }
 
-            /// What to do, in one sentence.
+            /// The action for the operator, in one sentence.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy,)* }
             }
@@ -132,10 +132,10 @@ kinds! {
         "nothing: the series has no chunks yet, or no longer"
 }
 
-/// Where the bytes are.
+/// The position of the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Relative to the data directory.
+    /// Path relative to the data directory.
     pub file: Arc<str>,
     pub offset: Option<u64>,
     pub bytes: Option<u64>,
@@ -155,31 +155,31 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub kind: Kind,
-    /// The first [`SERIES_NAMED_MAX`]; empty if they are unknown.
+    /// The first [`SERIES_NAMED_MAX`] series; empty if they are unknown.
     pub series: Vec<String>,
     /// Number of series that are not listed.
     pub series_more: usize,
-    /// All lost records are in it, as far as it is known.
+    /// Range of times of the lost records, if it is known.
     pub range: Option<TimeRange>,
-    /// Samples, entries or completed calls, if their number is known.
+    /// Number of lost samples, entries or completed calls, if it is known.
     pub records: Option<u64>,
 }
 
-/// Limit on series listed in a finding.
+/// Limit on the series listed in a finding.
 pub const SERIES_NAMED_MAX: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub kind: FindingKind,
     pub place: Place,
-    /// The key of the row in words, if there is one.
+    /// Description of the row's key, if there is one.
     pub key: Option<String>,
     /// What is wrong, with values.
     pub reason: String,
     pub loss: Loss,
-    /// The records of [`Loss::Records`], as far as they are known.
+    /// Details of [`Loss::Records`], if they are known.
     pub lost: Option<Lost>,
-    /// What else follows from it; empty if nothing.
+    /// Further consequence; empty if there is none.
     pub effect: &'static str,
 }
 
@@ -209,7 +209,7 @@ impl Finding {
         Self { loss, ..self }
     }
 
-    /// Whether something that was stored is not in a copy of the rest.
+    /// Whether a repaired copy lacks stored data because of this finding.
     pub const fn is_loss(&self) -> bool {
         matches!(self.loss, Loss::Fact | Loss::Records)
     }
@@ -219,16 +219,16 @@ impl Finding {
     }
 }
 
-/// Limit on findings kept by one run; more are counted. Some 300 bytes each.
+/// Limit on the findings kept per run, about 300 bytes each. Further findings are only counted.
 pub const FINDINGS_MAX: usize = 100_000;
 
 /// All findings of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     pub kept: Vec<Finding>,
-    /// By severity: note, warning, damage.
+    /// Number of findings by severity: note, warning, damage.
     counts: [u64; 3],
-    /// Findings that are a loss.
+    /// Number of findings with a loss.
     losses: u64,
     pub lost: LostTotals,
 }
@@ -236,9 +236,9 @@ pub struct Findings {
 /// Sums of [`Lost`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostTotals {
-    /// Samples, entries, completed calls.
+    /// Number of lost samples, entries and completed calls.
     pub records: [u64; 3],
-    /// Places whose number of records is unknown.
+    /// Number of places with an unknown number of lost records.
     pub unknown: u64,
 }
 
@@ -281,31 +281,31 @@ impl Findings {
         self.counts[severity as usize]
     }
 
-    /// Findings that are a loss, also those that are not kept.
+    /// Number of findings with a loss, including those that are not kept.
     pub const fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// Findings that are counted but not kept.
+    /// Number of findings that are counted but not kept.
     pub fn omitted(&self) -> u64 {
         self.counts.iter().sum::<u64>() - self.kept.len() as u64
     }
 
-    /// By file, then by offset.
+    /// Sorts by file, and within a file by offset.
     pub fn sort(&mut self) {
         self.kept.sort_by(|a, b| (&a.place, a.kind).cmp(&(&b.place, b.kind)));
     }
 }
 
-/// A row as a driver finds it in its files.
+/// A row as a driver finds it in its files, sound or damaged.
 #[derive(Clone, Debug)]
 pub struct PlacedRow {
     pub place: Place,
-    /// Whether a reader would get this row: it was not replaced or deleted.
+    /// Whether readers get this row. They do not get a replaced or deleted row.
     pub needed: bool,
     /// Whether an index, or the checksum of the row, proves the key.
     pub is_key_certain: bool,
-    /// A sound row that is not needed may come without its bytes.
+    /// The row. A sound row that readers do not get may be without bytes.
     pub row: Scanned,
 }
 

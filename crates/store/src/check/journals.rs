@@ -1,5 +1,5 @@
-//! Is every acknowledged record in the journals? Opens all journals and keeps them open: a server may flush and remove them at
-//! the same time.
+//! Checks whether every acknowledged record is in the journals. Opens all journals and keeps them open, because a
+//! server may flush and remove them at the same time.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,14 +39,15 @@ pub struct Journals {
 pub struct JournalChecked {
     pub findings: Vec<Finding>,
     pub bytes: u64,
-    /// Batches read.
+    /// Number of batches read.
     pub batches: u64,
-    /// Samples, entries and completed calls in them.
+    /// Number of samples, entries and completed calls in these batches.
     pub records: [u64; 3],
 }
 
 impl Journals {
-    /// Opens the journals of a directory, which may not exist. `prefix`: its name in findings, with a slash.
+    /// Opens the journals of a directory, which need not exist. `prefix` is the name of the directory in findings, with
+    /// a slash at the end.
     pub fn hold(directory: &Path, prefix: &str) -> Result<Self> {
         let mut journals =
             Self { directory: directory.to_owned(), prefix: prefix.to_owned(), held: BTreeMap::new() };
@@ -54,7 +55,7 @@ impl Journals {
         Ok(journals)
     }
 
-    /// Also opens the journals that were made since, and notes the lengths of all.
+    /// Opens the journals that were created since the last call, and stores the current lengths of all journals.
     pub fn renew(&mut self) -> Result<()> {
         let failed = |path: &Path, error| Error::io("read journal", path, error);
         if self.directory.is_dir() {
@@ -66,7 +67,7 @@ impl Journals {
                     Ok(file) => {
                         self.held.insert(generation, Held { path, file, length: 0, front: None });
                     }
-                    // Flushed and removed since it was listed.
+                    // The server has flushed and removed the journal since the directory was listed.
                     Err(error) if error.kind() == IoErrorKind::NotFound => {}
                     Err(error) => return Err(failed(&path, error)),
                 }
@@ -79,7 +80,7 @@ impl Journals {
                 Ok(()) => match Front::decode(&bytes, &held.path) {
                     Ok(front) => Some(front),
                     Err(error) if error.kind() == ErrorKind::Version => return Err(error),
-                    // The records behind it are read later.
+                    // The header is damaged. `check` reads the records after it later.
                     Err(_) => None,
                 },
                 Err(_) => None,
@@ -92,7 +93,7 @@ impl Journals {
         self.held.values().filter_map(|held| held.front.as_ref()?.header())
     }
 
-    /// All generations that names and headers of files have.
+    /// All generations in the names and headers of the files.
     pub fn generations(&self) -> Vec<u64> {
         let in_headers =
             self.headers().flat_map(|h| h.older.iter().map(|older| older.generation).chain([h.generation]));
@@ -105,17 +106,17 @@ impl Journals {
         all
     }
 
-    /// The store that the journals belong to.
+    /// The identity of the store, from the first readable header.
     pub fn store(&self) -> Option<u128> {
         self.headers().next().map(|header| header.store)
     }
 
-    /// When a generation began, if its header can be read.
+    /// The time at which a generation began; `None` if its header cannot be read.
     pub(super) fn created(&self, generation: u64) -> Option<tacho_model::Timestamp> {
         Some(self.held.get(&generation)?.front.as_ref()?.header()?.created)
     }
 
-    /// Generations whose file has begun to take records.
+    /// Generations with a journal that is ready for records.
     pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
         self.held
             .iter()
@@ -128,7 +129,7 @@ impl Journals {
         self.held.iter().map(|(generation, held)| (*generation, held.length))
     }
 
-    /// Journals that must be there and are not, or not whole.
+    /// Required journals that are missing or too short.
     pub fn gaps(&self, known: &Known) -> Vec<Gap> {
         let has_begun = |held: &&Held| held.front != Some(Front::Unborn);
         let lengths = self.held.iter().filter(|(_, held)| has_begun(held));
@@ -152,7 +153,7 @@ impl Journals {
             .effect("its records are lost; the server refuses to open the directory")
     }
 
-    /// Findings about names, and about the quarantine.
+    /// Findings from the names of the files, and about the quarantine.
     pub fn names(&self) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for name in disk::names_in("list journal", &self.directory)? {
@@ -181,10 +182,10 @@ impl Journals {
         Ok(findings)
     }
 
-    /// Reads a journal completely, and hands out its batches in order.
+    /// Reads a journal completely, and passes its batches to `each` in order.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote it.
+    /// `Version` if a newer version wrote the journal.
     pub fn check(&self, generation: u64, known: &Known, each: impl FnMut(Arrival)) -> Result<JournalChecked> {
         let Some(held) = self.held.get(&generation) else { return Ok(JournalChecked::default()) };
         self.check_from(&|bytes, at| held.file.read_at(bytes, at), (generation, held), known, each)
@@ -208,7 +209,7 @@ impl Journals {
                 return Ok(checked);
             }
         };
-        // A server has cut it since its length was noted.
+        // A server may have cut the journal since its length was read.
         bytes.truncate(readable.length);
         let (mut batches, mut records) = (0, [0; 3]);
         let read = journal::read_bytes(&bytes, &held.path, |arrival| {
@@ -292,11 +293,11 @@ impl Journals {
     }
 }
 
-/// Places that the disk does not return.
+/// Findings about the bytes that the disk cannot return.
 fn unreadable(readable: &Readable, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let found = |place: &Range<u64>| {
-        // The findings about the records before the end say what they cost.
+        // Before the end of the contents, the findings about the damaged records state the loss.
         let loss = if place.start < contents.length { Loss::Nothing } else { Loss::Records };
         let place = Place::range(name, place.start, place.end - place.start);
         Finding::new(FindingKind::FileUnreadable, place, &why).loss(loss)
@@ -334,7 +335,7 @@ mod tests {
     const BATCHES: usize = 10;
     const BATCH_BYTES: usize = 3_000;
 
-    /// A journal with batches of one entry each.
+    /// Writes a journal whose batches have one entry each.
     async fn journal(directory: &Path) -> Known {
         let driver = Arc::new(MemoryDriver::new());
         let clock = Arc::new(ManualClock::new(0));

@@ -1,5 +1,5 @@
-//! What do the Series and the Meta table say? Read first, because the meaning of all other rows depends on it. Unreadable rows
-//! are left out here; they are reported when their file is read.
+//! Reads the Series and the Meta table. They are read first, because the meaning of all other rows depends on them.
+//! Unreadable rows are skipped here; they are reported when their file is read.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::keys::{chunk_place, decode_session, decode_store_fact, sessions_scan,
 use crate::recover::{Facts, each_row};
 use crate::{Error, ErrorKind};
 
-/// Knowledge of one moment.
+/// The contents of the two tables, and the keys of the chunks, at one moment.
 pub struct Known {
     pub facts: Facts,
-    /// The last generation that has a session.
+    /// The last generation with a row of a session.
     pub last_session: u64,
     pub index: Index,
-    /// Generations of the chunks, and the highest number that a merge gave to a row.
+    /// Generations of the chunks, and the highest merge number in a key.
     pub keys: Keys,
-    /// Partitions of the table of chunks.
+    /// Partitions of the Chunks table.
     pub partitions: HashSet<(Kind, SeriesId)>,
 }
 
 impl Known {
     /// # Errors
-    /// `Version` for a row of a newer version; the driver's.
+    /// `Version` for a row of a newer version; errors of the driver.
     pub async fn read(driver: &dyn Driver) -> Result<Self> {
         let mut facts = Facts::default();
         each_row(driver, store_scan(), |row| {
@@ -54,12 +54,12 @@ impl Known {
         Ok(Self { facts, last_session, index, keys, partitions })
     }
 
-    /// All generations up to this one are in the driver.
+    /// All generations up to and including this one are in the driver.
     pub fn flushed(&self) -> u64 {
         self.facts.flushed().max(self.last_session)
     }
 
-    /// Groups and series whose row exists and that have no chunk.
+    /// Number of groups and series with a series row and without a chunk.
     pub fn unused(&self) -> usize {
         let groups = self.index.groups().map(|number| (Kind::Sample, self.index.group(number).id));
         let unused = groups.filter(|group| !self.partitions.contains(group)).count();
@@ -71,7 +71,7 @@ impl Known {
     }
 }
 
-/// `None` for a malformed row.
+/// Returns `None` for a malformed row.
 fn readable<T>(decoded: Result<T>) -> Result<Option<T>> {
     match decoded {
         Ok(decoded) => Ok(Some(decoded)),
@@ -80,7 +80,7 @@ fn readable<T>(decoded: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Why the labels in a series row are not those of its key.
+/// The reason why the labels in a series row do not belong to its key.
 pub fn misnamed(row: &Row, SeriesRow { kind, group, members }: &SeriesRow) -> Option<String> {
     let ids: Vec<SeriesId> = members.iter().map(Labels::id).collect();
     let expected = if *kind == Kind::Sample { group_id(&ids) } else { *ids.first().unwrap_or(group) };
@@ -96,7 +96,7 @@ async fn index(driver: &dyn Driver) -> Result<Index> {
         each_row(driver, series_scan(shard), |row| {
             let Ok(row) = row else { return Ok(()) };
             let decoded = readable(decode_series(&row, &mut families))?;
-            // Labels of another id would give the chunks of this key to another series.
+            // With labels of another id, the chunks of this key would be assigned to another series.
             let Some(SeriesRow { kind, group, members }) = decoded.filter(|of| misnamed(&row, of).is_none())
             else {
                 return Ok(());
@@ -113,7 +113,7 @@ async fn index(driver: &dyn Driver) -> Result<Index> {
     Ok(index)
 }
 
-/// All generations that may have chunks: flushed ones, those of journals, and those between.
+/// The highest generation that can have chunks: the last flushed one, or the last one with a journal.
 pub fn highest(known: &Known, journals: impl IntoIterator<Item = u64>) -> u64 {
     let live = known.facts.journals.iter().flat_map(|journals| &journals.live).map(|older| older.generation);
     let all: BTreeSet<u64> = live.chain(journals).chain([known.facts.flushed()]).collect();

@@ -1,12 +1,12 @@
-//! Is what a store has stored what it wrote? The meaning of rows and of journals, for `tacho check` and `tacho repair`.
+//! Checks the meaning of the rows and journals of a store, for `tacho check` and `tacho repair`.
 //!
 //! ```text
 //!   driver's image -> Known::read   series, facts, keys
 //!                  -> Checker::row  each row with its place      -> Verdict: findings, and what can be kept
 //!   Journals::hold -> Journals::check each record                -> findings, and the batches
 //! ```
-//! Only `salvage.rs`, for `tacho repair`, writes, and to another directory. Nothing locks, or keeps more than the series and
-//! one row or one journal in memory.
+//! Only `salvage.rs` writes: for `tacho repair`, to another directory. No file is locked. Memory holds the series, and
+//! one row or one journal at a time.
 
 mod checker;
 mod chunks;

@@ -1,5 +1,7 @@
-//! What does `tacho repair` write besides the sound rows? The journals again, without their damaged records; the facts about
-//! the store, from all rows and files that have them; labels that another row or a journal has.
+//! Builds the parts of a repaired copy that `tacho repair` does not copy row by row:
+//! - journals without their damaged records,
+//! - facts about the store, from all rows and files that have them,
+//! - labels that another row or a journal has.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -23,24 +25,24 @@ use crate::recover::draw_id;
 use crate::stats::Stored;
 use crate::{Error, Result};
 
-/// Bytes of records that are written and synced at once.
+/// Bytes of records per write and sync.
 const COMMIT_BYTES: usize = 1 << 20;
 
-/// The facts of a copy.
+/// The state of a repaired copy.
 #[derive(Debug, Default)]
 pub struct Salvage {
     pub store: u128,
-    /// Journals of the copy, and their acknowledged bytes.
+    /// Journals of the copy, with their acknowledged bytes.
     live: Vec<Older>,
-    /// Records of the journals of the copy, by kind.
+    /// Number of records in the journals of the copy, by kind.
     pub records: [u64; 3],
 }
 
 impl Salvage {
-    /// Writes the journals of `source` again.
+    /// Writes a copy of the journals of `source`.
     ///
     /// # Errors
-    /// Those of the disk; `Version`.
+    /// Errors of the disk; `Version`.
     pub fn write_journals(
         source: &Journals,
         known: &Known,
@@ -49,7 +51,7 @@ impl Salvage {
         let of_meta = known.facts.journals.as_ref().map(|journals| journals.store);
         let store = known.facts.id.or(of_meta).or_else(|| source.store()).unwrap_or_else(draw_id);
         let mut salvage = Self { store, ..Self::default() };
-        // A generation with chunks and without a journal would not open: its journal is empty.
+        // A store does not open if a generation has chunks and no journal. Such a generation gets an empty journal.
         let unfinished = known.keys.generations.range(known.flushed().saturating_add(1)..).copied();
         let generations: BTreeSet<u64> = source.begun().chain(unfinished).collect();
         for generation in generations {
@@ -58,7 +60,8 @@ impl Salvage {
             let mut copy = Copy::new(Writer::create(disk, directory, &header)?, disk);
             let checked = source.check(generation, known, |arrival| copy.add(&arrival))?;
             let length = copy.finish()?;
-            // Records of flushed generations are in the driver; only their sessions are read again.
+            // Records of flushed generations are in the driver already. A start reads only the sessions of their
+            // journals.
             if generation > known.flushed() {
                 salvage.records.iter_mut().zip(checked.records).for_each(|(sum, more)| *sum += more);
             }
@@ -67,8 +70,8 @@ impl Salvage {
         Ok(salvage)
     }
 
-    /// Rows that say what the copy is. `counted`: contents of the copied rows; without a loss the counts of the source hold.
-    /// `checker`: after all rows.
+    /// The rows with the facts about the copy. `counted` has the contents of the copied rows. `is_whole` means that
+    /// nothing was lost; then the counts of the source are used. Call this after `checker` has checked all rows.
     pub fn rows(&self, checker: &Checker, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
         let known = checker.known();
         let (flushed, sequence) = (known.flushed(), checker.last_sequence());
@@ -83,15 +86,15 @@ impl Salvage {
     }
 }
 
-/// Whether [`Salvage::rows`] has the row.
+/// Whether [`Salvage::rows`] writes this row.
 pub fn is_derived(row: &Row) -> bool {
     let is_fact = row.table == Table::Meta && row.partition == STORE;
-    // Rows that only a newer version knows are copied.
+    // All other rows are copied, including rows that only a newer version can read.
     let derived = [IDENTITY, FLUSHED, STORED, SEQUENCE, JOURNALS, CLOCK];
     is_fact && derived.contains(&&*row.clustering)
 }
 
-/// One journal that is written again.
+/// The copy of one journal.
 struct Copy<'a> {
     writer: Writer,
     disk: &'a dyn Disk,
@@ -125,7 +128,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    /// The acknowledged bytes.
+    /// Returns the acknowledged bytes.
     fn finish(mut self) -> Result<u64> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -138,10 +141,11 @@ impl<'a> Copy<'a> {
 }
 
 impl Checker {
-    /// Finds labels for partitions whose series row is lost: another row, or a journal, may have them. Returns new rows.
+    /// Finds labels for partitions whose series row is lost, in other rows and in the journals. Returns the new series
+    /// rows.
     ///
     /// # Errors
-    /// As [`Journals::check`].
+    /// The same as [`Journals::check`].
     pub fn derive_series(&mut self, journals: &Journals) -> Result<Vec<Row>> {
         let known = &self.known;
         let is_unknown = |(kind, group): &(Kind, SeriesId)| self.members(*kind, *group).is_none();
@@ -159,7 +163,8 @@ impl Checker {
         }
         let mut rows = Vec::new();
         for (kind, group) in unknown {
-            // The id of a group of one is that of its member; of several it is a hash, which does not say them.
+            // The id of a group with one member is the id of the member. The id of a larger group is a hash, from which
+            // the members cannot be found.
             let found = self.known.index.labels(group).or_else(|| labels.get(&group)).cloned();
             let Some(found) = found else { continue };
             rows.push(series_row(kind, group, &[&found]));
@@ -171,7 +176,7 @@ impl Checker {
         Ok(rows)
     }
 
-    /// Adds a kept row to the contents of a copy.
+    /// Adds a kept row to the counts of the copy.
     pub fn count(row: &Row, records: Option<(Kind, u64)>, counted: &mut [Stored; 3]) {
         if let (Table::Chunks, Some((kind, records))) = (row.table, records) {
             let bytes = row.value.len() as u64;

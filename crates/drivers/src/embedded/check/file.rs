@@ -1,4 +1,4 @@
-//! Reads one segment file completely: hands out each row with its place, and finds each damaged place.
+//! Reads one segment file completely. Returns each row with its place, and each damaged place.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use super::super::scan::{Damage, Offset, Scanned, scan};
 use super::Image;
 use super::stream::{Extent, Walked, walk};
 
-/// One file of an image.
+/// One open file of an image.
 pub struct Opened {
     name: Arc<str>,
     path: PathBuf,
@@ -42,7 +42,7 @@ pub struct FileChecked {
     pub findings: Vec<Finding>,
 }
 
-/// A row of an index whose bytes do not match.
+/// A row in an index whose bytes in the file do not match.
 struct Wrong {
     offset: usize,
     bytes: usize,
@@ -63,7 +63,8 @@ impl Opened {
         self.expected.length
     }
 
-    /// Loads the file as a start does, but around bad sectors. Returns the findings about its ends.
+    /// Loads the file as a start does, but skips bad sectors. Returns the findings about the beginning and the end of
+    /// the file.
     pub fn load(&mut self, each: impl FnMut(Entry<'_>)) -> Result<(Loaded, Vec<Finding>)> {
         let file = self.file.clone();
         self.load_from(&|bytes, at| file.read_at(bytes, at), each)
@@ -77,7 +78,8 @@ impl Opened {
         };
         let loaded = load_from(&self.path, &read, self.expected, each)?;
         let mut findings = self.loaded(&loaded);
-        // The rows and the index are read again later. Nothing else reports a place behind them.
+        // Bad sectors among the rows and in the index are found when the file is read again. Only this loop reports
+        // later ones.
         for readable in seen.into_inner() {
             let behind = readable.bad.iter().filter(|place| place.start >= self.extent.end);
             findings.extend(behind.map(|place| unreadable(&self.name, place, &readable)));
@@ -85,7 +87,8 @@ impl Opened {
         Ok((loaded, findings))
     }
 
-    /// Takes over what a start finds out about the file; returns the findings about its ends.
+    /// Stores the extent of the file that the loader found. Returns the findings about the beginning and the end of the
+    /// file.
     fn loaded(&mut self, loaded: &Loaded) -> Vec<Finding> {
         let whole = || Place::range(&self.name, 0, self.expected.length);
         let mut findings = Vec::new();
@@ -138,7 +141,7 @@ impl Opened {
         findings
     }
 
-    /// Why the header is not the expected one.
+    /// The finding about a wrong header, with the reason.
     fn header(&self) -> Finding {
         let mut header = [0; HEADER_BYTES];
         let is_read = self.file.read_exact_at(&mut header, 0).is_ok();
@@ -157,7 +160,7 @@ impl Image {
     /// Reads a file completely.
     ///
     /// # Errors
-    /// `Io` where a retry may help; `Version`.
+    /// `Io` if a retry may help; `Version`.
     pub fn check_file(&self, number: u32, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let Some(opened) = self.files.iter().find(|opened| opened.number() == number) else {
             return Ok(FileChecked::default());
@@ -195,7 +198,8 @@ impl Image {
             return;
         }
         let needed = self.is_needed(opened, (row.table, row.partition, row.clustering), offset);
-        // Nothing is left to check in a sound row that nobody gets: it is handed out for the progress.
+        // No reader gets a replaced row, so a sound one needs no further check. It is passed on without bytes, to show
+        // progress.
         let bytes = |bytes: &[u8]| if needed { bytes.to_vec() } else { Vec::new() };
         each(PlacedRow {
             place: Place::range(&opened.name, offset, row.bytes() as u64),
@@ -210,14 +214,16 @@ impl Image {
         });
     }
 
-    /// Whether a reader gets this row.
+    /// Whether readers get this row: the index of the driver refers to this place.
     fn is_needed(&self, opened: &Opened, (table, partition, clustering): Key<'_>, offset: u64) -> bool {
         let directory = self.driver.0.directory.read().unwrap_or_else(PoisonError::into_inner);
         let place = directory.index.get(table, partition, clustering);
         place.is_some_and(|place| (place.segment, u64::from(place.offset)) == (opened.number(), offset))
     }
 
-    /// Reads a damaged file as a start does, and reports each damaged place. The rows before `through` were handed out.
+    /// Reads a damaged file as a start does, and reports each damaged place. The caller has already received the rows
+    /// before
+    /// `through`.
     fn search(&self, opened: &Opened, through: u64, each: &mut dyn FnMut(PlacedRow)) -> Result<FileChecked> {
         let (mut indexed, mut checked) = (Vec::new(), FileChecked::default());
         let mut all = vec![0; opened.expected.length as usize];
@@ -226,7 +232,7 @@ impl Image {
         let bytes = &all[..(opened.extent.end as usize).min(all.len())];
         let rows_and_index = |place: &Range<u64>| place.start < opened.extent.end;
         let bad = readable.bad.iter().filter(|place| rows_and_index(place));
-        // What they cost is said by the findings about the rows in them.
+        // The findings about the rows in these sectors state the loss.
         let of_disk = bad.map(|place| unreadable(&opened.name, place, &readable).loss(Loss::Nothing));
         checked.findings.extend(of_disk);
         let mut sound: BTreeSet<usize> = BTreeSet::new();
@@ -285,7 +291,8 @@ impl Image {
         Ok(checked)
     }
 
-    /// A damaged place that no entry of an index describes: a row whose key can be read, or a finding.
+    /// Examines a damaged place that no index entry describes. Returns a row if its key can be read, otherwise a
+    /// finding.
     fn place(
         &self,
         opened: &Opened,
@@ -294,7 +301,7 @@ impl Image {
         is_indexed: bool,
     ) -> Result<PlacedRow, Box<Finding>> {
         let place = Place::range(&opened.name, from as u64, (to - from) as u64);
-        // No row is that short.
+        // A row is always longer.
         if to - from <= BATCH_HEAD_BYTES {
             let why = "the head of a batch or a mark does not match its checksum";
             return Err(Box::new(Finding::new(FindingKind::FrameDamaged, place, why)));
@@ -319,14 +326,14 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // Its key is not in the index: if another row has it, that row replaced this one or was replaced by it.
+        // The index does not have this key. If another row has the key, one of the two rows replaced the other.
         Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
     }
 }
 
 type Key<'a> = (Table, &'a [u8], &'a [u8]);
 
-/// A finding if the checksum of a sound file is not that of the manifest.
+/// A finding if all rows are sound, but the checksum of the file differs from the one in the manifest.
 fn changed(opened: &Opened, crc: u32) -> Option<Finding> {
     let known = opened.expected.known.filter(|known| known.state != State::Growing)?;
     let expect = known.crc.filter(|expect| *expect != crc)?;
@@ -349,14 +356,14 @@ fn trailer(opened: &Opened) -> io::Result<Option<Trailer>> {
     }
 }
 
-/// Bytes of a file that the disk does not return.
+/// The finding about bytes that the disk cannot return.
 fn unreadable(name: &Arc<str>, place: &Range<u64>, readable: &Readable) -> Finding {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let place = Place::range(name, place.start, place.end - place.start);
     Finding::new(FindingKind::FileUnreadable, place, why)
 }
 
-/// An entry of an index.
+/// An index entry with copied bytes.
 struct OwnedEntry {
     action: Action,
     table: Table,
@@ -374,7 +381,7 @@ impl OwnedEntry {
         Self { action, table, partition, clustering, offset: offset as usize, bytes }
     }
 
-    /// As a reader of the row gets it.
+    /// The row as its readers get it: with its key, and with these bytes as the value.
     fn wrong(self, bytes: &[u8]) -> Wrong {
         let Self { table, offset, .. } = self;
         let found = bytes.get(offset..).map_or(&[][..], |rest| rest.get(..self.bytes).unwrap_or(rest));
@@ -404,7 +411,7 @@ mod tests {
     use super::super::super::format::{mark, put_batch};
     use super::*;
 
-    /// A segment of rows of 3,000 bytes, read from a disk with a bad sector in its middle.
+    /// A segment with rows of 3,000 bytes, read from a disk with a bad sector in the middle of the file.
     #[test]
     fn a_bad_sector_costs_only_the_rows_in_it() {
         let mut bytes = encode_header(1);

@@ -1,8 +1,8 @@
-//! Which bytes of a directory are damaged? For `tacho check` and `tacho repair`.
+//! Finds the damaged bytes of a directory, for `tacho check` and `tacho repair`.
 //!
-//! Opens everything that the newest manifest names without a lock, and keeps it open: a server may append, merge and remove
-//! files at the same time, and the image stays the state of one moment. The files are read by the readers of a start
-//! (`load.rs`, `scan.rs`) and, while they are undamaged, row by row (`stream.rs`).
+//! Opens all files that the newest manifest names, without a lock, and keeps them open. A server may append, merge and
+//! remove files in the meantime; the image keeps the state of one moment. Undamaged files are read row by row
+//! (`stream.rs`). The others are read with the code that a start uses (`load.rs`, `scan.rs`).
 //!
 //! ```text
 //!   Image::open -> index of all rows -> driver()     for the rows of the Series and Meta tables
@@ -30,7 +30,7 @@ use super::survey::{Mismatch, check_older, list, mismatches};
 use super::{Directory, Embedded, Inner, quarantine};
 use file::Opened;
 
-/// Limit on attempts to open all files of one manifest, while a server removes some of them.
+/// Limit on attempts to open all files of one manifest. An attempt fails when a server removes one of the files.
 const ATTEMPTS_MAX: usize = 1_000;
 
 /// The state of a directory at one moment.
@@ -40,7 +40,7 @@ pub struct Image {
     findings: Vec<Finding>,
 }
 
-/// All files of one manifest, open.
+/// The open files of one manifest.
 struct Held {
     found: Found,
     manifest: Manifest,
@@ -49,10 +49,10 @@ struct Held {
 }
 
 impl Image {
-    /// Opens a directory. `prefix`: its name in findings, with a slash.
+    /// Opens a directory. `prefix` is the name of the directory in findings, with a slash at the end.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote it, `Io`.
+    /// `Version` if a newer version wrote the directory; `Io`.
     pub fn open(directory: &Path, prefix: &str) -> Result<Self> {
         let names = names::Names { directory, prefix };
         let Held { found, manifest, files: held, wrong } = hold(directory)?;
@@ -61,7 +61,8 @@ impl Image {
         findings.extend(wrong.iter().map(|(number, mismatch)| names.mismatch(*number, *mismatch)));
         let mut state = Directory::default();
         let (mut files, newest) = (Vec::new(), newest(&held));
-        // A file that the manifest does not name is none of the store's: its rows must not replace others.
+        // A file that the manifest does not name does not belong to the store. Its rows must not replace rows of other
+        // files.
         let is_named = |number: &u32| !wrong.contains(&(*number, Mismatch::Unnamed));
         for (number, (file, length)) in held.into_iter().filter(|(number, _)| is_named(number)) {
             let known = manifest.files.get(&number).copied();
@@ -92,7 +93,7 @@ impl Image {
         Ok(Self { driver: Arc::new(Embedded(Arc::new(inner))), files, findings })
     }
 
-    /// Findings about the files as a whole. Taken once.
+    /// Returns the findings about whole files. A second call returns none.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.findings)
     }
@@ -102,14 +103,14 @@ impl Image {
         self.driver.clone()
     }
 
-    /// The files that can be read, in order: their number and length.
+    /// Number and length of each readable file, in the order of the numbers.
     pub fn files(&self) -> impl Iterator<Item = (u32, u64)> {
         self.files.iter().map(|opened| (opened.number(), opened.length()))
     }
 }
 
-/// Opens all files of the newest manifest. A file may be removed between reading the manifest and opening the file; then a
-/// newer manifest does not name it.
+/// Opens all files of the newest manifest. If a file is removed after the manifest was read, a newer manifest exists
+/// without that file, and the next attempt reads it.
 fn hold(directory: &Path) -> Result<Held> {
     let mut last: Option<Held> = None;
     for _ in 0..ATTEMPTS_MAX {
@@ -139,7 +140,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
             Err(error) => return Err(Error::io("open segment", &path, error)),
         }
     }
-    // As at a start: a file that an operator put back is read like an unknown one.
+    // As at a start, a file that an operator put back is treated like an unknown file.
     let is_back = |number: &u32, state: State| state == State::SetAside && files.contains_key(number);
     manifest.files.retain(|number, known| !is_back(number, known.state));
     let present = files.iter().map(|(number, (_, length))| (*number, *length)).collect();
@@ -150,7 +151,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
     Ok(Held { found, manifest, files, wrong })
 }
 
-/// The newest file with a row: a process that died while it made the next file had not ended this one.
+/// The newest file with a row. If a process died while it created the next file, this file has no end yet.
 fn newest(files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
     files.iter().rfind(|(_, (_, bytes))| *bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number)
 }
@@ -166,7 +167,7 @@ fn manifest_findings(
     let has_rows = held.values().any(|(_, bytes)| *bytes >= WITH_ROW_BYTES_MIN);
     let present = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
     let is_older = || found.damaged.is_empty() && check_older(names.directory, &present).is_ok();
-    // Versions before the manifest wrote none.
+    // Versions that had no manifest did not write this file.
     if !has_rows || (found.manifest.is_none() && is_older()) {
         return findings;
     }

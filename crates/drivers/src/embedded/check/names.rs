@@ -1,4 +1,4 @@
-//! Which files of a directory belong to it, and which are quarantined?
+//! Finds the files that do not belong to a directory, and the quarantined ones.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use super::super::manifest::{BACKUP, FILE, LOST, Manifest};
 use super::super::quarantine;
 use super::super::survey::Mismatch;
 
-/// Names of the files of a directory other than segments.
+/// Names of the other files that belong to a directory of segments.
 const KNOWN: [&str; 6] = ["LOCK", FILE, BACKUP, LOST, "RESERVE", "quarantine"];
 
-/// Names of files in findings.
+/// Builds the places of findings from file names.
 pub struct Names<'a> {
     pub directory: &'a Path,
     pub prefix: &'a str,
@@ -25,12 +25,12 @@ impl Names<'_> {
         Place::file(format!("{}{name}", self.prefix))
     }
 
-    /// A segment.
+    /// The place of a segment.
     pub fn of(&self, number: u32) -> Place {
         self.file(&file_name(number))
     }
 
-    /// Findings about names alone.
+    /// The findings that follow from the names of the files.
     pub fn findings(&self, manifest: &Manifest) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for name in names_in("list segments", self.directory)? {

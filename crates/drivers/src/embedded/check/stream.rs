@@ -1,4 +1,5 @@
-//! Reads an undamaged segment file in its order, one row in memory at a time, and compares everything in it with its checksums.
+//! Reads an undamaged segment file from its beginning to its end, with one row in memory at a time. Compares all bytes
+//! with their checksums.
 
 use std::fs::File;
 use std::io;
@@ -10,29 +11,29 @@ use super::super::format::{
 };
 use super::super::scan::entry_of;
 
-/// Bytes read at a time; a longer row is read whole.
+/// Bytes per read. A longer row is read in one piece.
 const PART_BYTES: usize = 1 << 20;
 
-/// The extent of a file.
+/// The parts of a file, as offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     pub number: u32,
     /// End of the rows.
     pub rows_end: u64,
-    /// End of the bytes to check; a sealed file has index and trailer between the two.
+    /// End of the bytes to check. In a sealed file, the index and the trailer are between `rows_end` and `end`.
     pub end: u64,
 }
 
-/// Result of reading a file in its order.
+/// Result of reading a file from its beginning to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walked {
-    /// Everything matches. The CRC-32C of the file.
+    /// All bytes match their checksums. The value is the CRC-32C of the file.
     Sound(u32),
-    /// What is expected here was not found; the rows before it were handed out.
+    /// The bytes at this offset are not as expected. The rows before it were passed to the caller.
     Stopped { at: u64 },
 }
 
-/// Hands out each row with its offset.
+/// Passes each row and its offset to `each`.
 pub fn walk(
     file: &File,
     Extent { number, rows_end, end }: Extent,
@@ -82,16 +83,16 @@ struct Stream<'a> {
     file: &'a File,
     end: u64,
     held: Vec<u8>,
-    /// Bytes of `held` that were passed.
+    /// Number of consumed bytes of `held`.
     at: usize,
-    /// Place in the file.
+    /// Offset in the file.
     offset: u64,
-    /// CRC-32C of all bytes that were passed.
+    /// CRC-32C of all consumed bytes.
     crc: u32,
 }
 
 impl Stream<'_> {
-    /// The next bytes; `None` if fewer are left.
+    /// The next bytes, without consuming them; `None` if fewer bytes are left.
     fn peek(&mut self, bytes: usize) -> io::Result<Option<&[u8]>> {
         let left = self.held.len() - self.at;
         if left < bytes {
