@@ -162,6 +162,9 @@ mod tests {
         );
         let (full, grown) = push();
         assert_eq!(full, 1);
-        assert!(grown >= bytes, "{grown} after {bytes}: the growing block has the capacity of the former spare block");
+        assert!(
+            grown >= bytes,
+            "{grown} after {bytes}: the growing block has the capacity of the former spare block"
+        );
     }
 }
