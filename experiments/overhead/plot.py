@@ -39,7 +39,7 @@ def plots(result: dict) -> dict[str, str]:
             "Warm-up: mean response time, us, over the time since the start, s", warm_up(configurations)
         )
         drawings["throughput"] = curves(
-            "Throughput: thousand traces in each second that counts", _throughput(configurations)
+            "Throughput: thousand traces in each measured second", _throughput(configurations)
         )
     for name, title, x in (("depth", "depth of the trace", "depth"), ("method-time", "method time, us", "method_us")):
         if found := by_name(result, name):

@@ -42,7 +42,7 @@ def _disturbed(result: dict) -> list[str]:
     return [
         "",
         f"**During {busy} of {len(forks)} processes others used more than {IDLE_CORES_MAX} cores: their means and "
-        "throughputs are disturbed, medians less so; bytes and losses count.**",
+        "throughputs are disturbed, medians less so; bytes and losses are valid.**",
     ]
 
 
@@ -172,7 +172,7 @@ def _linearity(experiment: dict) -> str:
         line = linearity(found, setup)
         title = next(row.title for row in found if row.setup == setup)
         lines.append((title, figure(line.slope * 1e3), figure(line.intercept * 1e3), f"{line.r_squared:.5f}"))
-    head = ("median over depth", "ns a call", "ns a trace besides", "R²")
+    head = ("median over depth", "ns a call", "more ns a trace", "R²")
     return "Least squares over all processes:\n\n" + table(head, lines)
 
 
@@ -232,7 +232,7 @@ def _published(result: dict) -> str:
     return (
         "## Comparison with the published figures\n\nKieker with Byte Buddy on a GitHub runner, November 2025: "
         "0.463 us collecting, 1.0 us to a binary file, 0.0447 us uninstrumented. It is another machine, so only multiples can "
-        "be compared, and these with care.\n\n" + table(head, lines)
+        "be compared, with care.\n\n" + table(head, lines)
     )
 
 

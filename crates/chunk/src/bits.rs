@@ -54,7 +54,7 @@ pub(crate) fn put_bits(out: &mut Vec<u8>, numbers: &[u64], width: u32) {
     writer.finish();
 }
 
-/// Eight bytes from `at` on as a word; bytes after the end read as zeros.
+/// Eight bytes from `at` on as a word. Bytes after the end are read as zeros.
 #[inline]
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     if let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -67,7 +67,7 @@ pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Fills `numbers` with numbers of `width` (at most 64) bits; bits after the end read as zeros.
+/// Fills `numbers` with numbers of `width` (at most 64) bits. Bits after the end are read as zeros.
 pub(crate) fn take_bits(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     match width {
         0 => numbers.fill(0),

@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(error.to_string(), "minimum is 1, the header states 0");
         let error = check_column(info, Values::F64(&f[..99]), 100, false).unwrap_err();
         assert_eq!(error.to_string(), "number of values is 99, the header states 100");
-        // The same extremes, first and last values, but another sum.
+        // The values have the same minimum, maximum, first and last value, but another sum.
         let mut swapped = f.clone();
         swapped[50] = swapped[51];
         let error = check_column(info, Values::F64(&swapped), 100, false).unwrap_err();

@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Error for a `value` of `what` that is above `max`.
+    /// The error for a `value` that is above `max`. `what` is the name of the value.
     pub(crate) fn limit(what: &'static str, value: usize, max: usize) -> Self {
         Self::Limit { what, value: value as u64, max: max as u64 }
     }

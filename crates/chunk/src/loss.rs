@@ -110,8 +110,8 @@ const RELATIVE: u8 = 0x10;
 const AGGREGATED: u8 = 0x20;
 
 impl Loss {
-    /// A loss that describes values with either loss. `None` if one bound is relative and the other absolute, or if the
-    /// aggregations differ.
+    /// A loss whose bounds hold for values with either of the two losses. `None` if one bound is relative and the other
+    /// absolute, or if the aggregations differ.
     #[must_use]
     pub fn cover(self, other: Self) -> Option<Self> {
         let larger = |a: f64, b: f64| if a < b { b } else { a };

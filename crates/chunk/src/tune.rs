@@ -193,8 +193,8 @@ pub struct Cost {
     pub read: f64,
 }
 
-/// Weights of the costs of reading and writing relative to space. They are the exponents of the ratios to the best
-/// candidate.
+/// Weights of the costs of reading and writing relative to space. Each weight is the exponent of a candidate's cost
+/// divided by the lowest cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub read: f64,
@@ -202,7 +202,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Half the space justifies twice the read time. Writing has a low weight, because it is rare and in the background.
+    /// With these weights, half the space justifies twice the read time. Writing has a low weight, because it is rare
+    /// and in the background.
     pub const BALANCED: Self = Self { read: 1.0, write: 0.1 };
     pub const SPACE: Self = Self { read: 0.2, write: 0.02 };
     pub const SPEED: Self = Self { read: 4.0, write: 0.4 };

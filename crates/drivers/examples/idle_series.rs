@@ -1,7 +1,8 @@
 //! Memory of a million series with one sample each since the last seal.
 //!
 //! `cargo run --release -p tacho-drivers --example idle_series [SERIES]`. Compares the resident memory of the process
-//! before and after the samples arrive. Before, the store knows the series but has no open samples.
+//! before and after the samples arrive. Before the arrival, the index has the series, but the series have no open
+//! samples.
 
 use std::sync::Arc;
 

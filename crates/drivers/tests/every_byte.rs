@@ -1,5 +1,5 @@
-//! Damages every byte of a small directory, one at a time; ends the process at each operation; copies the directory while
-//! it changes. Only damaged rows may be lost, no file may be deleted, and the loss must be reported.
+//! Damages every byte of a small directory, one at a time. Ends the process at each operation. Copies the directory
+//! while it changes. Only damaged rows may be lost, no file may be deleted, and the loss must be reported.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn places(bytes: &[u8]) -> Vec<(u32, Range<usize>)> {
     let find = |part: &[u8]| bytes.windows(part.len()).position(|window| window == part);
     let mut places = Vec::new();
     for key in (0..6).chain(10..16).chain([20]) {
-        // Searches for the lengths, too, because the value of 1 is a prefix of the value of 10.
+        // Searches for the lengths, too, because the value of row 1 is a prefix of the value of row 10.
         let whole =
             [&[0, 1, 1, 0, 4, 0], &(value(key).len() as u32).to_le_bytes()[..], b"p", &u32::to_be_bytes(key)];
         if let Some(at) = find(&whole.concat()) {

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the decompressed body
+//! ```
 //! The memory of the body itself is not included. A growing allocation counts twice while it is moved. `tests/peak.rs`
 //! searches for bodies that exceed the budget. Step after: `server/src/decoding.rs` limits the sum over all bodies that
 //! are decoded concurrently.
@@ -14,8 +15,8 @@
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;
 /// Additional budget per byte of the body.
 pub const MEMORY_PER_BYTE: usize = 48;
-/// The part of [`MEMORY_PER_BYTE`] that the densest encoding of numbers needs. It is always granted and need not be
-/// reserved.
+/// The part of [`MEMORY_PER_BYTE`] that the densest encoding of numbers needs. It is always granted without a
+/// reservation.
 pub const PLAIN_PER_BYTE: usize = 20;
 
 /// The maximum memory for decoding a body, given its decompressed size.
@@ -54,7 +55,7 @@ impl Budget {
         }
     }
 
-    /// Takes only the part of `bytes` that exceeds `body_bytes` * [`PLAIN_PER_BYTE`].
+    /// Reserves only the part of `bytes` that exceeds `body_bytes` * [`PLAIN_PER_BYTE`].
     pub const fn take_beyond(&mut self, bytes: usize, body_bytes: usize) -> Result<(), Full> {
         self.take(bytes.saturating_sub(body_bytes.saturating_mul(PLAIN_PER_BYTE)))
     }

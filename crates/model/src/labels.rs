@@ -1,7 +1,7 @@
 //! A series is identified by its labels; its id is their hash.
 //!
 //! Labels are kept in the form that is hashed and stored, in one allocation, because labels take most of the memory of
-//! a million series. Sets that differ in one label only can share the other labels ([`Labels::sharing`]). For example,
+//! a million series. Sets that differ in only one label can share the other labels ([`Labels::sharing`]). For example,
 //! the fields of a line in line protocol differ only in the name.
 
 use std::borrow::Cow;
@@ -65,7 +65,8 @@ const END: u8 = 0xFF;
 pub struct Labels {
     /// An array of bytes instead of an integer: alignment to 16 bytes would add 8 bytes per series.
     id: [u8; 16],
-    /// `name END value END` for each label, sorted by name. If there is a `base`, only the one label that `base` lacks.
+    /// `name END value END` for each label, sorted by name. If there is a `base`, only the label that is not in the
+    /// base.
     own: Box<[u8]>,
     /// The other labels, shared with other sets. The base itself has no base.
     base: Option<Arc<Self>>,

@@ -1,15 +1,15 @@
 //! All limits, each with its unit and reason. A value over a limit is refused with an error that names the value; it is
 //! never truncated silently.
 
-/// Labels of one series. Series of real Prometheus setups have fewer than 30 labels; 64 leaves a margin and bounds a
-/// hostile sender.
+/// Limit on labels of one series. Series of real Prometheus setups have fewer than 30 labels. 64 leaves a margin, and
+/// bounds the memory that a hostile sender can use.
 pub const LABELS_MAX: usize = 64;
 /// Bytes of one label name.
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
 /// Bytes of one label value.
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
 /// Bytes of all labels of one series: names, values, and two bytes per label. InfluxDB has the same limit for a series
-/// key. Labels that are all at their own maximum would need four times as many bytes, and every field of a line in line
+/// key. Without this limit, labels could have four times as many bytes in total, and each field of a line in line
 /// protocol has all labels of the line.
 pub const LABELS_BYTES_MAX: usize = 65_536;
 /// Bytes of one entry's body. A long stack trace fits; a whole file does not.

@@ -95,7 +95,7 @@ pub(crate) enum Fault {
 /// A pattern that matches whole values, as in matchers of Prometheus.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// `None` if the candidates are exactly the matches, so that no automaton is needed. Compiling one would take
+    /// `None` if the candidates are exactly the matches. No automaton is needed then, and compiling one would take
     /// longer than all later work.
     regex: Option<Regex>,
     pub(crate) candidates: Candidates,

@@ -109,7 +109,7 @@ struct Item {
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     flags: Flags,
-    /// Whether the flags must still be written. They are written late because `a(?i)*` repeats `a`.
+    /// Whether the flags must still be written. They are written late, because the operator in `a(?i)*` repeats `a`.
     has_new_flags: bool,
     last: Last,
     cost: u64,

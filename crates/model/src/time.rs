@@ -9,7 +9,7 @@ pub type Timestamp = i64;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// Units of durations in text, each with its length in ns, in the order in which they may follow each other. PromQL and
-/// the API share this table. Each has its own rules for the numbers before the units.
+/// the API share this table. They have different rules for the numbers before the units.
 pub const DURATION_UNITS: [(&str, i64); 7] = [
     ("y", 365 * 86_400 * SECOND_NS),
     ("w", 7 * 86_400 * SECOND_NS),

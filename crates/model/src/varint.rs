@@ -73,8 +73,8 @@ pub fn read(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     read_long(bytes)
 }
 
-/// Numbers of several bytes have this loop of their own. A common loop for both widths, which first finds the end of
-/// the number, takes twice as long.
+/// This loop is only for numbers of several bytes. A common loop for both widths, which first finds the end of the
+/// number, takes twice as long.
 fn read_long(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     let mut n = 0u64;
     let mut rest = *bytes;

@@ -1,4 +1,4 @@
-//! For which time windows is a query computed, and which windows cut a chunk?
+//! Which time windows does a query have, and does a window contain only a part of a chunk?
 
 use crate::Timestamp;
 
@@ -16,11 +16,11 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Whether any window contains a part of `start..=end` but not all of it. If there is no such window, statistics of
-    /// the whole interval are sufficient for every window.
+    /// Whether any window contains a part of `start..=end` but not all of it. If not, statistics of the whole interval
+    /// are sufficient for every window.
     pub fn cut(&self, start: Timestamp, end: Timestamp) -> bool {
-        // A window cuts the interval if one of the window's two edges is inside the interval. Times up to the edge are
-        // on one side of it, later times on the other side.
+        // A window cuts the interval if one of the two edges of the window is inside the interval. Times up to the edge
+        // are on one side of it, later times on the other side.
         let between = |edge: i128| i128::from(start) <= edge && edge < i128::from(end);
         let after_start = |first: i128| -> i128 {
             let steps = (i128::from(start) - first).max(0);

@@ -12,7 +12,8 @@ use tacho_query::promql::{self, Output, Params, SeriesData};
 const SECOND: i64 = 1_000_000_000;
 /// Largest relative error of an answer.
 const PART: f64 = 1e-12;
-/// Largest absolute error if the exact answer is tiny compared to its terms. The error is relative to the terms.
+/// Largest absolute error if the exact answer is tiny compared to its terms. The error is given as a fraction of the
+/// terms.
 const VANISHING: f64 = 1e-20;
 /// Absolute error for subnormal doubles. Their spacing is the smallest double; a quantile may multiply the error.
 const SMALLEST: f64 = 1e-322;
@@ -282,7 +283,7 @@ proptest! {
     }
 
     /// The margin is the standard error of the slope multiplied by a quantile. The quantile depends only on the count,
-    /// so it is computed from another series of the same length.
+    /// so the test takes it from another series of the same length.
     #[test]
     fn margins_are_exact(samples in samples(), step in 1..60_i64, range in 3..900_i64) {
         let query = format!("trend_margin_over_time(x[{range}s], 0.95)");

@@ -29,7 +29,7 @@ const FROM_SUMMARIES: [&str; 13] = [
     "ts_of_first_over_time",
 ];
 
-/// Functions that need samples and whose windows share work.
+/// Functions that need samples, and whose windows share work.
 const SHARED: [&str; 11] = [
     "rate",
     "increase",
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// If a query uses the same selector twice, it is read once, in a form that suits both uses.
+/// If a query uses the same selector twice, its data is read once, in a form that suits both uses.
 #[test]
 fn summaries_are_requested_only_if_all_functions_accept_them() {
     let windows = |query: &str| {

@@ -29,8 +29,8 @@ impl SampleAnswer {
 pub enum Piece {
     /// Samples of a chunk, cut to the requested range.
     Samples { times: Times, values: ValueColumn },
-    /// Statistics of a chunk without NaN. The chunk is inside one window of the query and overlaps no other samples of
-    /// its series.
+    /// Statistics of a chunk without NaN values. The chunk is inside one window of the query, and overlaps no other
+    /// samples of its series.
     Summary(Summary),
 }
 

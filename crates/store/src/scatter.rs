@@ -1,7 +1,7 @@
-//! How many chunks do the times of records need, and which records does the limit on chunks refuse?
+//! Counts the chunks that the times of records need, and selects the records that the limit on chunks refuses.
 //!
-//! A chunk spans at most two days. Records that are further apart need a chunk each, and a driver may keep the key of
-//! every chunk in memory. A megabyte of such samples can need 100,000 chunks. Live records enter another window of two
+//! A chunk spans at most two days. Records that are further apart need separate chunks, and a driver may keep the key
+//! of every chunk in memory. A megabyte of such samples can need 100,000 chunks. Live records enter a new window of two
 //! days only every two days, and therefore need almost no extra chunks.
 //!
 //! Path of one record. Before: `intake.rs` received its batch. After: `commit.rs` writes it to the journal.
@@ -30,8 +30,8 @@ impl Walk {
         Self { start: at.div_euclid(WINDOW_NS).saturating_mul(WINDOW_NS) }
     }
 
-    /// Whether this time is in another window than the previous one. Divides only in that case, because it runs for every
-    /// sample.
+    /// Whether this time is in another window than the previous one. Divides only in that case, because this function
+    /// runs for every sample.
     #[inline]
     pub const fn moves(&mut self, at: Timestamp) -> bool {
         if at.wrapping_sub(self.start).cast_unsigned() < CHUNK_SPAN_MAX_NS {

@@ -1,17 +1,17 @@
-//! Which bytes of a file does the disk still return? For reports and copies of damaged files; the store itself never reads
-//! around a bad sector.
+//! Finds the bytes of a file that the disk can still return, for reports and copies of damaged files. The store itself
+//! never skips a bad sector when it reads.
 
 use std::io;
 use std::ops::Range;
 
-/// The system's errors for a bad sector and for a wrong checksum of one: `EIO` and Linux' `EBADMSG`.
+/// System errors for a bad sector (`EIO`) and for a sector with a wrong checksum (Linux: `EBADMSG`).
 const BAD_SECTOR: [i32; 2] = [5, 74];
-/// The smallest unit that a disk loses.
+/// The smallest unit that a disk can lose.
 const SECTOR_BYTES: usize = 4_096;
-/// Bytes read at a time; of a part with a bad sector each sector is read alone.
+/// Bytes per read. If a part has a bad sector, each of its sectors is read separately.
 const PART_BYTES: usize = 1 << 20;
 
-/// Whether the disk cannot return these bytes, however often they are read: a bad sector, or a short file.
+/// Whether a repeated read would fail in the same way: because of a bad sector, or because the file is too short.
 pub fn is_damage(error: &io::Error) -> bool {
     is_bad_sector(error) || error.kind() == io::ErrorKind::UnexpectedEof
 }
@@ -20,15 +20,15 @@ fn is_bad_sector(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| BAD_SECTOR.contains(&code))
 }
 
-/// Reads at an offset as `FileExt::read_at`.
+/// Reads at an offset, like `FileExt::read_at`.
 pub type ReadAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<usize>;
 
-/// What a file returned.
+/// The extent of the readable bytes.
 #[derive(Debug, Default)]
 pub struct Readable {
-    /// Bytes before the end of the file.
+    /// Number of requested bytes that are before the end of the file.
     pub length: usize,
-    /// Places that could not be read, and the first error.
+    /// Unreadable ranges, and the first error.
     pub bad: Vec<Range<u64>>,
     pub error: Option<io::Error>,
 }
@@ -43,14 +43,14 @@ impl Readable {
     }
 }
 
-/// Fills `bytes` from `offset` on: with zeros where a sector cannot be read, and behind the end of the file.
+/// Fills `bytes` from `offset` on. Unreadable sectors and bytes after the end of the file become zeros.
 ///
 /// # Errors
-/// Other errors than those of a bad sector.
+/// All errors that are not caused by a bad sector.
 pub fn read_sectors(read: ReadAt<'_>, bytes: &mut [u8], offset: u64) -> io::Result<Readable> {
     let mut readable = Readable::default();
     let total = bytes.len();
-    // Sectors up to here are read one by one.
+    // Sectors before this offset are read one by one.
     let mut careful_to = 0;
     while readable.length < total {
         let from = readable.length;
@@ -79,7 +79,7 @@ pub fn read_sectors(read: ReadAt<'_>, bytes: &mut [u8], offset: u64) -> io::Resu
 mod tests {
     use super::*;
 
-    /// A disk of `contents` whose sectors at `bad` return `EIO`.
+    /// A disk with `contents`. Its sectors at `bad` return `EIO`.
     fn disk<'a>(contents: &'a [u8], bad: &'a [usize]) -> impl Fn(&mut [u8], u64) -> io::Result<usize> + 'a {
         move |bytes, at| {
             let at = at as usize;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_sectors_cost_only_themselves() {
+    fn only_bad_sectors_are_lost() {
         let contents: Vec<u8> = (0..3 * PART_BYTES).map(|n| (n % 251) as u8 + 1).collect();
         let bad = [2, 3, 256, 700];
         for offset in [0, 100, 5 * SECTOR_BYTES] {

@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// Counts of the rows in the driver, and the lock of the Series and Meta tables.
 #[derive(Debug)]
 pub struct Metadata {
-    /// The flusher and the upkeep hold it while they change the Series and Meta tables.
+    /// The flusher and the upkeep hold this lock while they change the Series and Meta tables.
     pub lock: tokio::sync::Mutex<()>,
     /// Chunks in the driver by kind; changed under `lock` only.
     pub stored: Guarded<[Stored; 3]>,

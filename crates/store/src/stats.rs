@@ -78,7 +78,7 @@ pub struct Stats {
     pub chunk_bytes_written: u64,
     /// Unreadable stored rows, each counted once, up to about 65,000.
     pub chunks_unreadable: u64,
-    /// Counted when the store was opened: replayed batches, bytes of torn ends cut off, skipped damaged records.
+    /// Counted when the store was opened: replayed batches, bytes that were cut off torn ends, skipped damaged records.
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,

@@ -173,8 +173,8 @@ impl Store {
         index::find(&self.intake.index, kind, matchers, waits)
     }
 
-    /// Sorted label names of the series of a kind. With selectors, only those of series that any selector accepts.
-    /// `None` when `waits` returns false.
+    /// Sorted label names of the series of a kind. With selectors, only the names in series that at least one selector
+    /// accepts. `None` when `waits` returns false.
     pub fn label_names(
         &self,
         kind: Kind,
@@ -197,7 +197,7 @@ impl Store {
         self.label_values_within(kind, name, selectors, usize::MAX, waits)
     }
 
-    /// Like [`Store::label_values`], but stops after the value with which the values exceed `bytes_max`.
+    /// Like [`Store::label_values`], but stops after the value at which the total length exceeds `bytes_max`.
     pub fn label_values_within(
         &self,
         kind: Kind,

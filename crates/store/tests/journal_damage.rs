@@ -370,7 +370,7 @@ async fn data_without_the_facts_about_it_is_not_opened() {
         let path = bench.directory.path().join(accept);
         assert!(error.to_string().contains(&path.display().to_string()), "the remedy is missing: {error}");
         std::fs::write(path, "").unwrap();
-        // If all facts are missing, the next required part is the generation.
+        // If all facts are missing, the generation is the next part whose absence is reported.
         std::fs::write(bench.directory.path().join("00000000000000000001.lost"), "").unwrap();
         let store = bench.open().await;
         assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);

@@ -1,4 +1,4 @@
-//! All numbers are equal, bit for bit.
+//! Columns in which all numbers are equal, bit for bit.
 
 use tacho_model::ValueType;
 

@@ -1,8 +1,8 @@
-//! What are the properties of a column? Codecs estimate their output size from a sample before any of them encodes the
-//! column.
+//! What are the properties of a column? Before any codec encodes the column, each estimates its output size from a
+//! sample.
 //!
-//! This file and two codecs, `ans/` and `multiple.rs`, use each other. Like all codecs, they take a [`Look`]. A [`Look`]
-//! uses functions of these two to compute the cost of entropy coding, with or without division by a common divisor.
+//! This file and two codecs, `ans/` and `multiple.rs`, use each other. These two take a [`Look`], like all codecs. A
+//! [`Look`] uses their functions to compute the cost of entropy coding, with or without division by a common divisor.
 
 use std::cell::{Cell, OnceCell};
 

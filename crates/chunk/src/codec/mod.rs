@@ -82,9 +82,9 @@ trait Codec: Sync {
     /// The tag on disk.
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// Estimated bits per number, based on the sample. 0 if no codec can be better. `None` if the codec cannot encode the
-    /// column or would clearly not make it smaller. Never called with an empty column. A codec of [`READ_ONLY`] has no
-    /// estimate.
+    /// Estimated bits per number, based on the sample. 0 if no other codec can be better. `None` if the codec cannot
+    /// encode the column, or would clearly not make it smaller. Never called with an empty column. A codec of
+    /// [`READ_ONLY`] has no estimate.
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }
@@ -105,7 +105,8 @@ trait Codec: Sync {
     fn searches(&self) -> bool {
         false
     }
-    /// Factor by which the output of a faster codec may be larger before this codec is preferred. 1 means not larger.
+    /// Factor by which the output of a faster codec may be larger and is still preferred. With 1, the smaller output is
+    /// chosen.
     fn slowness(&self) -> f64 {
         1.0
     }

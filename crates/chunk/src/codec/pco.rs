@@ -55,7 +55,7 @@ impl Codec for Pco {
         "pco"
     }
 
-    /// The bins are about as good as tokens. The codec also finds structure in floats, which takes a search.
+    /// The bins are about as good as tokens. The codec also finds structure in floats; a search is needed for that.
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.numbers.words.len() < COUNT_MIN || look.encoding.effort == Effort::Fast {
             return None;

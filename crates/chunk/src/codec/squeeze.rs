@@ -9,8 +9,8 @@ use crate::{Compression, Effort, Error};
 
 /// The default level of zstd. Above it, the time increases faster than the size decreases.
 const ZSTD_LEVEL: i32 = 3;
-/// Takes seven times as long and makes texts a sixth smaller. The next levels save as much again, but take thirty times
-/// as long.
+/// Takes seven times as long as the default level, and makes texts a sixth smaller. Higher levels save another sixth,
+/// but take thirty times as long.
 const ZSTD_LEVEL_THOROUGH: i32 = 12;
 
 thread_local! {

@@ -9,7 +9,7 @@ use crate::stats::{Stats, Sum, from_word, to_word};
 
 /// The number of decimals that marks a column with floats that are stored unchanged.
 pub(super) const RAW: u8 = 15;
-/// Floats above this number are whole and are not converted to integers.
+/// Floats above this number are whole, and are not converted to integers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 /// Powers of ten that are exact in f64.
 const POWERS: [f64; RAW as usize] =

@@ -114,9 +114,9 @@ fn take_member(
     Ok(MemberInfo::new(member, value_type, stats, form, loss))
 }
 
-/// Selects the columns that are needed for the samples of some members in `range`. Returns the ranges of the selected
-/// columns in the whole body. Changes the positions of these columns in the header to positions in a body that has only
-/// them. Changes the positions of the other columns to be outside of any body.
+/// Selects the columns that are needed for the samples of some members in `range`. Returns their ranges in the whole
+/// body. In the header, changes the positions of these columns to positions in a body that has only the selected
+/// columns. Changes the positions of the other columns to be outside of any body.
 pub(crate) fn gather(
     header: &mut Header,
     range: TimeRange,

@@ -28,7 +28,7 @@ pub use steps::BLOCK;
 
 /// Samples of one series. Each has a time and 64 bits of any type.
 ///
-/// A series with one sample takes the [`size_of`] this struct plus 16 bytes on the heap.
+/// A series with one sample takes the size of this struct plus 16 bytes on the heap.
 #[derive(Clone, Debug)]
 pub struct PackedSamples {
     /// Not empty after the first sample, so that the last sample is always available.

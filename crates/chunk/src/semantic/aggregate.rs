@@ -8,8 +8,9 @@ use crate::loss::{Aggregate, Aggregation, Loss, Tolerance};
 use crate::stats::{Sum, sum};
 use crate::values::{ValueColumn, Values};
 
-/// For each step with samples, one sample at the time of the last of them, and the loss. Steps are those of PromQL
-/// ranges: open at the start, closed at the end. Their ends are multiples of `step` ns since the Unix epoch.
+/// Returns, for each step with samples, one sample at the time of the last sample of the step, and the loss. Steps are
+/// those of PromQL ranges: open at the start, closed at the end. Their ends are multiples of `step` ns since the Unix
+/// epoch.
 ///
 /// Minimum, maximum, first and last have the type of the values. A sum has this type, too, unless it overflows; then it
 /// is f64, like every average. A count is u64. NaN is not counted, and is ignored if the step has other values.

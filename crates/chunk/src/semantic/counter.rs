@@ -15,8 +15,8 @@ use crate::values::Values;
 
 /// Suffixes of counter names, by the conventions of OpenMetrics.
 const ENDINGS: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
-/// Number of descents that show that a series is a gauge. Fewer may be chance, or a counter restored to a slightly
-/// earlier value.
+/// Number of descents that show that a series is a gauge. Fewer descents may be chance, or may come from a counter that
+/// was restored to a slightly earlier value.
 pub const DESCENTS_MIN: u64 = 64;
 /// Limit on the changes per descent of a gauge. A random walk has two changes per descent, noise has three.
 const CHANGES_A_DESCENT: u64 = 8;

@@ -2,7 +2,7 @@
 //! labels, with a limit on the error.
 //!
 //! All functions are pure functions from samples to samples. They replace numbers by others that the codecs of a chunk
-//! encode in fewer bytes. The verified samples are therefore those that a reader decodes. Each method is one file. Each
+//! encode in fewer bytes. A reader decodes exactly the samples that were verified here. Each method is one file. Each
 //! result is compared with the original and with the lossless form. If it is not smaller, the original is kept.
 //!
 //! Path of one sample. Before: `store` merges small chunks into a large one and applies the policy of the series. After:
@@ -135,9 +135,9 @@ pub fn apply(
     })
 }
 
-/// Changes the values at the indexes `exact` within the tolerance. The other values were changed before and stay as they
-/// are. Tries the requested method and rounding, and keeps the smaller column; its loss names the applied method.
-/// Integers can only be rounded.
+/// Changes the values at the indexes `exact` within the tolerance. The other values were changed before and stay
+/// unchanged now. Tries the requested method and rounding, and keeps the smaller column; its loss names the method of
+/// that column. Integers can only be rounded.
 pub fn simplify(
     values: Values<'_>,
     exact: &[Range<usize>],

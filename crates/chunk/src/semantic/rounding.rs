@@ -51,8 +51,8 @@ fn binary(values: &[f64], share: f64) -> Vec<f64> {
     values.iter().map(one).collect()
 }
 
-/// Rounds to a multiple of an odd number. With a relative tolerance, rounds to a multiple of a power of two, which is the
-/// same for values of similar size.
+/// Rounds to a multiple of an odd number. With a relative tolerance, rounds to a multiple of a power of two instead;
+/// for values of similar size, the effect is the same.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

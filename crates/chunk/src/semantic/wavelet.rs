@@ -32,8 +32,8 @@ fn filled(values: &[f64]) -> Vec<f64> {
     filled
 }
 
-/// The overall mean. Then half the difference between the means of the two halves, of the quarters, and so on down to
-/// neighbours.
+/// The overall mean, followed by half the difference between the means of the two halves, of the quarters, and so on
+/// down to neighbours.
 fn differences(values: &[f64]) -> Vec<Vec<f64>> {
     let mut levels = vec![];
     let mut means = values.to_vec();

@@ -1,4 +1,4 @@
-//! Few distinct strings that repeat. Only read; `templates` now writes such strings as templates without slots.
+//! Few distinct strings that repeat. This codec is only read. New chunks have such strings as templates without slots.
 
 use tacho_model::ValueType;
 

@@ -22,9 +22,9 @@ use super::{Files, Inner};
 const STEP_BYTES: usize = 4 << 20;
 /// Minimum size at which a growing segment is ended only to be rewritten, bytes of rows.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
-/// During writes, a segment is rewritten if more than one in this many bytes is dead.
+/// During writes, a segment is rewritten if more than one byte in this many is dead.
 const DEAD_OF_BYTES: u64 = 2;
-/// When space is requested, a segment is rewritten if more than one in this many bytes is dead.
+/// When a caller requests space, a segment is rewritten if more than one byte in this many is dead.
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
 /// The segment that is currently being rewritten.
@@ -66,9 +66,9 @@ pub enum Kept {
     Unknown,
 }
 
-/// Selects the oldest segment with enough dead bytes, or the one with the fewest needed bytes. Excludes the
-/// growing segment and segments that are kept. `stuck` is the oldest file that cannot be removed; deletes in later files
-/// are needed because of that file.
+/// Selects the oldest segment with enough dead bytes. On a full disk, selects the segment with the fewest needed bytes.
+/// The growing segment and kept segments are excluded. `stuck` is the oldest file that cannot be removed. Deletes in
+/// later files are needed because of that file.
 fn choose(
     index: &Index,
     growing: Option<u32>,
@@ -126,7 +126,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a step was possible. A failure costs only space, because the segment is kept.
+    /// Returns whether a step was possible. After a failure the segment is kept, so that a failure costs only space.
     fn one_step(&self, files: &mut Files, dead_of: u64, newest: u32) -> bool {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
@@ -165,8 +165,9 @@ impl Inner {
         Some(Candidate { segment, file, keep_deletes })
     }
 
-    /// Finds the rows of a segment from its index. If the index is damaged or was never written, reads the whole segment.
-    /// Notes damage that is new since the start, because the lost rows may be deletes that hide rows of older segments.
+    /// Finds the rows of a segment from its index. If the index is damaged or was never written, reads the whole
+    /// segment. Records damage that is new since the start, because the lost rows may be deletes that hide rows of
+    /// older segments.
     fn begin(&self, files: &mut Files, candidate: &Candidate) -> Result<Compaction> {
         let Candidate { segment, file, keep_deletes } = candidate;
         let path = file_path(&self.path, *segment);
@@ -218,8 +219,8 @@ impl Inner {
         if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
-    /// Removes a segment after its intact rows were copied. If it has damaged rows, it has their only remains. It is then
-    /// kept, and the rows stay in the index, so that reads report them.
+    /// Removes a segment after its intact rows were copied. A segment with damaged rows is kept, because it has the
+    /// only remains of these rows. The rows stay in the index, so that reads report them.
     fn finish(&self, files: &mut Files, segment: u32) -> Result<()> {
         let live = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Loads the rows of a segment file: from its index if it is sealed, otherwise, or when the index is damaged, by reading all
-//! of it.
+//! Loads the rows of a segment file. Reads the index of a sealed file. If there is no index, or if it is damaged, reads
+//! the whole file.
 
 use std::fs::File;
 use std::io;
@@ -14,11 +14,11 @@ use super::scan::{Damage, Scanned, scan};
 
 /// Result of loading a file.
 pub enum Loaded {
-    /// Too short for a row: the process died while it made the file.
+    /// The file is too short for a row, because the process died while it created the file.
     Unfinished,
-    /// Neither a header nor a row: no segment.
+    /// The file has neither a header nor a row, so it is not a segment.
     Unknown,
-    /// Sealed, and its index is sound.
+    /// The file is sealed, and its index is sound.
     Sealed(Damage),
     Scanned(Scanned),
 }
@@ -28,21 +28,21 @@ pub enum Loaded {
 pub struct Expected {
     pub number: u32,
     pub known: Option<Known>,
-    /// Bytes to read: a file that grows may have more by now.
+    /// Number of bytes to read. A growing file may have more bytes by now.
     pub length: u64,
-    /// Whether the file no longer grows: everything in it was acknowledged.
+    /// Whether the file no longer grows. Then all its bytes were acknowledged.
     pub ended: bool,
 }
 
-/// Fills a buffer from an offset of a file on.
+/// Fills a buffer with the bytes from an offset of a file on.
 pub type ReadExactAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<()>;
 
-/// Reads a segment; hands out its rows in order.
+/// Reads a segment, and passes its rows to `each` in order.
 pub fn load(path: &Path, file: &File, expected: Expected, each: impl FnMut(Entry<'_>)) -> Result<Loaded> {
     load_from(path, &|bytes, at| file.read_exact_at(bytes, at), expected, each)
 }
 
-/// As [`load`], with another way to read: a check reads around bad sectors.
+/// Like [`load`], but reads with the function `read`. A check uses it to skip bad sectors.
 pub fn load_from(
     path: &Path,
     read: ReadExactAt<'_>,
@@ -87,17 +87,17 @@ pub fn load_from(
     Ok(Loaded::Scanned(scanned))
 }
 
-/// The bytes behind the rows.
+/// The bytes after the rows.
 enum Sealing {
     Sound(Vec<u8>),
-    /// A trailer, and an index that does not match it.
+    /// The file has a trailer, and an index that does not match it.
     Damaged {
         rows_end: u64,
     },
     Missing,
 }
 
-/// The index of a file that ends at `end`.
+/// Reads the index of a file that ends at `end`.
 fn read_index(read: ReadExactAt<'_>, end: u64) -> io::Result<Sealing> {
     let Some(at) = end.checked_sub(TRAILER_BYTES as u64) else { return Ok(Sealing::Missing) };
     let mut last = [0; TRAILER_BYTES];

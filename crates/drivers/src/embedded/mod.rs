@@ -56,7 +56,7 @@ const PAGE_BYTES: usize = 4 << 20;
 /// Limit on bytes in the page cache that are read on the calling thread. Copying them takes about 200 us.
 const INLINE_BYTES_MAX: usize = 2 << 20;
 
-/// State used by readers. A thread that needs both locks `Files` first.
+/// State used by readers. A thread that needs both locks takes the lock of `Files` first.
 #[derive(Default)]
 struct Directory {
     index: Index,

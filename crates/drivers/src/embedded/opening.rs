@@ -50,7 +50,7 @@ impl Segments {
         }
         if segments.manifest != before || !is_complete {
             segments.unwritten = true;
-            // If this fails, it is repeated before the next row is written.
+            // If this sync fails, it is repeated before the next row is written.
             let synced = segments.disk.sync_directory(directory);
             let written = synced.map_err(|e| Error::io("sync directory", directory, e));
             match written.and_then(|()| segments.write_manifest(Purpose::Freeing)) {
@@ -72,12 +72,12 @@ impl Segments {
         }
     }
 
-    /// Adds the files in the quarantine to the manifest. Removes quarantined files that an operator has taken out; deletes
-    /// are then not kept for them.
+    /// Adds the quarantined files to the manifest, and removes the files that an operator has taken out of the
+    /// quarantine. Deletes that hide rows of these files are then no longer kept.
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
-        // An operator may have repaired a file and put it back. A new file may also have its number.
+        // An operator may have repaired a file and put it back. A new file may also have the same number.
         for number in there.iter().filter(|number| !file_path(&self.directory, **number).exists()) {
             let aside = |k: &mut Known| k.state = State::SetAside;
             self.manifest.files.entry(*number).and_modify(aside).or_insert(known);

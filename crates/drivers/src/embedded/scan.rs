@@ -10,8 +10,8 @@ use super::format::{
     take_batch_head, take_row,
 };
 
-/// Limit on the bytes of failed checksum attempts after damaged places, about one second. Above the limit, only batch
-/// heads are searched. The limit is needed because values may be full of bytes that look like heads of rows.
+/// Limit on the bytes of failed checksum attempts after damaged places; they take about one second. Above the limit,
+/// only batch heads are searched. The limit is needed because values may be full of bytes that look like heads of rows.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
 /// A shorter batch cannot contain a row.
@@ -75,9 +75,9 @@ impl Damage {
     }
 }
 
-/// Visits the rows of a file with this many acknowledged bytes. After these bytes, a damaged batch counts as torn if no
-/// intact batch follows it; it is then skipped as a whole. A `put` ends with a sync, so a following batch proves that the
-/// damaged one was on disk. A mark, which is a batch without rows, proves the same.
+/// Visits the rows of a file with this many acknowledged bytes. After these bytes, a damaged batch counts as torn and
+/// is skipped as a whole if no intact batch follows it. A `put` ends with a sync, so a following batch proves that the
+/// damaged batch was on disk. A mark, which is a batch without rows, proves the same.
 pub fn scan(bytes: &[u8], acknowledged: usize, damage: Damage, each: &mut impl FnMut(Entry<'_>)) -> Scanned {
     scan_within(TRIED_BYTES_MAX, bytes, acknowledged, damage, each)
 }
@@ -141,7 +141,7 @@ fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
 
 struct Walk<'a> {
     bytes: &'a [u8],
-    /// Bytes of rows with a wrong checksum, and the limit on these.
+    /// Number of bytes of rows with a wrong checksum, and the limit on this number.
     tried: u64,
     tried_max: u64,
     damage: Damage,
@@ -184,8 +184,8 @@ impl<'a> Walk<'a> {
         self.places.push((from, to));
     }
 
-    /// If the last damaged place has the length of the index of these rows, counts it as a damaged index and not as
-    /// damaged rows.
+    /// Counts the last damaged place as a damaged index, and not as damaged rows, if it has the length of the index of
+    /// these rows.
     fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.places.last() == Some(&(end.saturating_sub(index_bytes), end)) {

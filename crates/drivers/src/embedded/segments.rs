@@ -21,8 +21,8 @@ use super::manifest::{Known, Manifest, State};
 use super::scan::Damage;
 use super::scan::entry_of;
 
-/// A file that reserves this part of a segment, 4 MiB of 256. It is removed when rows cannot be deleted because the disk
-/// is full. It has enough space for tens of thousands of deletes.
+/// A file that reserves disk space: one 64th of the size of a segment, which is 4 MiB of 256 MiB. The file is removed
+/// when rows cannot be deleted because the disk is full. Its space is enough for tens of thousands of deletes.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 

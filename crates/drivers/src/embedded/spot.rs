@@ -1,4 +1,5 @@
-//! Reads one row at its place. Short rows whole; of long ones first the front, which selects the other parts.
+//! Reads one row at its position. A short row is read whole. Of a long row, the first bytes are read first, because
+//! they select the other parts.
 
 use std::fs::File;
 use std::io;
@@ -12,17 +13,17 @@ use super::format::{Action, ROW_HEAD_BYTES, RowRef, Taken, take_head, take_row};
 use super::index::Place;
 use super::patience::Patience;
 
-/// Rows up to this many bytes are read whole: each part costs a system call.
+/// Limit on the size of rows that are read whole, because each part costs a system call.
 pub const WHOLE_BYTES_MAX: usize = 16 << 10;
-/// Bytes of a longer row that are read first: the header of most chunks.
+/// Bytes of a longer row that are read first. They contain the header of most chunks.
 const FRONT_BYTES: usize = 4 << 10;
 
-/// Selects the parts of a value by its front; `None`: all of it.
+/// Selects the parts of a value by its first bytes. `None` selects the whole value.
 pub type Choice<'a> = dyn Fn(&[u8]) -> Option<Vec<Range<usize>>> + 'a;
 
 /// Damage of a row.
 pub struct Damage {
-    /// The bytes in the place of its value; empty if that is another row's place, or none.
+    /// The bytes at the position of the row's value. Empty if the position has another row or no row.
     pub value: Bytes,
     pub reason: String,
 }
@@ -32,21 +33,21 @@ pub struct Spot<'a> {
     pub clustering: &'a [u8],
     pub place: Place,
     pub file: &'a File,
-    /// Known to be damaged: it is only read whole.
+    /// Whether the row is known to be damaged. Such a row is only read whole.
     pub doubted: bool,
     pub patience: Patience,
 }
 
 impl Spot<'_> {
-    /// Bytes before the value.
+    /// Number of bytes before the value.
     pub fn before(&self) -> usize {
         ROW_HEAD_BYTES + self.scan.partition.len() + self.clustering.len()
     }
 
-    /// The value, or its wanted parts, one after the other; or the damage of the row.
+    /// Returns the value, or its wanted parts one after the other, or the damage of the row.
     ///
     /// # Errors
-    /// Where a retry may help.
+    /// An error of the disk; a retry may help.
     pub fn read(&self, parts: Option<&Choice<'_>>) -> io::Result<Result<Bytes, Damage>> {
         let long = self.before() + self.place.value_bytes as usize > WHOLE_BYTES_MAX;
         let read = match parts.filter(|_| long && !self.doubted) {
@@ -79,12 +80,12 @@ impl Spot<'_> {
         Ok(Err(Damage { value, reason: reason.to_owned() }))
     }
 
-    /// `None` when the whole row must be read.
+    /// Returns `None` if the whole row must be read.
     fn read_parts(&self, parts: &Choice<'_>) -> io::Result<Option<Bytes>> {
         let whole = self.place.value_bytes as usize;
         let mut front = vec![0; FRONT_BYTES];
         self.patience.read(self.file, &mut front, self.place.offset.into())?;
-        // Its checksum needs the whole row; but the head shows that it is this row.
+        // The checksum covers the whole row, so it cannot be compared. The head shows that this is the wanted row.
         let Some(value) = take_head(&front, self.wanted()) else { return Ok(None) };
         let Some(parts) = parts(value).filter(|parts| are_within(parts, whole)) else { return Ok(None) };
         let bytes: usize = parts.iter().map(Range::len).sum();
@@ -107,7 +108,7 @@ impl Spot<'_> {
         Ok(Some(out.into()))
     }
 
-    /// The row in the index, without its value.
+    /// The row according to the index, without its value.
     fn wanted(&self) -> (RowRef<'_>, usize) {
         let row = RowRef {
             action: Action::Put,
@@ -120,7 +121,7 @@ impl Spot<'_> {
     }
 }
 
-/// Whether parts ascend, without a common byte, within this many bytes.
+/// Whether the parts are in ascending order, do not overlap, and end within this many bytes.
 fn are_within(parts: &[Range<usize>], bytes: usize) -> bool {
     let ordered = parts.iter().zip(parts.iter().skip(1)).all(|(a, b)| a.end <= b.start);
     ordered && parts.iter().all(|part| part.start <= part.end && part.end <= bytes)

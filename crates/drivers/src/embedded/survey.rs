@@ -70,8 +70,8 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
-        // A file that could not be moved to the quarantine, or that an operator repaired and put back. It is read like an
-        // unknown file.
+        // Either the file could not be moved to the quarantine, or an operator repaired it and put it back. It is read
+        // like an unknown file.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));
@@ -84,7 +84,7 @@ impl Survey {
             unread: Vec::new(),
             quarantine,
         };
-        // If the process died while it created the next file, it had not ended this one.
+        // If the process died while it created the next file, the newest file with a row has no end yet.
         let newest =
             present.iter().rfind(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number);
         for number in present.into_keys() {

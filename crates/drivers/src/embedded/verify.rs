@@ -1,10 +1,10 @@
 //! Verifies that the bytes of ended segments match their checksums in the manifest.
 //!
-//! A little with every call, in order of the segments, so that the caller sets the pace. If a checksum is wrong, the needed
-//! rows are checked one by one: lost rows are reported before a read needs them.
+//! Every call verifies a small part, in order of the segments, so that the caller determines the rate. If a checksum is
+//! wrong, the needed rows are checked one by one. Lost rows are then reported before a query reads them.
 //!
-//! This file and `mod.rs` use each other: `mod.rs` defines `Inner` with the progress of the verification; this file adds
-//! methods to it.
+//! This file and `mod.rs` use each other. `mod.rs` defines `Inner`, which has the progress of the verification. This
+//! file adds methods to `Inner`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,13 +23,13 @@ use super::{Files, Inner};
 
 /// Bytes read per call.
 const PART_BYTES: u64 = 4 << 20;
-/// Limit on damaged rows of one segment that are reported by their keys; the log has the number of all.
+/// Limit on damaged rows of one segment that are reported with their keys. The log has the total number.
 const ROWS_TOLD_MAX: usize = 4_096;
 
 /// Progress of the verification.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Segments up to this one were read.
+    /// All segments up to and including this one were read.
     through: u32,
     current: Option<Current>,
 }
@@ -44,14 +44,14 @@ struct Current {
     crc: u32,
 }
 
-/// Whether all matched, or the reason.
+/// Whether all bytes matched, or the reason why not.
 enum Read {
     Sound,
     Wrong(String),
 }
 
 impl Inner {
-    /// Reads the next part.
+    /// Reads and verifies the next part.
     pub(super) fn verify(&self) -> Result<Verified> {
         let mut progress = self.verifying.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut current) = progress.current.take().or_else(|| self.next_segment(progress.through))
@@ -60,7 +60,7 @@ impl Inner {
             return Ok(Verified { done: true, ..Verified::default() });
         };
         let Some(file) = self.handle(current.number) else {
-            // It was removed since.
+            // The segment was removed in the meantime.
             progress.through = current.number;
             return Ok(Verified::default());
         };
@@ -101,7 +101,7 @@ impl Inner {
         self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&number).cloned()
     }
 
-    /// `None`: there is more to read.
+    /// Returns `None` if the segment has more bytes to read.
     fn read_on(&self, current: &mut Current, file: &File) -> Result<Option<Read>> {
         let Current { number, bytes, expect, at, crc } = current;
         let mut part = vec![0; PART_BYTES.min(*bytes - *at) as usize];
@@ -154,7 +154,7 @@ impl Inner {
         Ok(damaged)
     }
 
-    /// Place of a row, if it is put there and needed.
+    /// The position of a row, if the entry puts the row and the row is still needed.
     fn place(&self, number: u32, entry: &Entry<'_>) -> Option<Place> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let place = directory.index.get(entry.table, entry.partition, entry.clustering)?;
@@ -162,7 +162,7 @@ impl Inner {
             .then_some(place)
     }
 
-    /// Counts the segment as damaged; returns whether it was not before.
+    /// Counts the segment as damaged. Returns `false` if it was counted already.
     fn note_wrong(&self, number: u32) -> bool {
         let mut health = match self.opened() {
             Some(mut files) => {

@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 
 /// Rows of the head that are examined to detect separators, times and columns.
 const ROWS_MAX: usize = 500;
-/// Number of values that are examined to detect the number format. Values of digits and a sign only are not counted.
+/// Number of values that are examined to detect the number format. Values with only digits and a sign are not counted.
 const VALUES_MAX: usize = 2_000;
 
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
@@ -67,7 +67,7 @@ pub struct Given {
     pub texts: bool,
     /// Column names for a file without a header.
     pub columns: Vec<String>,
-    /// Number format of other files of this kind. It decides if the head of this file is ambiguous.
+    /// Number format of other files of this kind. It is used if the head of this file is ambiguous.
     pub like: Option<Numbers>,
 }
 
@@ -159,7 +159,7 @@ fn table(head: &[u8], delimiter: u8) -> Vec<Row> {
         .collect()
 }
 
-/// Whether a column has values, but no numbers.
+/// Whether a column has values, but no value is a number.
 fn is_text<'a>(cells: impl Iterator<Item = &'a str>, numbers: Numbers) -> bool {
     let mut scratch = String::new();
     let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();
@@ -301,7 +301,7 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     if given.like == Some(numbers) {
         return Found { numbers, doubtful: None, doubts: vec![], certain };
     }
-    // The decimal point of other files decides in this case too.
+    // The decimal point of other files decides here too.
     let decided = given.like.as_ref().is_some_and(same_decimal);
     let equals: Vec<Numbers> = equals.into_iter().filter(|other| !decided || same_decimal(other)).collect();
     // A comma between cells is the delimiter; any other comma may be the decimal point.

@@ -82,8 +82,8 @@ fn series(
     header.iter().enumerate().map(of).collect()
 }
 
-/// The name given by `--name`. It applies only to a file with one column of values, if this column is called `value` or
-/// similar.
+/// The name given by `--name`. It applies only to a file with one column of values, and only if the name of this column
+/// is `value` or similar.
 pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a str, String> {
     match columns {
         [one] if is_one_of(one, &VALUE_NAMES) => Ok(given),
@@ -107,7 +107,7 @@ pub fn only_where_empty(name: &str, column: &str) -> String {
 /// Ratio of the memory budget to the budget of a request with as many bytes. It may be larger because rows are decoded
 /// by the command that reads the file, not by the server.
 const ROW_MEMORY: usize = 4;
-/// Limit in bytes on the memory of the series of a long file, which are kept from row to row. Above the limit all kept
+/// Limit in bytes on the memory of the series of a long file that are kept from row to row. Above the limit all kept
 /// series are discarded.
 const KNOWN_BYTES_MAX: usize = 64 << 20;
 /// Memory of a kept series in addition to its names and values, bytes.
@@ -174,7 +174,7 @@ impl Csv {
                 continue;
             }
             let Some(labels) = labels else {
-                // pandas writes row numbers into the first column.
+                // pandas writes the row numbers to the first column, without a name.
                 if position > 0 {
                     faults.push((position, "the column has no name".to_owned()));
                 }

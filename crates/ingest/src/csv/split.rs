@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Limits on the bytes and lines of one row. A row above a limit ends with its first line. Therefore an unclosed quote
+/// Limits on the bytes and lines of one row. A row above a limit ends with its first line, so that an unclosed quote
 /// costs only this line and not the rest of the file.
 pub const ROW_BYTES_MAX: usize = 4 << 20;
 const ROW_LINES_MAX: usize = 1_000;
@@ -86,8 +86,8 @@ fn last_length(rest: &[u8], delimiter: u8) -> usize {
     line.filter(|_| is_open(rest, delimiter)).unwrap_or(rest.len())
 }
 
-/// The text of a cell. Blanks inside quotes are part of the text; other blanks are trimmed. Cells from [`cells`] that
-/// were quoted are owned.
+/// The text of a cell. Blanks inside quotes are part of the text; other blanks are trimmed. [`cells`] returns quoted
+/// cells as owned strings.
 #[expect(clippy::ptr_arg, reason = "the variant shows whether the cell was quoted")]
 pub(super) fn cell_text<'a>(cell: &'a Cow<'_, str>) -> &'a str {
     match cell {

@@ -25,8 +25,8 @@ pub(super) fn column(label: &str) -> String {
     if clashes { format!("{LABEL}{label}") } else { label.to_owned() }
 }
 
-/// Appends one row per sample. Values read back bit for bit, with two exceptions: the bits of a NaN, and whole numbers
-/// up to 2^53, which are read as floats.
+/// Appends one row per sample. A reader gets the same values bit for bit, with two exceptions: the bits of a NaN, and
+/// whole numbers up to 2^53, which are read as floats.
 pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, samples: &[Sample]) {
     let series = series(names, labels);
     for sample in samples {

@@ -79,8 +79,8 @@ impl Rows for JsonLines {
     }
 }
 
-/// The members of one object. Arrays stay unparsed until all members are known, because their parsing depends on other
-/// members.
+/// The members of one object. Arrays stay unparsed until all members are known, because other members determine how an
+/// array is parsed.
 #[derive(Default)]
 struct Members<'a> {
     labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -168,7 +168,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, name: Cow<'a, str>, members: &mut Members
         "timestamps" => members.timestamps = Some(cursor.skip()?),
         "nanoseconds" => members.nanoseconds = Some(cursor.skip()?),
         "nan" => members.nan = Some(cursor.skip()?),
-        // The statement of an export about inexact values.
+        // The member in which an export states that values are inexact.
         "within" if cursor.peek() == Some(b'{') => {
             return cursor.object(|cursor, name| {
                 members.thinned |= name == "thinned";
@@ -279,7 +279,8 @@ fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Resul
         let at = cursor.at();
         let scalar = cursor.scalar()?;
         let ms = match &scalar {
-            // The first and the last representable time are within a millisecond that does not fit completely.
+            // A millisecond at the limit is accepted here, because only a part of it is out of range. The sum with its
+            // nanoseconds is checked below.
             Scalar::Number(text) => {
                 text.parse().ok().filter(|ms: &i64| ms.unsigned_abs() <= MILLISECONDS_MAX)
             }

@@ -10,7 +10,7 @@ use super::text::{IN_STRINGS, unescape};
 /// The values of a body so far, and the number of values that each series had in the previous body.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
-    /// The numbers and texts of the current line. Their time is not known yet.
+    /// The numbers and texts of the current line. The time of the line is not known yet.
     numbers: Vec<(SeriesIndex, Value)>,
     texts: Vec<(SeriesIndex, Body)>,
     samples: Vec<SampleSeries>,
@@ -42,8 +42,8 @@ const TEXT_BYTES: usize = 128;
 /// Up to this number, the values of one line need negligible memory before the line is kept.
 const VALUES_FEW: usize = 10_000;
 
-/// A field with its comma has at least four bytes. This bounds the reserved capacity by the number of fields that a
-/// body can contain.
+/// Minimum bytes of a field with its comma. It limits the reserved capacity to the number of fields that a body can
+/// contain.
 const FIELD_BYTES_MIN: usize = 4;
 
 impl Gathering {

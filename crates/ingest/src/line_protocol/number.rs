@@ -3,7 +3,7 @@
 
 use tacho_model::Value;
 
-/// One digit less than 2^53 has. Every integer with this number of digits is exact in an f64.
+/// One less than the number of digits of 2^53. Every integer with this number of digits is exact in an f64.
 const MANTISSA_DIGITS_MAX: usize = 15;
 /// Every integer with this number of digits fits into an i64 and a u64.
 const INTEGER_DIGITS_MAX: usize = 18;

@@ -305,7 +305,7 @@ impl SeriesTable {
 const SHAPES_COMPARED: usize = 32;
 
 fn index_of(length: usize) -> u32 {
-    // Cannot overflow: even a body of 4 GiB, far above the limit, has fewer heads and fields.
+    // Cannot overflow: even a body of 4 GiB, far above the limit, has fewer heads and fields than 2^32.
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 

@@ -54,8 +54,8 @@ const BLOCK_ROWS: usize = 1 << 16;
 /// A block ends when its texts exceed the first limit, or the pages that hold the texts exceed the second limit.
 const BLOCK_TEXT_BYTES: usize = 16 << 20;
 const BLOCK_PAGE_BYTES: usize = 64 << 20;
-/// Rows with texts that are read before the size of the texts is checked. The second constant is for prefix-compressed
-/// texts.
+/// Rows with texts that are read before the size of the texts is checked. The second constant applies to
+/// prefix-compressed texts.
 const STEP_ROWS: usize = 256;
 const STEP_ROWS_PREFIXED: usize = 16;
 /// Number of cells of the time column that are examined to detect its format.
@@ -78,7 +78,7 @@ pub struct Parquet<R: ChunkReader> {
     file: SerializedFileReader<Shared<R>>,
     input: Shared<R>,
     plan: Plan,
-    /// Columns of values. Each part is read together.
+    /// Columns of values, in parts. The columns of a part are read together.
     parts: Vec<Vec<usize>>,
     times: Times,
     sorter: Sorter,

@@ -36,8 +36,8 @@ pub(super) struct Walker {
     ends: PartEnds,
 }
 
-/// Time of the last event of each part that is followed by another part. The time between two parts belongs to the
-/// innermost call at the cut. For example, a call that sleeps for minutes has no event during that time.
+/// Time of the last event of each part that is followed by another part. The time between two parts is added to the
+/// innermost call that is open at the cut. For example, a call that sleeps for minutes has no event during that time.
 #[derive(Default)]
 struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
 

@@ -32,7 +32,7 @@ impl Durations {
         }
     }
 
-    /// 0 when there are no durations, as for all statistics of this type.
+    /// The shortest duration. Like all statistics of this type, it is 0 if there are no durations.
     pub(super) fn min(&self) -> u64 {
         self.min.unwrap_or_default()
     }

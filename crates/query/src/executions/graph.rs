@@ -226,8 +226,8 @@ fn id((service, operation, kind): &Key) -> String {
     }
 }
 
-/// Whether a call counts for its node and for the edge to that node. At service level, only a call from another node
-/// counts.
+/// Whether a call counts for its node and for the edge to that node. At service level, a call counts only if its caller
+/// belongs to another node.
 fn counts(level: Level, caller: Option<u32>, node: u32) -> bool {
     level == Level::Operation || caller != Some(node)
 }

@@ -61,7 +61,7 @@ pub struct TraceSummary {
     pub http_status: Option<i64>,
 }
 
-/// Accumulated facts about a trace while rows are read.
+/// Facts about a trace that are collected while rows are read.
 struct Gathered {
     entry: Entry,
     calls: u64,

@@ -55,7 +55,7 @@ fn filters(node: &Binary) -> bool {
     node.op.is_comparison() && !node.yields_bool
 }
 
-/// Whether the result is no longer a value of the metric.
+/// Whether the result is no longer a value of the metric, so that its name is dropped.
 fn loses_name(node: &Binary) -> bool {
     !filters(node)
 }
@@ -208,7 +208,7 @@ fn check_one_side(group: &Group, one: &[usize], sides: &Sides<'_>, asked: &[bool
     Ok(())
 }
 
-/// One-to-one matching allows one result per group and step. Other matchings allow one result per label set and step.
+/// One-to-one matching permits one result per group and step. Other matchings permit one result per label set and step.
 fn check_results(node: &Binary, results: &[Row], grid: &Grid) -> Result<(), Error> {
     if results.len() < 2 {
         return Ok(());

@@ -150,7 +150,7 @@ pub struct Mean {
 const PART: f64 = 1.0 / (1_u128 << 64) as f64;
 
 impl Mean {
-    /// The sum. If `part` is true, the sum is scaled by [`PART`].
+    /// The sum. With `part`, it is the sum scaled by [`PART`].
     fn carried(&self, part: bool) -> Neumaier {
         let mut carried = self.carried;
         if part && !self.carries_part {

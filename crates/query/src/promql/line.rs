@@ -15,7 +15,8 @@ use super::series::{At, Run};
 
 /// Nanoseconds per second.
 const SECOND: f64 = 1e9;
-/// Seconds. A product with more nanoseconds cannot be split into two doubles. Above the limit only the slope matters.
+/// Limit on the distance of a prediction, in seconds. A larger distance in nanoseconds cannot be split into two
+/// doubles, and only the slope matters.
 const AHEAD_MAX: f64 = 1e250;
 /// Relative precision of a pair of doubles. A smaller distance from the line is a rounding error and counts as 0.
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
@@ -88,8 +89,8 @@ impl Moments {
         }
     }
 
-    /// Slope as value per half step, for evenly spaced times. The sum of the squares of the half steps from the middle
-    /// is n (n^2 - 1) / 3.
+    /// Slope as value per half step, for evenly spaced times. The squares of the half steps from the middle have the
+    /// sum n (n^2 - 1) / 3.
     fn slope_of_half_steps(&self) -> DoubleDouble {
         self.both.multiply_double(3.0).divide(cube_less_one(self.count))
     }

@@ -184,7 +184,7 @@ impl Plan {
         self.sources[id] = Some(source);
     }
 
-    /// The windows of `range` ns that `grid` reads; `None` if one would exceed the range of timestamps.
+    /// The windows of `range` ns that `grid` reads; `None` if a window would exceed the range of timestamps.
     fn windows(&self, selector: &Selector, grid: &Grid, range: i64) -> Option<Windows> {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(grid);
@@ -204,7 +204,7 @@ impl Plan {
     }
 }
 
-/// The multiples of `step` that lie in any window of `range` ns that `grid` reads.
+/// The multiples of `step` that are inside any window of `range` ns that `grid` reads.
 fn subquery_grid(
     reference: &Reference,
     grid: &Grid,

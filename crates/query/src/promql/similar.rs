@@ -22,8 +22,8 @@ pub fn similar(word: &str) -> Option<String> {
     }
 }
 
-/// The names similar to `word`, the most similar first. Similar names have a small edit distance; if there are none,
-/// the names that contain `word`. Upper and lower case are equal.
+/// The names similar to `word`, the most similar first. These are the names with a small edit distance. If there are
+/// none, they are the names that contain `word`. Upper and lower case are equal.
 pub fn similar_among<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let word = word.to_lowercase();
     let changes_max = (word.chars().count() / 3).clamp(1, 3);

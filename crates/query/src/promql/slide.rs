@@ -10,8 +10,8 @@
 //!
 //! Step before: `window.rs`, which provides the windows. Step after: a function, which reads the digest at each step.
 //!
-//! This file and `window.rs` use each other. `window.rs` calls functions of digests, which slide in this file. This
-//! file uses the bounds of the windows and the counter of samples from `window.rs`.
+//! This file and `window.rs` use each other. `window.rs` calls functions of digests; this file computes them for
+//! sliding windows. This file uses the bounds of the windows and the counter of samples from `window.rs`.
 
 use tacho_model::Timestamp;
 
@@ -86,8 +86,8 @@ impl<D: Digest> Panes<D> {
     }
 }
 
-/// Up to this number of samples per window, windows are digested separately: the cost of the panes equals the cost of
-/// reading as many samples.
+/// Up to this number of samples per window, windows are digested separately. With this number, the panes cost as much
+/// as reading the samples again.
 const WINDOW_SAMPLES_MAX: f64 = 64.0;
 
 /// The result of `read` for the digest of each window. It is [`STALE`] if the window is empty or `read` returns `None`.

@@ -19,7 +19,7 @@ thread_local! {
     static LAST: Cell<[f64; 3]> = const { Cell::new([f64::NAN; 3]) };
 }
 
-/// Probability of a value whose distance from 0 is at least that of `t`, with `degrees` of freedom (above 0). NaN if
+/// Probability that a value has at least the same distance from 0 as `t`, with `degrees` of freedom (above 0). NaN if
 /// `t` is NaN.
 pub fn two_sided(t: f64, degrees: f64) -> f64 {
     if t.is_infinite() {

@@ -73,8 +73,9 @@ impl Variance {
         self.shift(off, later.count);
     }
 
-    /// Adds `count` values whose mean differs from the current mean by `off`. The mean needs all digits. The change of
-    /// the mean needs only as many digits as the variance, which is at least as large as the square of the change.
+    /// Adds `count` values whose mean differs from the current mean by `off`. The new mean needs all digits. Its
+    /// difference from the old mean needs only as many digits as the variance, which is at least as large as the square
+    /// of that difference.
     #[inline]
     fn shift(&mut self, off: f64, count: f64) {
         let share = count / (self.count + count);

@@ -23,7 +23,7 @@ use super::{Params, STALE};
 pub struct Bounds {
     pub start: Timestamp,
     pub end: Timestamp,
-    /// The evaluation time. `offset` and `@` make it differ from `end`.
+    /// The evaluation time. It differs from `end` if the query has `offset` or `@`.
     pub now: Timestamp,
 }
 

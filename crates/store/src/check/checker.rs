@@ -44,15 +44,15 @@ impl Verdict {
 pub struct Checker {
     pub(super) known: Known,
     pub(super) depth: Depth,
-    /// The highest generation that may have chunks.
+    /// The highest generation that can have chunks.
     pub(super) highest: u64,
-    /// Chunks whose series row cannot be read.
+    /// Counts of the chunks whose series row cannot be read.
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
     /// Chunks with a higher merge number than the store's facts.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
 }
 
-/// Chunks of a group without a series row.
+/// Counts of the chunks of a group without a series row.
 pub(super) struct Nameless {
     pub place: Place,
     pub chunks: u64,
@@ -60,7 +60,7 @@ pub(super) struct Nameless {
     pub range: TimeRange,
 }
 
-/// Chunks with a higher merge number than the store's facts.
+/// Counts of the chunks with a merge number above the one in the store's facts.
 pub(super) struct Unrecorded {
     pub place: Place,
     pub chunks: u64,
@@ -195,7 +195,8 @@ impl Checker {
         format!("{} of {what} {group}", plural(kind))
     }
 
-    /// The series of a group of samples, in order of member, or the one series of a partition of another kind.
+    /// The series of a group of samples, in the order of their member numbers. For another kind, the only series of the
+    /// partition.
     pub(super) fn members(&self, kind: Kind, group: SeriesId) -> Option<Vec<u32>> {
         let index = &self.known.index;
         if kind == Kind::Sample {

@@ -273,7 +273,7 @@ fn records(header: &Header, members: &[u16]) -> u64 {
     (header.count * columns) as u64
 }
 
-/// Why a chunk does not belong to its key.
+/// The reason why a chunk does not belong to its key.
 fn misplaced(Named { kind, key, .. }: &Named, header: &Header, members: usize) -> Option<String> {
     if header.kind != *kind {
         return Some(format!("it holds {}", plural(header.kind)));

@@ -16,7 +16,7 @@ pub enum Severity {
     Note,
     /// No stored data is damaged, but an operator should look at it.
     Warning,
-    /// Bytes differ from those that were written, or something is missing.
+    /// Bytes differ from the bytes that were written, or data is missing.
     Damage,
 }
 
@@ -38,7 +38,7 @@ pub enum Loss {
     Derivable,
     /// Data other than records, such as a deletion.
     Fact,
-    /// Records; their number is unknown if the finding does not state it.
+    /// Records. Their number is unknown if the finding does not state it.
     Records,
 }
 
@@ -135,7 +135,7 @@ kinds! {
 /// The position of the bytes that a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Relative to the data directory.
+    /// Path relative to the data directory.
     pub file: Arc<str>,
     pub offset: Option<u64>,
     pub bytes: Option<u64>,
@@ -161,11 +161,11 @@ pub struct Lost {
     pub series_more: usize,
     /// A range that contains all lost records; `None` if unknown.
     pub range: Option<TimeRange>,
-    /// Samples, entries or completed calls, if their number is known.
+    /// Number of lost samples, entries or completed calls, if it is known.
     pub records: Option<u64>,
 }
 
-/// Limit on series listed in a finding.
+/// Limit on the series listed in a finding.
 pub const SERIES_NAMED_MAX: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,7 +226,7 @@ pub const FINDINGS_MAX: usize = 100_000;
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     pub kept: Vec<Finding>,
-    /// By severity: note, warning, damage.
+    /// Number of findings by severity: note, warning, damage.
     counts: [u64; 3],
     /// Number of findings that are a loss, including findings that are not kept.
     losses: u64,
@@ -236,9 +236,9 @@ pub struct Findings {
 /// Sums of [`Lost`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostTotals {
-    /// Samples, entries, completed calls.
+    /// Number of lost samples, entries and completed calls.
     pub records: [u64; 3],
-    /// Places whose number of records is unknown.
+    /// Number of places with an unknown number of lost records.
     pub unknown: u64,
 }
 
@@ -297,11 +297,11 @@ impl Findings {
     }
 }
 
-/// A row as a driver finds it in its files.
+/// A row as a driver finds it in its files, sound or damaged.
 #[derive(Clone, Debug)]
 pub struct PlacedRow {
     pub place: Place,
-    /// Whether a reader would get this row: it was not replaced or deleted.
+    /// Whether readers get this row. They do not get a replaced or deleted row.
     pub needed: bool,
     /// Whether the key matches the checksum of an index or of the row.
     pub is_key_certain: bool,

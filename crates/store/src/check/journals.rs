@@ -106,7 +106,7 @@ impl Journals {
         all
     }
 
-    /// The store that the journals belong to.
+    /// The identity of the store, from the first readable header.
     pub fn store(&self) -> Option<u128> {
         self.headers().next().map(|header| header.store)
     }
@@ -185,7 +185,7 @@ impl Journals {
     /// Reads a journal completely, and calls `each` with its batches in order.
     ///
     /// # Errors
-    /// `Version` when a newer version wrote it.
+    /// `Version` if a newer version wrote the journal.
     pub fn check(&self, generation: u64, known: &Known, each: impl FnMut(Arrival)) -> Result<JournalChecked> {
         let Some(held) = self.held.get(&generation) else { return Ok(JournalChecked::default()) };
         self.check_from(&|bytes, at| held.file.read_at(bytes, at), (generation, held), known, each)
@@ -335,7 +335,7 @@ mod tests {
     const BATCHES: usize = 10;
     const BATCH_BYTES: usize = 3_000;
 
-    /// A journal with batches of one entry each.
+    /// Writes a journal whose batches have one entry each.
     async fn journal(directory: &Path) -> Known {
         let driver = Arc::new(MemoryDriver::new());
         let clock = Arc::new(ManualClock::new(0));

@@ -18,12 +18,12 @@ use crate::{Error, ErrorKind};
 /// The contents of both tables at one moment.
 pub struct Known {
     pub facts: Facts,
-    /// The last generation that has a session.
+    /// The last generation with a row of a session.
     pub last_session: u64,
     pub index: Index,
     /// The generations of the chunks, and the highest merge number of a row.
     pub keys: Keys,
-    /// Partitions of the table of chunks.
+    /// Partitions of the Chunks table.
     pub partitions: HashSet<(Kind, SeriesId)>,
 }
 
@@ -71,7 +71,7 @@ impl Known {
     }
 }
 
-/// `None` for a malformed row.
+/// Returns `None` for a malformed row.
 fn readable<T>(decoded: Result<T>) -> Result<Option<T>> {
     match decoded {
         Ok(decoded) => Ok(Some(decoded)),

@@ -38,7 +38,7 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Writes the journals of `source` again.
+    /// Writes a copy of the journals of `source`.
     ///
     /// # Errors
     /// `Io`, and `Version` when a newer version wrote a journal.

@@ -4,7 +4,7 @@
 //!   newcomers -> form.rs -> series rows -> index -> shares of groups -> seal/samples.rs
 //! ```
 //! The series rows determine the groups. A flush that is repeated after a crash finds the groups that were written and
-//! forms the other groups again. Chunks are written after all of these rows.
+//! forms the other groups again. All chunks are written after these rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -110,7 +110,7 @@ pub fn is_wanted(members: &[(u16, usize)], member: u16) -> bool {
     members.binary_search_by_key(&member, |(member, _)| *member).is_ok()
 }
 
-/// One chunk to be decoded, with the wanted members and the slot for each decoded column.
+/// One chunk to decode, with the wanted members and the slot of each decoded column.
 #[derive(Debug)]
 pub struct Job {
     /// Index of the stored chunk.

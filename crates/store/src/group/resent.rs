@@ -70,9 +70,8 @@ impl Moved {
         self.overhang.around(self.range)
     }
 
-    /// Whether a sample at this time must be kept apart from the row. True if the time is between the row's times without
-    /// being one of them. Also true if the time is so near to an end that it could be mistaken for the original of that
-    /// end.
+    /// Whether a sample at this time must be kept apart from the row. True if the time is between two times of the row.
+    /// Also true if the time is so near to an end of the row that it could be mistaken for the original of that end.
     pub fn parts(&self, times: &Times, at: Timestamp) -> bool {
         let Overhang { before, after } = self.overhang;
         let twice = Overhang { before: before.saturating_mul(2), after: after.saturating_mul(2) };

@@ -18,9 +18,10 @@ pub enum Postings {
 
 /// Shorter lists are never converted, because a bitmap would save almost nothing.
 const LIST_MIN: usize = 64;
-/// A list takes 32 bits per number. It is larger than a bitmap of all series if it has more than one of this many series.
+/// A list takes 32 bits per number, and a bitmap takes one bit per series. A list is larger if it has more than one of
+/// this many series.
 const LIST_SHARE: usize = 32;
-/// A bitmap becomes a list again only when it is far too large. This prevents repeated conversions of one value.
+/// A bitmap becomes a list again only when the list is at most a quarter as large. This prevents repeated conversions.
 const BITS_SHARE: usize = 4 * LIST_SHARE;
 
 impl Postings {

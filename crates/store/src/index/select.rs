@@ -122,8 +122,8 @@ impl Index {
         self.label_values_within(kind, name, numbers, usize::MAX)
     }
 
-    /// Sorted values of one label of these series of a kind; for `None`, of all series. Stops after the value with which
-    /// the values exceed `bytes_max`.
+    /// Sorted values of one label of these series of a kind; for `None`, of all series. Stops after the value at which
+    /// the total length exceeds `bytes_max`.
     pub fn label_values_within(
         &self,
         kind: Kind,
@@ -143,7 +143,7 @@ impl Index {
     }
 }
 
-/// The texts up to and including the one with which they exceed `bytes_max`.
+/// The texts up to and including the text at which their total length exceeds `bytes_max`.
 fn within(texts: impl Iterator<Item = String>, bytes_max: usize) -> Vec<String> {
     let mut bytes = 0usize;
     let fits = |text: &String| {
@@ -202,8 +202,8 @@ enum Work {
     Values { last: Option<Box<str>>, wanted: Bitmap },
 }
 
-/// A selection that can be interrupted and then continued after the index has changed, because numbers are not reused. It
-/// must be interruptible because trying a pattern on all values may take seconds.
+/// A selection that can be interrupted, because trying a pattern on all values may take seconds. It can continue after
+/// the index has changed, because numbers are not reused.
 struct Selecting<'m> {
     kind: Kind,
     /// Matchers to be applied, in reverse order, with their cost.
@@ -364,7 +364,7 @@ pub fn find(
     Some(there.map(|number| index.labels_of(number)).map(|labels| (labels.id(), labels.clone())).collect())
 }
 
-/// The series of a kind that any selector accepts, or all series if there is no selector.
+/// The series of a kind that at least one selector accepts, or all series if there is no selector.
 pub enum Selected {
     All,
     These(Vec<SeriesNumber>),

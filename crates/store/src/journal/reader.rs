@@ -192,7 +192,7 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             steps.push(Step::Harmless(at, "a mark with damaged bytes"));
             at += MARK_BYTES;
         } else if search.is_cut_short(at) && version > VERSION_SINGLE {
-            // Either the write was torn here, so that none of its content counts. Or only the length of the record is
+            // Either the write was torn here, and none of its content counts; or only the length of the record is
             // damaged, and the rest of the same write is intact.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {

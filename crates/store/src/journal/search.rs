@@ -11,7 +11,8 @@ use super::format::{
     take_record,
 };
 
-/// Limit on the bytes of failed checksum attempts per file, about one second. Above the limit, only marks are searched.
+/// Limit on the bytes of failed checksum attempts per file; they take about one second. Above the limit, only marks are
+/// searched.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
 /// An intact record or mark.

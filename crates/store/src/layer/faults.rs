@@ -44,7 +44,7 @@ enum Fault {
     None,
     ErrorBefore,
     ErrorAfter,
-    /// Keeps the first rows only. Their number is this one, modulo the number of rows.
+    /// Keeps only the first rows. Their number is the stored number modulo the number of rows.
     Torn(u64),
     Duplicate,
 }
@@ -150,7 +150,7 @@ impl<D: Driver> Faulty<D> {
         self.calls_left.store(calls, Ordering::SeqCst);
     }
 
-    /// Waits until a call is frozen.
+    /// Waits until a call of the driver is frozen.
     pub async fn wait_frozen(&self) {
         // `self` holds the sender, so waiting cannot fail.
         let _ = self.frozen.subscribe().wait_for(|frozen| *frozen).await;

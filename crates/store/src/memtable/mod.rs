@@ -32,7 +32,7 @@ pub struct OpenEntries {
 }
 
 impl OpenEntries {
-    /// Adds an entry. Returns whether it is in another window of time than the previous entry.
+    /// Adds an entry. Returns whether it is in another two-day window than the previous entry.
     pub fn push(&mut self, entry: Entry) -> bool {
         let moves = self.entries.last().is_some_and(|last| Walk::from(last.at).moves(entry.at));
         self.body_bytes += entry.body.as_bytes().len() + 16;
@@ -162,6 +162,9 @@ mod tests {
         );
         let (full, grown) = push();
         assert_eq!(full, 1);
-        assert!(grown >= bytes, "{grown} after {bytes}: the room is the growing block's now");
+        assert!(
+            grown >= bytes,
+            "{grown} after {bytes}: the growing block has the capacity of the former spare block"
+        );
     }
 }

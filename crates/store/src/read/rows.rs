@@ -134,8 +134,8 @@ pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Re
     Ok(alive.map(|(_, found)| found).collect())
 }
 
-/// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past its
-/// end; rows that replace it start before that. Rows of the rarer span classes come last.
+/// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past
+/// the end of the row, because all rows that replace it start before its end. Rows of the rarer span classes come last.
 pub async fn each_live(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),

@@ -5,10 +5,10 @@
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// For each row, returns whether it is alive. A row is given with its replacement and its own merge number.
+/// Returns for each row whether it is alive. Each row is given with its replacement and its own merge number.
 ///
 /// The result for a row is correct only if the list has all rows of the partition, of all spans, that start within the
-/// row's time. A row that replaced one of its records starts there.
+/// row's time range. A row that replaced one of the row's records also starts within that range.
 pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
     if rows.iter().all(|(_, replacement, _)| replacement.is_none()) {

@@ -18,7 +18,8 @@ use super::{Inbox, Upkeep};
 use crate::Error;
 use crate::keys::ChunkKey;
 
-/// Limits on one batch: bytes of new chunks, and jobs. Many small partitions then share one `put` and one sync.
+/// Limits on one batch: bytes of new chunks, and jobs. With these limits, many small partitions share one `put` and one
+/// sync.
 const BATCH_BYTES: u64 = 8 << 20;
 const BATCH_JOBS: usize = 256;
 /// Time during which a batch starts new jobs. A deletion waits for the end of the batch.

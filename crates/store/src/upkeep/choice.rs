@@ -1,9 +1,9 @@
 //! Chooses which adjacent rows of a partition to merge.
 //!
 //! Rows are sorted by size into levels. A row of level 0 has full size; a row of level `n` is smaller by a factor of
-//! `fan_in` to the power of `n`. Adjacent rows of similar level are merged when there are `fan_in` of them, or as soon as
-//! they fill a chunk. A record is therefore rewritten once per level. With 180 samples per flush, 8,192 per chunk and a
-//! `fan_in` of 8, that is twice.
+//! `fan_in` to the power of `n`. Adjacent rows of similar level are merged when there are `fan_in` of them, or as soon
+//! as they fill a chunk. A record is therefore rewritten once per level. With 180 samples per flush, 8,192 per chunk
+//! and a `fan_in` of 8, a record is rewritten twice.
 //!
 //! A merge may start only at a clean boundary: no earlier row of the same members reaches over it. Otherwise an old value
 //! could replace a newer one. A merge may end anywhere; records after its end stay in a row of their own generation. If
@@ -33,8 +33,8 @@ fn share_chunk(row: &Facts, next: &Facts, aim: &Aim) -> bool {
 pub enum Mode {
     /// Only merges that the levels justify.
     Tiered,
-    /// Also small groups of rows without recent additions. Exception: rows that are many times smaller than the row they
-    /// would be merged with.
+    /// Also merges small groups of rows without recent additions, except rows that are many times smaller than the row
+    /// they would be merged with.
     Finish,
     /// Every merge that results in fewer or smaller rows.
     All,
@@ -114,8 +114,8 @@ pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<T
     over.map(|(start, reach)| if start < floor { start } else { reach.start }).min()
 }
 
-/// The merge that cuts rows that all overlap each other and the rows from `next` on. No window could hold all of them.
-/// `None` if there is a clean boundary, or if unknown rows may reach in.
+/// The merge that cuts a set of rows that all overlap each other and the rows from `next` on, because no window could
+/// hold all of them. `None` if there is a clean boundary, or if unknown rows may reach in.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     if rows.is_empty() || !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {

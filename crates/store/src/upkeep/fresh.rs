@@ -1,4 +1,5 @@
-//! Counts in memory the chunks that arrived since the last merge, so that the usual choice needs no read.
+//! Counts the chunks that arrived since the last merge. The counts are in memory, so that the usual choice of merges
+//! needs no read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,15 +56,16 @@ impl Fresh {
         }
     }
 
-    /// Takes out the partitions with at least this many fresh chunks. The caller gives back the chunks that it does not
-    /// merge.
+    /// Removes the partitions with at least this many fresh chunks from the list, and returns them. The caller gives
+    /// back the chunks that it does not merge.
     pub fn take(&self, chunks: u32) -> Vec<(Partition, Tail)> {
         let mut all = self.lock();
         let taken: Vec<(Key, Tail)> = all.extract_if(|_, tail| tail.chunks >= chunks).collect();
         taken.into_iter().filter_map(|(key, tail)| Some((Partition::decode(&key)?, tail))).collect()
     }
 
-    /// Takes out one partition. A job may change a boundary that another job found to be clean.
+    /// Removes one partition from the list, and returns its tail. A job may change a boundary that another job found to
+    /// be clean.
     pub fn take_one(&self, partition: &Partition) -> Option<Tail> {
         self.lock().remove(&Key::try_from(partition.key().as_slice()).ok()?)
     }

@@ -20,7 +20,7 @@ use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
 use crate::memtable::CHUNK_CALLS_MAX;
 use crate::{Error, ErrorKind, Result};
 
-/// A job: a stretch of a partition to read and merge.
+/// A job: a part of a partition to read and merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     pub partition: Partition,

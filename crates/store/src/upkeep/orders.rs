@@ -121,10 +121,10 @@ mod tests {
         assert!(matches!(orders.add(Order::MergeAll).unwrap_err().kind(), ErrorKind::Full { .. }));
         let mut sweep = orders.add(Order::Sweep).unwrap();
         drop(all.pop());
-        all.push(orders.add(Order::MergeAll).expect("another has gone"));
+        all.push(orders.add(Order::MergeAll).expect("there is space for another caller"));
         running.answer(&Ok(MergeReport { merges: 1, ..MergeReport::default() }));
         assert_eq!(first.try_recv().unwrap().unwrap().merges, 1);
-        assert!(all[0].try_recv().is_err(), "it came while the first was carried out");
+        assert!(all[0].try_recv().is_err(), "the second order arrived while the first was running");
         orders.take().unwrap().answer(&Ok(MergeReport { merges: 2, ..MergeReport::default() }));
         assert!(all.iter_mut().all(|answer| answer.try_recv().unwrap().unwrap().merges == 2));
         assert_eq!(orders.take().unwrap().order, Order::Sweep);

@@ -1,4 +1,4 @@
-//! Builds the rows that a merge writes. Each has the range of rows that it replaces.
+//! Builds the rows that a merge writes. Each of them states the range of rows that it replaces.
 //!
 //! The first new row starts where the first replaced row started, so that a reader in order of time finds it before any
 //! replaced row. If the first records were dropped, an empty row is put at that start until the replaced rows are
@@ -119,7 +119,7 @@ impl<'a> RowBuilder<'a> {
     }
 }
 
-/// Contribution of a row to the statistics.
+/// The amount that a row adds to the statistics.
 fn stored(row: &Known) -> Stored {
     Stored { chunks: 1, bytes: row.source.chunk.len() as u64, records: row.facts.values as u64 }
 }

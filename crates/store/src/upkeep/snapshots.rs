@@ -22,7 +22,7 @@ pub type Place = (Vec<u8>, Vec<u8>);
 #[derive(Debug, Default)]
 pub struct Snapshots {
     state: Mutex<State>,
-    /// Number of marked rows. It is usually 0, and readers then skip all other checks.
+    /// Number of marked rows. It is usually 0; then readers skip all other checks.
     marked: AtomicUsize,
     left: Notify,
 }

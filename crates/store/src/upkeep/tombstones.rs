@@ -18,9 +18,9 @@ pub const TOMBSTONES: &[u8] = b"tombstones";
 
 /// Limit on pending deletions. Each read checks all of them.
 const TOMBSTONES_MAX: usize = 1_000;
-/// Limit on the compiled patterns of pending deletions. Their automatons stay in memory until the deletions are done and
-/// take some 50 MB. Each concurrent matching thread takes at most 0.65 MB of cache per pattern, some 40 MB. Deletions of
-/// an earlier version are in force even above this limit, and count towards it.
+/// Limit on the compiled patterns of pending deletions. Their automatons stay in memory until the deletions are done,
+/// and take about 50 MB. Each thread that uses them takes at most 0.65 MB of cache per pattern, about 40 MB. Deletions
+/// of an earlier version are in force even above this limit, and count towards it.
 const PATTERNS_MAX: usize = 64;
 const STATES_MAX: u64 = 200_000;
 

@@ -149,8 +149,8 @@ pub struct Scope {
     pub values: usize,
 }
 
-/// Limit on the rows after a window that are checked for a reach into it. Only rows that start within the largest
-/// permitted change of times are checked. That change is less than the usual distance of samples where times were moved.
+/// Limit on the rows after a window whose reach is checked. Only rows that start within the largest permitted change of
+/// times are checked. Where times were moved, that change is less than the usual distance of samples.
 const AHEAD_MAX: usize = 16;
 /// Encoded bytes per value that are assumed for the size of a window.
 const BYTES_A_VALUE: usize = 2;
@@ -206,8 +206,8 @@ pub async fn read(
         let error = facts.map_or(0, |facts| facts.error);
         (moved_max, torn_before) =
             (moved_max.max(error), torn_before.max(key.start.saturating_add_unsigned(error)));
-        // Rows that end before the stretch are read to find the rows that reach into it. They do not count towards the
-        // limits of the window. Otherwise the window could be full before the stretch itself is read.
+        // Rows that end before the stretch are read only to find rows that reach into it. They do not count towards the
+        // limits of the window, because the window could otherwise be full before the stretch itself is read.
         let is_passed =
             facts.is_some_and(|facts| stretch.looks_back().is_some_and(|from| facts.reach().end < from));
         if !is_passed {

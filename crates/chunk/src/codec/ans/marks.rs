@@ -1,5 +1,5 @@
-//! From which positions can a column be read? From a mark, which stores the state of the decoder. There is one every
-//! [`STRIDE`] tokens.
+//! From which positions can a column be read? From each mark, which stores the state of the decoder. There is one mark
+//! every [`STRIDE`] tokens.
 //!
 //! A chunk covers a day, but most queries cover an hour. Without marks, all values before the hour would have to be
 //! decoded. A mark takes about 10 bytes. The three marks of a column of 8,192 numbers take about one percent of it.
@@ -8,8 +8,8 @@ use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
-/// Number of interleaved states. A mark stores all of them. Four steps need at most 44 bits, which a single read
-/// provides.
+/// Number of interleaved states. A mark stores all of them. Together, one step of each state needs at most 44 bits,
+/// which a single read provides.
 pub(super) const LANES: usize = 4;
 
 /// Tokens between marks; a multiple of [`LANES`].

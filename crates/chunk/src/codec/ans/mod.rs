@@ -28,7 +28,8 @@ const COUNT_MIN: usize = 32;
 const WORD_BITS: u32 = 57;
 /// Highest order of differences.
 pub(super) const ORDER_MAX: u8 = 2;
-/// Minimum size of a column with marks, bytes. Below it, marks would take more than one thirtieth.
+/// Minimum size of a column with marks, bytes. In a smaller column, marks would take more than one thirtieth of the
+/// size.
 const MARKED_BYTES_MIN: usize = 1_024;
 /// Flag that is added to the order if the column has marks.
 const MARKED: u8 = 4;
@@ -53,7 +54,8 @@ fn tokens(words: &[u64], plan: tokens::Plan) -> Tokens {
     }
 }
 
-/// Sums up differences in place, once per element of `firsts`. The front of the slice has free elements for the results.
+/// Replaces differences by their sums in place, once per element of `firsts`. The front of the slice has free elements
+/// for the results.
 fn add_up(words: &mut [u64], firsts: &[u64]) {
     for (order, first) in firsts.iter().enumerate().rev() {
         let mut sum = *first;

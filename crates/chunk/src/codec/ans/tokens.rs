@@ -1,7 +1,7 @@
 //! Which differences share a token? Each difference becomes a token of a small alphabet, with extra bits.
 //!
-//! Zigzag numbers below [`LITERALS`] are tokens themselves. The numbers between two powers of two share four tokens. The
-//! bits below the top three are stored without entropy coding.
+//! Zigzag numbers below [`LITERALS`] are tokens themselves. Larger numbers between two powers of two share four tokens.
+//! The bits below the top three are stored without entropy coding.
 
 use crate::bytes::{unzigzag, zigzag};
 
@@ -103,7 +103,7 @@ fn cost(numbers: impl Iterator<Item = u64>) -> f64 {
     let all = f64::from(total);
     let entropy = |count: &u32| f64::from(*count) * (all / f64::from(*count)).log2();
     let tokens: f64 = counts.iter().filter(|count| **count > 0).map(entropy).sum();
-    // One more bit, because a column may have several tokens even if its sample has only one.
+    // One more bit, because a column may have several tokens even if its sample has only one token.
     (tokens + more as f64 + 1.0) / all
 }
 

@@ -34,7 +34,8 @@ pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
 }
 
 /// Slots are all words between spaces, without surrounding punctuation. Only the first word without a digit is fixed,
-/// because it usually names the subject of the text. For texts with many different names and few common words.
+/// because it usually names the subject of the text. This cut suits texts with many different names and few common
+/// words.
 pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let (mut at, mut fixed) = (0, false);

@@ -1,4 +1,4 @@
-//! Reads one segment file completely: hands out each row with its place, and finds each damaged place.
+//! Reads one segment file completely. Returns each row with its place, and each damaged place.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use super::super::scan::{Damage, Offset, Scanned, scan};
 use super::Image;
 use super::stream::{Extent, Walked, walk};
 
-/// One file of an image.
+/// One open file of an image.
 pub struct Opened {
     name: Arc<str>,
     path: PathBuf,
@@ -211,7 +211,7 @@ impl Image {
         });
     }
 
-    /// Whether a reader gets this row.
+    /// Whether readers get this row: the index of the driver refers to this place.
     fn is_needed(&self, opened: &Opened, (table, partition, clustering): Key<'_>, offset: u64) -> bool {
         let directory = self.driver.0.directory.read().unwrap_or_else(PoisonError::into_inner);
         let place = directory.index.get(table, partition, clustering);
@@ -358,7 +358,7 @@ fn unreadable(name: &Arc<str>, place: &Range<u64>, readable: &Readable) -> Findi
     Finding::new(FindingKind::FileUnreadable, place, why)
 }
 
-/// An entry of an index.
+/// An index entry with copied bytes.
 struct OwnedEntry {
     action: Action,
     table: Table,
@@ -406,7 +406,7 @@ mod tests {
     use super::super::super::format::{mark, put_batch};
     use super::*;
 
-    /// A segment of rows of 3,000 bytes, read from a disk with a bad sector in its middle.
+    /// A segment with rows of 3,000 bytes, read from a disk with a bad sector in the middle of the file.
     #[test]
     fn a_bad_sector_costs_only_the_rows_in_it() {
         let mut bytes = encode_header(1);

@@ -40,7 +40,7 @@ pub struct Image {
     findings: Vec<Finding>,
 }
 
-/// All files of one manifest, open.
+/// The open files of one manifest.
 struct Held {
     found: Found,
     manifest: Manifest,

@@ -1,4 +1,4 @@
-//! Which files of a directory belong to it, and which are quarantined?
+//! Finds the files that do not belong to a directory, and the quarantined ones.
 
 use std::path::Path;
 

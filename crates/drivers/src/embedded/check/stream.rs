@@ -13,7 +13,7 @@ use super::super::scan::entry_of;
 /// Number of bytes read at a time. A longer row is read at once.
 const PART_BYTES: usize = 1 << 20;
 
-/// The extent of a file.
+/// The parts of a file, as offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     pub number: u32,

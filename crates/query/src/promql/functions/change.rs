@@ -139,9 +139,9 @@ fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)>
     (from + 1..to).map(distance).reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// Windows of `seconds` seconds, counted back from the end of the range, with at least `n` more samples than the
-/// previous window. The result has a sample at the end of each such window; its value is the difference. The oldest
-/// complete window has no previous window.
+/// Counts samples in windows of `seconds` seconds, from the end of the range backwards. The result has a sample at the
+/// end of each window that has at least `n` more samples than the previous window. The value of the sample is the
+/// difference. The oldest complete window has no previous window.
 #[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };

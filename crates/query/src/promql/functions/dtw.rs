@@ -163,7 +163,8 @@ fn at(costs: &[f64], band: &Range<usize>, column: usize) -> f64 {
     place.and_then(|place| costs.get(place)).copied().unwrap_or(f64::INFINITY)
 }
 
-/// Walks from the last pair to the first along the cheapest cells. Among equal cells, prefers the step in both series.
+/// Walks from the last pair to the first along the cheapest cells. If cells are equally cheap, chooses the step in both
+/// series.
 fn walk_back(costs: &[Vec<f64>], band: &[Range<usize>]) -> Warped {
     let cost = |row: usize, column: usize| at(&costs[row], &band[row], column);
     let (mut row, mut column) = (costs.len() - 1, band[costs.len() - 1].end - 1);

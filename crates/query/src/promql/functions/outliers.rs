@@ -15,8 +15,8 @@ const FENCE_DEFAULT: f64 = 1.5;
 /// Default score, 3.5: B. Iglewicz, D. C. Hoaglin, "How to Detect and Handle Outliers" (1993), chapter 3.
 const SCORE_DEFAULT: f64 = 3.5;
 
-/// The third quartile of the standard normal distribution. It is the ratio of the median absolute deviation to the
-/// standard deviation.
+/// The third quartile of the standard normal distribution. For normal values, the median absolute deviation is the
+/// standard deviation multiplied by this number.
 const MEDIAN_OF_NORMAL: f64 = 0.674_489_750_196_081_7;
 
 /// The mean of the absolute value of a standard normal variable: sqrt(2 / pi).

@@ -13,7 +13,7 @@ use crate::promql::variance::Deviation;
 use crate::promql::window::Walk;
 use crate::promql::{STALE, labels};
 
-/// Number of letters in the alphabet. A single letter would distinguish nothing, and `z` is the last letter.
+/// Number of letters in the alphabet. With a single letter, all words would be equal, and `z` is the last letter.
 const LETTERS: std::ops::RangeInclusive<usize> = 2..=26;
 
 /// Limit on the segments of a window; the paper uses dozens.

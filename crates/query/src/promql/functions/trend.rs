@@ -32,7 +32,8 @@ fn is_line(moments: &Moments) -> bool {
     moments.count > 1.0
 }
 
-/// Two-sided probability of a slope at least as steep if there is no trend. `None` for fewer than three samples.
+/// Two-sided probability of a slope that is at least as steep, if the values have no trend. `None` for fewer than three
+/// samples.
 pub fn p_value(fit: &Fit, _: &Bounds, _: &[f64]) -> Option<f64> {
     let (slope, error) = (fit.slope(), fit.slope_error()?);
     // Without scatter the ratio is infinite, or 0/0 if the slope is 0 as well.

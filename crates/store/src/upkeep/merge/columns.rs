@@ -63,7 +63,7 @@ pub fn within(ranges: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>>
     here.map(cut).filter(|range| !range.is_empty()).collect()
 }
 
-/// Whether one of the ranges contains all of `part`. The ranges ascend and do not touch.
+/// Whether one of the ranges contains all of `part`. The ranges are in ascending order and do not touch.
 pub fn holds(ranges: &[Range<usize>], part: &Range<usize>) -> bool {
     let first = ranges.partition_point(|range| range.end < part.end);
     ranges.get(first).is_some_and(|range| range.start <= part.start)

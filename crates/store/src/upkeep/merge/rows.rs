@@ -70,8 +70,8 @@ pub struct Made {
     pub start: Timestamp,
     pub overhang: Overhang,
     pub generation: u64,
-    /// For the rest of a source row after the end of the merge: the key of that row. The rest keeps its place among the
-    /// rows of its generation.
+    /// Set for the rest of a source row after the end of the merge: the key of the source row. The rest keeps the
+    /// position of that row among the rows of its generation.
     pub rest_of: Option<ChunkKey>,
     /// Number of samples, entries, or completed calls.
     pub records: u64,

@@ -39,7 +39,7 @@ record Workload(
         long warmUp = whole(given, "warm-up-millis", millis / 2, 0);
         if (warmUp >= millis) {
             throw new IllegalArgumentException(
-                    "warm-up-millis=" + warmUp + " leaves nothing of millis=" + millis);
+                    "warm-up-millis=" + warmUp + " is not below millis=" + millis);
         }
         return new Workload(
                 millis,
