@@ -28,7 +28,7 @@ const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
   tacho agents --service shop --watch
   tacho agents --json")]
 pub struct Agents {
-    /// Only those of this service
+    /// List only agents of this service
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     service: Option<String>,
     /// Refresh every second, until Ctrl-C

@@ -12,13 +12,13 @@ use crate::terminal::table::{Align, Table};
   tacho operations --service shop
   tacho operations --kind database --last 15m --json")]
 pub struct Operations {
-    /// Only those of this service
+    /// List only operations of this service
     #[arg(long)]
     service: Option<String>,
-    /// Only this one: its whole name
+    /// List only the operation with this name
     #[arg(long)]
     operation: Option<String>,
-    /// method, http-server, http-client, database, connection-wait or task
+    /// List only operations of this kind: method, http-server, http-client, database, connection-wait or task
     #[arg(long)]
     kind: Option<String>,
     /// Operations to show
