@@ -14,7 +14,7 @@ use crate::terminal::progress;
 /// Findings of one file that are shown; `--json` has all.
 const PER_FILE_MAX: usize = 20;
 
-/// For people, grouped by file. `omitted`: findings that were counted but not kept.
+/// The findings as text for people, grouped by file. `omitted`: number of findings that were counted but not kept.
 pub fn text(kept: &[Finding], omitted: u64) -> String {
     let mut out = String::new();
     for of_file in kept.chunk_by(|a, b| a.place.file == b.place.file) {
@@ -122,7 +122,7 @@ pub fn kinds([samples, entries, calls]: [u64; 3]) -> Value {
     json!({"samples": samples, "entries": entries, "calls": calls})
 }
 
-/// Counts of findings, and of what they cost, for a summary in JSON.
+/// Numbers of findings and of lost records, for a summary in JSON.
 pub fn counts(findings: &Findings) -> Value {
     let [samples, entries, calls] = findings.lost.records;
     json!({
@@ -134,7 +134,7 @@ pub fn counts(findings: &Findings) -> Value {
     })
 }
 
-/// As [`counts`], in words.
+/// Numbers of findings, in words.
 pub fn counted(findings: &Findings) -> String {
     let count = |severity| findings.count(severity);
     if count(Severity::Damage) + count(Severity::Warning) + count(Severity::Note) == 0 {
@@ -148,7 +148,7 @@ pub fn counted(findings: &Findings) -> String {
     )
 }
 
-/// What the findings cost, in words; `None` if nothing.
+/// Numbers of lost records, in words. `None` if no record is lost.
 pub fn lost(findings: &Findings) -> Option<String> {
     let [samples, entries, calls] = findings.lost.records;
     let unknown = findings.lost.unknown;

@@ -91,7 +91,7 @@ fn print(repaired: &Repaired) {
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
 }
 
-/// The kept findings that cost something.
+/// The kept findings of lost records or facts.
 fn of_losses(findings: &Findings) -> impl Iterator<Item = &Finding> {
     findings.kept.iter().filter(|finding| finding.is_loss())
 }

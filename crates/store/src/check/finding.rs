@@ -1,7 +1,7 @@
-//! Findings of `tacho check`: what is wrong with which bytes, what it costs, and what to do.
+//! Findings of `tacho check`: the fault, the bytes with the fault, the loss, and the remedy.
 //!
-//! Drivers find what is wrong with the bytes of their files, the other files of this folder what is wrong with the meaning
-//! of rows. The kinds are documented in `docs/guide/operating.md`.
+//! Drivers find faults in the bytes of their files. The other files of this folder find faults in the meaning of rows. The
+//! kinds are documented in `docs/guide/operating.md`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::driver::Scanned;
 pub enum Severity {
     /// No damage: a state that a running or killed server leaves.
     Note,
-    /// Nothing that is stored is damaged, but somebody should look at it.
+    /// No stored bytes are damaged, but the administrator should look at it.
     Warning,
     /// Bytes differ from those that were written, or something is missing.
     Damage,
@@ -30,11 +30,11 @@ impl Severity {
     }
 }
 
-/// What a finding costs in a copy of all that is sound.
+/// The loss in a copy of all sound rows, for a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     Nothing,
-    /// Nothing: it follows from other rows or files, or the server finds it out again.
+    /// No loss: the damaged value follows from other rows or files, or the server determines it again.
     Derivable,
     /// Something other than records, such as a deletion.
     Fact,
@@ -44,7 +44,7 @@ pub enum Loss {
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $severity:ident $loss:ident $remedy:literal)*) => {
-        /// What is wrong.
+        /// The kind of a fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FindingKind { $($variant,)* }
 

@@ -296,7 +296,7 @@ impl Journals {
 fn unreadable(readable: &Readable, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let found = |place: &Range<u64>| {
-        // The findings about the records before the end say what they cost.
+        // Before the end of the records, the findings about the records state the loss.
         let loss = if place.start < contents.length { Loss::Nothing } else { Loss::Records };
         let place = Place::range(name, place.start, place.end - place.start);
         Finding::new(FindingKind::FileUnreadable, place, &why).loss(loss)

@@ -1,12 +1,13 @@
-//! Is what a store has stored what it wrote? The meaning of rows and of journals, for `tacho check` and `tacho repair`.
+//! Does a store still have the rows and journal records that it wrote? Checks their meaning, for `tacho check` and
+//! `tacho repair`.
 //!
 //! ```text
 //!   driver's image -> Known::read   series, facts, keys
 //!                  -> Checker::row  each row with its place      -> Verdict: findings, and what can be kept
 //!   Journals::hold -> Journals::check each record                -> findings, and the batches
 //! ```
-//! Only `salvage.rs`, for `tacho repair`, writes, and to another directory. Nothing locks, or keeps more than the series and
-//! one row or one journal in memory.
+//! Only `salvage.rs` writes. It belongs to `tacho repair`, and writes to another directory. No code here takes a lock. Memory
+//! holds the series, and one row or one journal at a time.
 
 mod checker;
 mod chunks;

@@ -226,7 +226,7 @@ impl Image {
         let bytes = &all[..(opened.extent.end as usize).min(all.len())];
         let rows_and_index = |place: &Range<u64>| place.start < opened.extent.end;
         let bad = readable.bad.iter().filter(|place| rows_and_index(place));
-        // What they cost is said by the findings about the rows in them.
+        // The findings about the rows in these places state the lost records.
         let of_disk = bad.map(|place| unreadable(&opened.name, place, &readable).loss(Loss::Nothing));
         checked.findings.extend(of_disk);
         let mut sound: BTreeSet<usize> = BTreeSet::new();
