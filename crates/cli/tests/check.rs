@@ -252,7 +252,8 @@ fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     (code.unwrap(), lines, summary)
 }
 
-/// The most records that one row or one batch of the journal has: a damaged one may not say how many it had.
+/// Largest number of records in one row or one batch of the journal. It bounds the loss if the number of records in a damaged
+/// row or batch is unknown.
 const UNIT_RECORDS: usize = 12 * 600;
 
 #[test]
@@ -338,7 +339,7 @@ fn damage_row(data: &Path, key: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// A merge puts the record of its number together with its rows; the second copy is written by the next flush.
+/// A merge writes the highest merge number together with its rows. This test damages the copy that the next flush writes.
 #[test]
 fn merged_rows_are_kept_without_the_record_of_the_merge() {
     let place = tempfile::tempdir().unwrap();
@@ -417,7 +418,7 @@ fn writer_of(pipe: &Path, reader: &mut std::process::Child) -> std::fs::File {
     }
 }
 
-/// The last file that a repair copies is a pipe here: the repair waits for it, and the signal arrives.
+/// The last file that a repair copies is a pipe in this test. The repair waits for the pipe, and then gets the signal.
 #[test]
 fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let place = tempfile::tempdir().unwrap();
@@ -427,7 +428,7 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let pipe = data.join("tacho.toml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let before = contents(&data);
-    // A test that a script runs in the background inherits that SIGINT is ignored.
+    // A shell script starts background processes with SIGINT ignored, and this test inherits that.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT", support::tacho(), "repair"]).arg(&data).arg("--into").arg(&into);
     let mut repairing = command.spawn().unwrap();

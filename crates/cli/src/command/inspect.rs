@@ -16,8 +16,8 @@ use crate::terminal::table::{Align, Table};
 
 /// Show the content of a data directory: series, chunks, codecs, bytes per record
 ///
-/// Opens the directory read-only. If a server is using it, ask the server with --server instead. Of records that are
-/// in the journal but not yet in chunks, only the bytes are shown.
+/// Opens the directory read-only. If a server is using the directory, ask the server with --server instead. For
+/// records in the journal that are not in chunks yet, shows only the number of bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho inspect ./tacho-data

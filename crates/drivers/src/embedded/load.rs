@@ -34,7 +34,7 @@ pub struct Expected {
     pub ended: bool,
 }
 
-/// Fills a buffer from an offset of a file on.
+/// Reads bytes at an offset of a file until the buffer is full.
 pub type ReadExactAt<'a> = &'a dyn Fn(&mut [u8], u64) -> io::Result<()>;
 
 /// Reads a segment; hands out its rows in order.
@@ -42,7 +42,7 @@ pub fn load(path: &Path, file: &File, expected: Expected, each: impl FnMut(Entry
     load_from(path, &|bytes, at| file.read_exact_at(bytes, at), expected, each)
 }
 
-/// As [`load`], with another way to read: a check reads around bad sectors.
+/// Like [`load`], but calls `read` to read the file. A check passes a `read` that skips bad sectors.
 pub fn load_from(
     path: &Path,
     read: ReadExactAt<'_>,

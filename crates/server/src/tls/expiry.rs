@@ -84,11 +84,11 @@ pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
 }
 
-/// Reports a certificate that expires soon: once a day, and when it is replaced by another such one.
+/// Reports a certificate that expires soon: once a day, and again when a new certificate replaces it and also expires soon.
 #[derive(Default)]
 pub struct Notice(Option<(i64, i64)>);
 
-/// What the log reports.
+/// A report for the log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Due {
     Expires { days: i64 },

@@ -7,8 +7,8 @@ use crate::keys::ChunkKey;
 
 /// For each row, returns whether it is alive. A row is given with its replacement and its own merge number.
 ///
-/// The result for a row is correct only if the list has all rows of the partition, of all spans, that start within the
-/// row's time. A row that replaced one of its records starts there.
+/// The result for a row is correct only if the list has all rows of the partition, of all spans, that start between the
+/// first and the last time of the row. If a row has replaced this one, it starts in that range.
 pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
     if rows.iter().all(|(_, replacement, _)| replacement.is_none()) {
