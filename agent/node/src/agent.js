@@ -28,7 +28,7 @@ import { Dictionary } from './wire/dictionary.js';
 
 /** Longest time that a record waits for further records before it is sent. */
 const FLUSH_MS = 100;
-/** Interval of the checks for changed counts of rules and for unsent data. */
+/** Interval at which the agent checks for changed counts of rules and for unsent data. */
 const LOOK_MS = 1_000;
 /** Two copies of this package in one process share one agent. */
 const SHARED = Symbol.for('tachograph.agent');
@@ -149,7 +149,7 @@ export class Agent {
   /**
    * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called twice: code that
    * runs at the very end may record something, too.
-   * @param {boolean} isLast true if nothing follows
+   * @param {boolean} isLast true if this is the last call
    */
   #last(isLast) {
     this.guard(() => {

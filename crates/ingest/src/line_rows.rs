@@ -11,7 +11,8 @@ use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 use crate::line_protocol::{Precision, decode};
 use crate::rows::{Block, Broken, Rows};
 
-/// Limit on the bytes of a line with its strings. Above the limit, an unclosed quote costs only one line.
+/// Limit on the bytes of a line with its strings. If no end is found within the limit, a quote in the line is taken as
+/// unclosed, and the line ends at its first line feed. So an unclosed quote breaks only one line.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Reads line protocol.

@@ -53,8 +53,8 @@ impl PatternBudget {
         Self { patterns: usize::MAX, cost: u64::MAX }
     }
 
-    /// For a [`Rewrite`] that is compiled later, and only if there are rows to rewrite. An invalid pattern costs
-    /// nothing here: compiling it reports the error.
+    /// Takes the cost of a [`Rewrite`] from the budget. The rewrite is compiled later, and only if there are rows to
+    /// rewrite. An invalid pattern takes nothing here, and its error is reported when it is compiled.
     ///
     /// # Errors
     /// If the number or the cost of the patterns exceeds its limit; the error names the limit.

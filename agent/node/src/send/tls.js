@@ -177,7 +177,7 @@ async function readRegular(path) {
     if (!kind.isFile() && !kind.isDirectory()) {
       throw new Error(messages.TLS_NOT_A_FILE);
     }
-    return await file.readFile(); // of a directory this fails, and the system says why
+    return await file.readFile(); // fails for a directory, with the message of the system
   } finally {
     await file.close();
   }

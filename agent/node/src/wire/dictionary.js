@@ -7,10 +7,10 @@ import { ATTRIBUTE_BYTES_MAX, DICT, DICT_BYTES_MAX, DICT_IDS_MAX, FRAME, KIND, O
 import { beginFrame, finishFrame } from './frame.js';
 
 export const OTHER = '(other)';
-/** No state of an operation. */
+/** The state of an operation without an id. */
 export const UNKNOWN = 255;
 
-/** These limits are below the bounds of the protocol, so that the last definitions still fit. */
+/** These limits are below the bounds of the protocol, so that a definition that is checked just below a limit still fits. */
 const OPERATIONS_MAX = DICT_IDS_MAX - 64;
 const STRING_BYTES_MAX = DICT_BYTES_MAX - (1 << 20);
 
@@ -54,7 +54,7 @@ export class Dictionary {
     this.methodsMax = limits.methods ?? METHODS_MAX;
     this.stringBytesMax = limits.stringBytes ?? STRING_BYTES_MAX;
     this.definitions = new Bytes(16_384);
-    /** Positions where a DICT body may end, some BODY_BYTES apart. @type {number[]} */
+    /** Positions where a DICT body may end. Each is at least BODY_BYTES after the previous one. @type {number[]} */
     this.cuts = [];
     this.stringBytes = 0;
     /** One map for each kind. @type {Map<string, number>[]} */
@@ -62,7 +62,7 @@ export class Dictionary {
     this.operationCount = 0;
     /** Kind and name of each operation by its id. */
     this.entries = [{ kind: 0, name: '' }];
-    /** State of each operation by its id; `UNKNOWN` for 0, an operation without an id yet. */
+    /** State of each operation by its id. Id 0 stands for an operation without an id, and its state is `UNKNOWN`. */
     this.states = new Uint8Array(DICT_IDS_MAX + 1).fill(STATE.ON);
     this.states[0] = UNKNOWN;
     /** Called for each new operation. @type {(kind: number, name: string, id: number) => number} */
@@ -77,7 +77,7 @@ export class Dictionary {
     }
   }
 
-  /** Bytes of all definitions so far; a DATA frame may be sent once this many were sent on its connection. */
+  /** Bytes of all definitions. A DATA frame may be sent after its connection has sent this number of bytes of definitions. */
   size() {
     return this.definitions.size;
   }

@@ -36,7 +36,7 @@ fn corpus(out: &mut String, results: &[Result]) {
     let columns = ["without", "sealed %", "merged %", "largest %", "on", "encode %", "decode %"];
     head(
         out,
-        "The corpus without one choice: more bytes, and more processor time of a merge",
+        "The corpus without one choice: increase of bytes, and of the processor time of a merge, %",
         &columns.map(String::from),
     );
     for choice in CodecSet::choices() {
@@ -56,10 +56,10 @@ fn corpus(out: &mut String, results: &[Result]) {
     }
 }
 
-/// The corpus in merges with a requested compression, compared with the automatic choice of the encoder.
+/// Merges of the corpus with a requested compression, compared with the automatic choice of the encoder.
 fn requested(out: &mut String, results: &[Result]) {
     let columns = ["requested", "bytes", "bytes %", "encode %", "decode %"];
-    head(out, "The corpus with a compression on request, compared with auto", &columns.map(String::from));
+    head(out, "The corpus with a requested compression, compared with auto", &columns.map(String::from));
     let Some(first) = results.first() else { return };
     for (number, (compression, _)) in first.requested.iter().enumerate() {
         let total = |cost: fn(&Costs) -> f64| {
@@ -88,7 +88,7 @@ fn largest(without: &[(&Result, Costs)]) -> Option<(f64, String)> {
 fn each(out: &mut String, effort: &str, results: &[Result], cost: fn(&Costs) -> Cost) {
     let columns: Vec<String> =
         ["without".to_owned()].into_iter().chain(results.iter().map(|r| r.name.clone())).collect();
-    head(out, &format!("Each set without one choice, {effort}: more bytes, %"), &columns);
+    head(out, &format!("Each set without one choice, {effort}: increase of bytes, %"), &columns);
     for choice in CodecSet::choices() {
         let cells = results.iter().filter_map(|result| {
             let without = cost(&of(result, choice)?);

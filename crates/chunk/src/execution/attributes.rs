@@ -1,5 +1,5 @@
-//! How are attributes stored? Layouts contain the keys and forms, because these repeat. A UUID takes 16 bytes instead of
-//! 36 characters.
+//! How are attributes stored? Many segments have the same keys and forms of attributes, so these are stored once in a
+//! layout, without the values. A UUID takes 16 bytes instead of 36 characters.
 
 use std::fmt;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ pub struct Operations {
     /// Only the operation with this full name
     #[arg(long)]
     operation: Option<String>,
-    /// method, http-server, http-client, database, connection-wait or task
+    /// List only operations of this kind: method, http-server, http-client, database, connection-wait or task
     #[arg(long)]
     kind: Option<String>,
     /// Operations to show

@@ -22,7 +22,7 @@ fn labels(name: &str, host: usize) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), ("host", &format!("h{host}"))]).unwrap())
 }
 
-/// A batch with records of all kinds. `round` makes them different.
+/// A batch with records of all kinds. Times and values depend on `round`.
 fn batch(round: usize) -> Batch {
     let from = START + round as i64 * 600 * SECOND;
     let noise = |n: usize| (n * 7_919 + round * 104_729) % 1_009;

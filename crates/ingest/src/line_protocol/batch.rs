@@ -16,7 +16,8 @@ pub(super) struct Gathering {
     samples: Vec<SampleSeries>,
     /// The series of each element of `samples`.
     order: Vec<SeriesIndex>,
-    /// `samples` consists of runs of series, each introduced by one line. These are the lengths of the runs.
+    /// A line with new series appends one run of elements to `samples`: one element for each new series. These are the
+    /// lengths of the runs.
     runs: Vec<usize>,
     entries: Vec<EntrySeries>,
     entry_slots: HashMap<SeriesIndex, usize>,
@@ -39,7 +40,7 @@ struct Slot {
 
 /// Memory of an entry in addition to its text, bytes. The list of entries exists twice while it grows.
 const TEXT_BYTES: usize = 128;
-/// Up to this number, the values of one line need negligible memory before the line is kept.
+/// If a line has fewer values than this, the memory of `numbers` and `texts` is negligible.
 const VALUES_FEW: usize = 10_000;
 
 /// Minimum bytes of a field with its comma. It limits the reserved capacity to the number of fields that a body can
@@ -61,7 +62,8 @@ impl Gathering {
         self.texts.push((series, Body::Text(unescape(raw, IN_STRINGS).into())));
     }
 
-    /// Memory of the line's values, bytes: in the destination lists and, if the line has many values, also here.
+    /// Memory of the line's values, bytes: in `samples` and `entries`, and if the line has many values, also in `numbers`
+    /// and `texts`.
     pub(super) fn line_bytes(&self) -> usize {
         let lists = 3 * size_of::<Sample>() * self.numbers.len() + TEXT_BYTES * self.texts.len();
         if self.numbers.len() + self.texts.len() < VALUES_FEW { lists } else { 2 * lists }
@@ -122,8 +124,8 @@ impl Gathering {
         position
     }
 
-    /// Series in order of first appearance, each with its values in order. Also the lengths of the runs of series that
-    /// one line introduced.
+    /// Returns the series in order of first appearance, each with its values in order, and the lengths of the runs
+    /// (`runs`).
     pub(super) fn take_batch(&mut self) -> (Batch, Vec<usize>) {
         for (series, list) in self.order.drain(..).zip(&self.samples) {
             if let Some(slot) = self.slots.get_mut(series as usize) {

@@ -12,8 +12,8 @@ const INTEGER_DIGITS_MAX: usize = 18;
 const POWERS: [f64; MANTISSA_DIGITS_MAX + 1] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// The number at the beginning of `rest`, and its length including `i` or `u`. `None` if it is not such a number, or if
-/// this is not certain. The caller checks the bytes that follow.
+/// The integer or short decimal at the beginning of `rest`, and its length including `i` or `u`. `None` if the fast path
+/// does not apply. The caller checks the bytes that follow.
 ///
 /// A decimal of at most 15 digits is an integer divided by a power of ten. Both are exact, so one division rounds the
 /// result correctly (Clinger, "How to read floating point numbers accurately", 1990).

@@ -100,7 +100,7 @@ impl Default for StoreFigures {
             series_refused: Family::new(
                 "tacho_series_refused_total",
                 [],
-                "Attempts to add a new series above a limit.",
+                "New series refused above a limit.",
             ),
             index_bytes: Family::new("tacho_index_bytes", [], "Memory of the index of series, with labels."),
             index_bytes_max: Family::new("tacho_index_bytes_max", [], "Memory limit of the index of series."),

@@ -1,7 +1,7 @@
 //! Assigns the series of samples of a generation to groups. Every series has a home group before its chunks are written.
 //!
 //! ```text
-//!   newcomers -> form.rs -> series rows -> index -> shares of groups -> seal/samples.rs
+//!   newcomers -> form.rs -> series rows -> index -> shares (members per group) -> seal/samples.rs
 //! ```
 //! The series rows determine the groups. A flush that is repeated after a crash finds the groups that were written and
 //! forms the other groups again. All chunks are written after these rows.
@@ -66,7 +66,7 @@ pub fn groups(generation: &Generation, series: &[(u32, Arc<Labels>)]) -> Vec<New
     form(newcomers.collect()).into_iter().map(group).collect()
 }
 
-/// The share of each group in the generation.
+/// For each group, its members with samples in the generation.
 pub fn shares(index: &Index, generation: &Generation) -> Vec<Share> {
     let numbers = generation.samples.iter().map(|(number, _)| number);
     let mut places: Vec<(u32, u16, u32)> = numbers

@@ -351,8 +351,8 @@ mod tests {
         assert_eq!(bytes, 3_000 * size_of::<OpenSamples>() + places);
         assert_eq!((open.len(), open.values_max()), (3_000, 1));
         assert!(open.get(4).is_some() && open.get(5).is_none() && open.get(9_999).is_none());
-        // Each series has one sample since the last seal. `places` has doubled, and only half of its numbers are used
-        // here.
+        // Each series has one sample. `places` has one element for each series number up to the highest one, and only the even
+        // numbers are used here.
         assert!(bytes / 3_000 <= 48, "{} bytes", bytes / 3_000);
         let many: usize = (0..3_000).map(|number| open.push(number * 2, &[sample; 3])).sum();
         let heap: usize = open.iter().map(|(_, open)| open.heap_bytes()).sum();

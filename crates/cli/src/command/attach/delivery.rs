@@ -14,8 +14,9 @@ use crate::failure::Failure;
 /// Limit on the bytes of the jar's path. This path and the path of the settings must fit into an argument of 1,024 bytes.
 const PATH_BYTES_MAX: usize = 800;
 
-/// The path of the agent in the mount namespace of the process. If the process cannot read the original, the path of a copy in
-/// the /tmp of the process. The copy is not removed, because the program reads classes from it while it runs.
+/// Returns the path of the agent in the mount namespace of the process. If the process cannot read the original file, copies
+/// it into the /tmp of the process and returns the path of the copy. The copy is not removed, because the program reads
+/// classes from it while it runs.
 pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     if let Some(path) = plain(jar).filter(|_| is_seen(jar, process) && may_read(jar, process)) {
         return Ok(path.to_owned());
@@ -119,8 +120,8 @@ fn is_seen(path: &Path, process: &Process) -> bool {
     is_same_file(path, &process.seen(path))
 }
 
-/// Whether the user of the process may read the file and enter all directories above it. False if only the group of the
-/// process may.
+/// Whether the user of the process may read the file and enter all directories above it. Permissions of the group of the
+/// process do not count.
 fn may_read(path: &Path, process: &Process) -> bool {
     let is_open = |path: &Path, bit: u32| {
         let Ok(file) = fs::metadata(path) else { return false };
@@ -200,7 +201,7 @@ mod tests {
         let taken = directory.path().join("agent.jar");
         fs::create_dir(&taken).unwrap();
         write_copy(&taken, b"agent").unwrap_err();
-        let refuse = |_: &File| Err(io::Error::other("not to them"));
+        let refuse = |_: &File| Err(io::Error::other("the owner cannot be changed"));
         write(&directory.path().join("settings.toml"), b"", refuse).unwrap_err();
         let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(names.collect::<Vec<_>>(), ["agent.jar"]);
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn the_settings_file_is_removed_when_it_is_dropped() {
         assert!(settings("", &this()).unwrap().is_none());
-        let file = settings("service = \"shop\"\n", &this()).unwrap().expect("there is something to say");
+        let file = settings("service = \"shop\"\n", &this()).unwrap().expect("the settings are not empty");
         let seen = PathBuf::from(file.seen());
         assert_eq!(fs::read_to_string(&seen).unwrap(), "service = \"shop\"\n");
         assert_eq!(fs::metadata(&seen).unwrap().mode() & 0o777, 0o600);

@@ -22,7 +22,8 @@ use tacho_model::{Kind, Timestamp};
 pub use rows::{Cutting, Made, Merged, Source, Treatment, Unreadable, end_of_step};
 
 /// Merges the records of `sources` up to and including `until`. Later records stay unchanged. `members` has one treatment
-/// for each member of the group. `lives` has the known changes and descents of each member.
+/// for each member of the group. `lives` has, for each member, how often its value changed and how often it fell, as far
+/// as earlier merges counted it.
 pub fn merge(
     kind: Kind,
     sources: &[Source],

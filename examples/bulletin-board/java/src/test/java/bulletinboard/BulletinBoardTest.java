@@ -92,7 +92,7 @@ title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
     }
 
     @Test
-    void limitsAreWhatTheMessagesSay() throws Exception {
+    void inputAboveALimitIsRefusedWithTheLimit() throws Exception {
         String rest = "&text=b&contact=c&price=1000000000";
         HttpResponse<String> longest =
                 board.send("POST", "/ads", "title=" + "t".repeat(120) + rest);

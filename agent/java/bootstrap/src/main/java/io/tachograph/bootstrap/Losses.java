@@ -3,8 +3,8 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Counts losses that have another cause than a full ring of the thread. Such losses are rare, so
- * one shared counter for each kind is enough.
+ * Counts losses with other causes than a full ring of the thread. Such losses are rare, so one
+ * shared counter for each kind is enough.
  *
  * <p>After: {@code io.tachograph.core.sample.AgentSampler}, {@code core.send.Sender}.
  */
@@ -16,7 +16,7 @@ public final class Losses {
     private Losses() {}
 
     /**
-     * Counts a task that runs without the parent of its submission, because the parent was not
+     * Counts a task that runs without a parent, because the call that submitted the task was not
      * stored or is ambiguous.
      */
     public static void parent() {
@@ -27,7 +27,7 @@ public final class Losses {
         return PARENTS.get();
     }
 
-    /** Counts a call of {@link HandedCall#begin} for which no tried ring had space. */
+    /** Counts a call that {@link HandedCall#begin} dropped, because all tried rings were full. */
     static void call() {
         CALLS.incrementAndGet();
     }

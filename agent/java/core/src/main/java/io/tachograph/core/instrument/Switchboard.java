@@ -174,7 +174,7 @@ public final class Switchboard implements Runnable {
     /** Applies moves: the rules are the same, but the decisions differ. */
     private void applyMoves() {
         int changed = applyRules();
-        log.detail(changed + " classes changed for what is aggregated or switched off");
+        log.detail(changed + " classes changed, because methods were aggregated or switched off");
     }
 
     /**

@@ -19,7 +19,10 @@ class AnswerPauseTest {
         return pause.left(hasNews, START + millis * MILLI) / MILLI;
     }
 
-    /** Times of successive answers, and the pause before news after each answer, in ms. */
+    /**
+     * Times of successive answers, and after each answer the pause before the next one if there is
+     * news, in ms.
+     */
     @ParameterizedTest
     @CsvSource({
         "0, 200",
@@ -39,7 +42,7 @@ class AnswerPauseTest {
     }
 
     @Test
-    void probesIsAnsweredAtOnceAndUpdatesFollowAfterFiveSeconds() {
+    void aNewProbesIsAnsweredAtOnceAndUpdatesFollowAfterFiveSeconds() {
         assertEquals(0, leftAt(false, 0));
         pause.answered(START);
         assertEquals(1, leftAt(false, 4_999));

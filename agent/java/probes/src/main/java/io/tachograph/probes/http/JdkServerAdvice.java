@@ -9,8 +9,9 @@ import io.tachograph.bootstrap.probe.Outermost;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined into {@code Filter.Chain.doFilter(HttpExchange)}. The outermost chain is the request. The
- * last filter calls the chain with the handler. A handler may return before the answer is sent.
+ * Inlined into {@code Filter.Chain.doFilter(HttpExchange)}. Each filter calls this method again, and
+ * the last call runs the handler. Only the outermost call is recorded as the request. A handler may
+ * return before the answer is sent.
  */
 final class JdkServerAdvice {
     private JdkServerAdvice() {}
