@@ -245,7 +245,7 @@ fn patterns_that_need_too_long_for_an_entry_are_refused() {
     let text: String = (0..(1 << 20) - 10).map(letter).collect();
     let lines =
         format!("log value=\"{text}\" 1000000000\nlog value=\"an {} b\" 2000000000\n", &text[..2_000]);
-    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    assert_eq!(server.post("/write?precision=ns", &[], lines.as_bytes()).status, 204);
     let ask = |pattern: &str, from: u32| {
         server.get(&format!("/api/v1/entries?match[]=log&start={from}&end=3&pattern={pattern}"))
     };
@@ -273,7 +273,7 @@ fn a_series_selection_is_cancelled_when_its_client_disconnects() {
     let server = Server::start(data.path());
     let host = |n: u32| format!("a,l={}-{n} value=1 1000000000\n", "b-".repeat(100));
     let lines: String = (0..20_000).map(host).collect();
-    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    assert_eq!(server.post("/write?precision=ns", &[], lines.as_bytes()).status, 204);
     let pattern = |n: u32| format!("match[]={{l=~\".*[a-z]-{n}[^0]-.*\"}}");
     let body = (0..60).map(pattern).collect::<Vec<_>>().join("&");
     for path in ["/api/v1/series", "/api/v1/labels", "/api/v1/export", "/api/v1/query"] {
@@ -301,7 +301,7 @@ fn a_client_that_does_not_read_its_response_is_cut_off() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--request-seconds-max", "10"]);
     let lines: String = (0..60).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
-    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    assert_eq!(server.post("/write?precision=ns", &[], lines.as_bytes()).status, 204);
     // The response has some 20 MB, more than the socket buffers of both ends.
     let path = "/api/v1/query_range?query=x_value&start=1&end=10999&step=1&lookback_delta=11000";
     let path = path.replace("x_value", "x");
@@ -366,14 +366,15 @@ fn slow_bodies_do_not_block_others() {
         stream.write_all(first.as_bytes()).unwrap();
         (stream, rest.to_owned())
     };
-    let bodies = [("/write", "", "dripped value=1 1000000000\n"), ("/api/v1/query", form, "query=1")];
+    let bodies =
+        [("/write?precision=ns", "", "dripped value=1 1000000000\n"), ("/api/v1/query", form, "query=1")];
     let others =
         [("/api/v1/import", "", "??"), ("/api/v1/checksum", "", "[]"), ("/api/v1/labels", form, "limit=1")];
     let mut dripping: Vec<_> = bodies.into_iter().cycle().take(8).chain(others).map(drip).collect();
     for _ in 0..2 {
         assert_eq!(server.get("/api/v1/query?query=1").status, 200);
         assert_eq!(server.post("/api/v1/query", &FORM, b"query=1").status, 200);
-        assert_eq!(server.post("/write", &[], b"whole value=1 1000000000\n").status, 204);
+        assert_eq!(server.post("/write?precision=ns", &[], b"whole value=1 1000000000\n").status, 204);
     }
     // A client that completes its body gets a response.
     for (stream, rest) in dripping.iter_mut().take(2) {

@@ -387,7 +387,7 @@ fn commands_that_read_a_directory_do_not_change_it() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let dir = data.path().to_str().unwrap();
-    let write = |body: &[u8]| assert_eq!(server.post("/write", &[], body).status, 204);
+    let write = |body: &[u8]| assert_eq!(server.post("/write?precision=ns", &[], body).status, 204);
     write(b"m v=1 1000000000");
     assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     write(b"m v=2 2000000000");
@@ -439,7 +439,7 @@ fn commands_that_read_a_directory_do_not_change_it() {
 fn storage_damage_is_in_status_and_metrics() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
-    assert_eq!(server.post("/write", &[], b"m v=1 1000000000").status, 204);
+    assert_eq!(server.post("/write?precision=ns", &[], b"m v=1 1000000000").status, 204);
     assert_eq!(server.get("/api/status").json()["damage"]["damaged"], serde_json::json!([]));
     assert!(server.stop().success());
     let file = data.path().join("chunks/00000001.segment");

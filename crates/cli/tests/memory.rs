@@ -46,7 +46,7 @@ fn post_gzip(server: &Server, body: &str) -> Response {
     encoder.write_all(body.as_bytes()).unwrap();
     let packed = encoder.finish().unwrap();
     assert!(packed.len() < 200_000, "{} bytes packed", packed.len());
-    server.post("/write", &[("Content-Encoding", "gzip")], &packed)
+    server.post("/write?precision=ns", &[("Content-Encoding", "gzip")], &packed)
 }
 
 fn line(name: &str, tags: usize, tag_bytes: usize, fields: usize) -> String {
@@ -207,7 +207,7 @@ fn answers_that_are_not_read_share_a_memory_budget() {
     let server = start(data.path(), &[]);
     // Each response has five million points, the maximum, and takes 80 MB.
     let lines: String = (0..454).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
-    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    assert_eq!(server.post("/write?precision=ns", &[], lines.as_bytes()).status, 204);
     let path = "/api/v1/query_range?query=x&start=1&end=11000&step=1&lookback_delta=11001";
     let answers = unread(&server, path, AT_ONCE);
     let count = |wanted: u16| answers.iter().filter(|(status, _)| *status == wanted).count();
@@ -288,7 +288,7 @@ fn queries_that_need_much_memory_are_computed_one_after_the_other() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
     let lines: String = (0..10).map(|n| format!("m,n={n} value={n} 1000000000000000\n")).collect();
-    assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+    assert_eq!(server.post("/write?precision=ns", &[], lines.as_bytes()).status, 204);
     let path = "/api/v1/query?query=moving_avg(m[490000s:1s],5s)&time=1490000&lookback_delta=2000000&limit=1";
     let ask = || server.get(path).status;
     std::thread::scope(|scope| {

@@ -113,6 +113,27 @@ fn good_lines_are_kept_when_others_are_refused() {
     assert_eq!(value_of(&server, "zipped").as_deref(), Some("3"));
 }
 
+#[test]
+fn seconds_without_precision_are_refused_and_the_remedies_work() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let lines = b"a value=1 1700000000\nb value=2 1700000000000000000\n";
+    for path in ["/write", "/api/v2/write?org=o&bucket=b"] {
+        let answer = server.post(path, &[], lines);
+        assert_eq!(answer.status, 400);
+        let text = answer.text();
+        let expect = "1 refused, the others are kept: line 1, column 11: time 1700000000 is on 1970-01-01 as ns, and on \
+             2023-11-14 as s: give the parameter precision=s, or precision=ns if 1970-01-01 is meant";
+        assert!(text.contains(expect), "{text}");
+    }
+    assert_eq!((value_of(&server, "a"), value_of(&server, "b").as_deref()), (None, Some("2")));
+    assert_eq!(server.post("/write?precision=ns", &[], b"a value=3 1700000000").status, 204);
+    let early = server.get("/api/v1/query?time=2&query=a").json();
+    assert_eq!(early["data"]["result"][0]["value"][1], "3", "{early}");
+    assert_eq!(server.post("/write?precision=s", &[], b"a value=4 1700000000").status, 204);
+    assert_eq!(value_of(&server, "a").as_deref(), Some("4"));
+}
+
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();

@@ -37,6 +37,8 @@ use series::{Line, SeriesTable};
 pub enum Precision {
     #[default]
     Nanoseconds,
+    /// Nanoseconds, because the sender states no unit: a time that is plausible in a larger unit only is refused.
+    Assumed,
     Microseconds,
     Milliseconds,
     Seconds,
@@ -47,7 +49,7 @@ pub enum Precision {
 impl Precision {
     pub const fn nanoseconds(self) -> i64 {
         match self {
-            Self::Nanoseconds => 1,
+            Self::Nanoseconds | Self::Assumed => 1,
             Self::Microseconds => 1_000,
             Self::Milliseconds => 1_000_000,
             Self::Seconds => 1_000_000_000,
@@ -55,6 +57,28 @@ impl Precision {
             Self::Hours => 3_600_000_000_000,
         }
     }
+}
+
+/// 1980 and 2100 in Unix seconds: times between them are plausible.
+const PLAUSIBLE: std::ops::Range<i64> = 315_532_800..4_102_444_800;
+/// Names and parts of a second of the units that times are often written in, instead of ns. The plausible times of these units
+/// do not overlap, and are in January and February 1970 as ns.
+const LARGER_UNITS: [(&str, i64); 3] = [("s", 1), ("ms", 1_000), ("us", 1_000_000)];
+
+/// Why a time whose unit is not stated is not one in ns.
+fn doubt(time: i64) -> Option<String> {
+    let (unit, per_second) =
+        LARGER_UNITS.into_iter().find(|(_, per_second)| PLAUSIBLE.contains(&(time / per_second)))?;
+    let year = |ns: i128| {
+        jiff::Timestamp::from_nanosecond(ns)
+            .map_or_else(|_| ns.to_string(), |at| at.strftime("%Y-%m-%d").to_string())
+    };
+    let (as_ns, as_unit) =
+        (year(time.into()), year(i128::from(time) * i128::from(1_000_000_000 / per_second)));
+    Some(format!(
+        "time {time} is on {as_ns} as ns, and on {as_unit} as {unit}: give the parameter precision={unit}, or precision=ns if \
+         {as_ns} is meant"
+    ))
 }
 
 /// Parses the names of versions 1 and 2 of the HTTP API.
@@ -163,6 +187,11 @@ impl Decoder {
             }
         }
         let Some((time, at)) = cursor.time()? else { return Ok((line, None)) };
+        if precision == Precision::Assumed
+            && let Some(doubt) = doubt(time)
+        {
+            return Err(Fault::new(at, doubt));
+        }
         let late = || Fault::new(at, format!("time {time} is outside the years 1677 to 2262"));
         time.checked_mul(precision.nanoseconds()).map(|time| (line, Some(time))).ok_or_else(late)
     }

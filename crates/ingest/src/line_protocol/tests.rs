@@ -59,6 +59,54 @@ fn values_of_every_type_are_read() {
 }
 
 #[test]
+fn times_without_a_stated_unit_are_not_read_as_nanoseconds_if_another_unit_is_plausible() {
+    for (time, remedy) in [
+        ("1700000000", Some("on 1970-01-01 as ns, and on 2023-11-14 as s: give the parameter precision=s,")),
+        ("315532800", Some("precision=s")),
+        ("4102444799", Some("precision=s")),
+        (
+            "1700000000123",
+            Some("on 2023-11-14 as ms: give the parameter precision=ms, or precision=ns if 1970-01-01"),
+        ),
+        ("315532800000", Some("precision=ms")),
+        ("4102444799999", Some("precision=ms")),
+        (
+            "1700000000123456",
+            Some("on 1970-01-20 as ns, and on 2023-11-14 as us: give the parameter precision=us"),
+        ),
+        ("4102444799999999", Some("precision=us")),
+        ("0", None),
+        ("1", None),
+        ("-1700000000", None),
+        ("315532799", None),
+        ("4102444800", None),
+        ("315532799999", None),
+        ("4102444800000", None),
+        ("315532799999999", None),
+        ("4102444800000000", None),
+        ("1700000000000000000", None),
+    ] {
+        let line = format!("m v=1 {time}\nn v=1\n");
+        let kept = |decoded: &Decoded| {
+            decoded.batch.samples.iter().map(|series| series.samples.len()).sum::<usize>()
+        };
+        let decoded = decode(line.as_bytes(), Precision::Assumed, NOW);
+        let refused: Vec<String> = decoded.rejects.named.iter().map(Refused::to_string).collect();
+        assert_eq!(
+            (kept(&decoded), refused.len()),
+            (2 - refused.len(), usize::from(remedy.is_some())),
+            "{time}"
+        );
+        for (refused, remedy) in refused.iter().zip(remedy) {
+            assert!(refused.starts_with(&format!("line 1, column 7: time {time} is on ")), "{refused}");
+            assert!(refused.contains(remedy), "{remedy:?} in {refused}");
+        }
+        // A stated unit is the sender's decision.
+        assert_eq!(kept(&decode(line.as_bytes(), Precision::Nanoseconds, NOW)), 2, "{time}");
+    }
+}
+
+#[test]
 fn heads_and_fields_find_their_series() {
     check(
         "m,t=1 a=1,b=2 1\nm,t=1 b=3,a=4 2\nm,t=2 a=5 3\nm,t=1 a=6,b=7 4\n",

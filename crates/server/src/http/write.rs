@@ -61,7 +61,7 @@ async fn lines(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap, body: 
         Some(text) => text
             .parse::<Precision>()
             .map_err(|e| ApiError::bad(format!("invalid parameter \"precision\": {e}")))?,
-        None => Precision::default(),
+        None => Precision::Assumed,
     };
     let packed = Packed::new(&headers, body, app.config.body_bytes_max)?;
     let now = app.clock.now();
