@@ -7,16 +7,27 @@ const SERIES_CHARS_MAX: usize = 200;
 /// The beginnings of the reasons that `tacho_store` gives (index/admission.rs).
 const REASONS: [&str; 2] = [": limit of ", ": label \""];
 
+/// Details of one series at the end of a reason.
+const DETAILS: [&str; 2] = [" (new: ", " (of this series: "];
+
 /// Splits a text into the series and the reason without details of this series. If the text has another form, the
 /// series is `None`.
 pub fn parts(text: &str) -> (&str, &str) {
     // `label "id" has 4 values, at most 4 are allowed (new: "x")`
-    let why = text.rsplit_once(" (new: ").map_or(text, |(why, _)| why);
+    let why = DETAILS.iter().find_map(|detail| text.rsplit_once(detail)).map_or(text, |(why, _)| why);
     let begin = REASONS.iter().filter_map(|begin| why.rfind(begin)).max();
     match begin.and_then(|at| Some((why.get(..at)?.strip_prefix("series ")?, why.get(at + 2..)?))) {
         Some(parts) => parts,
         None => ("", text),
     }
+}
+
+/// The beginning of the reason for the limit on chunks; behind it are the counts of the moment.
+pub const CHUNKS: &str = "(chunks_max): ";
+
+/// The part of a reason that is equal for all records that the same limit refused.
+pub fn limit(why: &str) -> &str {
+    why.split_once(CHUNKS).map_or(why, |(limit, _)| limit)
 }
 
 /// The text of a series, truncated to the limit of a message.
@@ -74,6 +85,15 @@ mod tests {
                     "series a{id=\"x\"}: label \"id\" has 4 values, at most 4 are allowed".into(),
                     "no room".into(),
                 ],
+            ),
+            (
+                vec![
+                    "series a: limit of 9 chunks (chunks_max): 5 are stored; far ones are refused (of this series: 1 of 2)"
+                        .into(),
+                    "series b: limit of 9 chunks (chunks_max): 5 are stored; far ones are refused (of this series: 7 of 7)"
+                        .into(),
+                ],
+                vec!["series a, b: limit of 9 chunks (chunks_max): 5 are stored; far ones are refused".into()],
             ),
             (
                 vec![format!("series {long}: limit of 3 series is reached")],

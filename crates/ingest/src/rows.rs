@@ -44,6 +44,8 @@ pub struct Block {
     /// Number of rows of the block, including broken and empty rows.
     pub rows: u64,
     pub broken: Vec<Broken>,
+    /// Those of `broken` whose other values are in the batch.
+    pub partly: u64,
     /// Number of further rows lost to damage that is reported as one broken row.
     pub lost: u64,
     /// Number of ignored texts in columns without numbers, by name of the column.

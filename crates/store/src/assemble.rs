@@ -95,7 +95,7 @@ impl State {
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
         budget.add(recovered.generations.sealed.iter().map(|g| g.bytes).sum());
         let chunks = Arc::new(Budget::new(options.chunks_max));
-        chunks.add(recovered.generations.sealed.iter().map(|g| g.moves).sum());
+        chunks.add(recovered.generations.sealed.iter().map(|g| g.window_changes).sum());
         let generations = Arc::new(Guarded::new(recovered.generations));
         let space = Space::new(options.disk.clone(), journal_dir, options.disk_reserve_bytes);
         let reserve_bytes = options.disk_reserve_bytes;

@@ -231,12 +231,12 @@ impl Committer {
             let origin = append.arrival.origin;
             let mut generations = store.generations.write();
             if let Some(active) = &mut generations.active {
-                let (before, moves) = (active.bytes, active.moves);
+                let (before, window_changes) = (active.bytes, active.window_changes);
                 let numbers = number_series(&store.index, &append.arrival);
                 active.apply(&append.arrival, &numbers);
                 active.journal.length = length;
                 store.budget.add(active.bytes.saturating_sub(before));
-                store.chunks.add(active.moves - moves);
+                store.chunks.add(active.window_changes - window_changes);
                 if let Some(origin) = origin {
                     let mut sessions = store.sessions.write();
                     let forgotten = sessions.take(origin, active.number);

@@ -291,7 +291,7 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
 async fn forget(flusher: &Arc<Flusher>, generation: &Generation) {
     flusher.generations.write().sealed.pop_front();
     flusher.budget.release(generation.bytes);
-    flusher.chunks.release(generation.moves);
+    flusher.chunks.release(generation.window_changes);
     flusher.counters.flushes.add(1);
     let options = &flusher.options;
     let expired =

@@ -45,7 +45,7 @@ pub struct Generation {
     /// Estimated memory of the generation, bytes.
     pub bytes: usize,
     /// Chunks that the generation needs because of its times, beyond one per series. This is an upper estimate.
-    pub moves: usize,
+    pub window_changes: usize,
     /// Start of the generation. Monotonic, so that a jump of the clock does not change when it is sealed.
     pub since: Instant,
     pub journal: JournalFile,
@@ -60,7 +60,7 @@ impl Generation {
             executions: HashMap::new(),
             sessions: HashMap::new(),
             bytes: 0,
-            moves: 0,
+            window_changes: 0,
             since: Instant::now(),
             journal,
         }
@@ -74,26 +74,26 @@ impl Generation {
         {
             self.bytes += SESSION_BYTES;
         }
-        let sample_moves = self.samples.moves();
+        let sample_changes = self.samples.window_changes();
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);
         }
         // Blocks of executions count their own memory.
-        let mut moves = self.samples.moves() - sample_moves;
+        let mut window_changes = self.samples.window_changes() - sample_changes;
         for (id, series) in arrival.entries() {
             grow(&mut self.entries, &mut self.bytes, id, OpenEntries::bytes, |open| {
-                moves += series.entries.iter().filter(|entry| open.push((*entry).clone())).count();
+                window_changes += series.entries.iter().filter(|entry| open.push((*entry).clone())).count();
             });
         }
-        self.bytes += moves * CHUNK_BYTES;
+        self.bytes += window_changes * CHUNK_BYTES;
         for (id, series) in arrival.executions() {
             grow(&mut self.executions, &mut self.bytes, id, OpenExecutions::bytes, |open| {
                 let before = open.growing();
                 series.segments.iter().for_each(|segment| open.push(segment, &series.operations));
-                moves += open.growing().saturating_sub(before.max(1));
+                window_changes += open.growing().saturating_sub(before.max(1));
             });
         }
-        self.moves += moves;
+        self.window_changes += window_changes;
     }
 
     /// Every series with entries or executions in this generation.

@@ -12,7 +12,7 @@ use crate::commit::repeated;
 use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::options::Options;
-use crate::scatter;
+use crate::scatter::{self, Estimate};
 use crate::sessions::Sessions;
 use crate::shared::{Metadata, RecordSpace};
 use crate::stats::Counters;
@@ -41,8 +41,9 @@ impl Intake {
     /// Removes new series above the limits from a batch. At the limit on chunks, also removes records far from the
     /// present time. The reservation covers the chunks of the batch until it is in the memtable.
     pub fn admit(&self, mut batch: Arc<Batch>) -> (Arc<Batch>, Refused, Reservation) {
-        let chunks = self.chunks.hold(scatter::moves_of(&batch));
-        let far = self.refuse_far(&mut batch);
+        let of_batch = scatter::window_changes_of(&batch);
+        let chunks = self.chunks.hold(of_batch);
+        let far = self.refuse_far(&mut batch, of_batch);
         let (batch, mut refused) = arrival::admit(batch, &self.index.read(), self.options.bounds());
         if refused.series > 0 {
             self.counters.series_refused.add(refused.series as u64);
@@ -51,21 +52,23 @@ impl Intake {
         (batch, refused, chunks)
     }
 
-    fn refuse_far(&self, batch: &mut Arc<Batch>) -> Refused {
+    fn refuse_far(&self, batch: &mut Arc<Batch>, of_batch: usize) -> Refused {
         let mut refused = Refused::default();
-        if self.is_over_chunks_max() {
+        let estimate = self.estimate(of_batch);
+        if estimate.is_over() {
             let live = scatter::live(self.clock.now());
-            scatter::keep_live(batch, live, self.chunks.max(), &mut refused);
+            scatter::keep_live(batch, live, estimate, &mut refused);
             self.counters.records_far_refused.add(refused.records.iter().sum::<usize>() as u64);
         }
         refused
     }
 
-    /// Whether the stored chunks plus those of records in memory exceed the limit.
-    fn is_over_chunks_max(&self) -> bool {
+    /// The stored chunks and those of records in memory, of which `of_batch` are held for the batch.
+    fn estimate(&self, of_batch: usize) -> Estimate {
         let stored: u64 = self.metadata.stored.read().iter().map(|stored| stored.chunks).sum();
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);
-        stored.saturating_add(self.chunks.used()) > self.chunks.max()
+        let in_memory = self.chunks.used().saturating_sub(of_batch);
+        Estimate { max: self.chunks.max(), stored, in_memory, of_batch }
     }
 
     /// Reserves memory for a checked batch.

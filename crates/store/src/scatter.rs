@@ -6,6 +6,7 @@
 //!
 //! Path of one record. Before: `intake.rs` received its batch. After: `commit.rs` writes it to the journal.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tacho_model::{Batch, Kind, Segment, TimeRange, Timestamp};
@@ -33,7 +34,7 @@ impl Walk {
     /// Whether this time is in another window than the previous one. Divides only in that case, because this function
     /// runs for every sample.
     #[inline]
-    pub const fn moves(&mut self, at: Timestamp) -> bool {
+    pub const fn changes_window(&mut self, at: Timestamp) -> bool {
         if at.wrapping_sub(self.start).cast_unsigned() < CHUNK_SPAN_MAX_NS {
             return false;
         }
@@ -43,17 +44,18 @@ impl Walk {
 }
 
 /// Number of consecutive times that are in different windows. The number of chunks is at most one more.
-pub fn moves(mut times: impl Iterator<Item = Timestamp>) -> usize {
+pub fn window_changes(mut times: impl Iterator<Item = Timestamp>) -> usize {
     let Some(first) = times.next() else { return 0 };
     let mut walk = Walk::from(first);
-    times.filter(|at| walk.moves(*at)).count()
+    times.filter(|at| walk.changes_window(*at)).count()
 }
 
 /// The sum of [`moves`] over all series of a batch.
-pub fn moves_of(batch: &Batch) -> usize {
-    let samples = batch.samples.iter().map(|series| moves(series.samples.iter().map(|s| s.at)));
-    let entries = batch.entries.iter().map(|series| moves(series.entries.iter().map(|e| e.at)));
-    let segments = batch.executions.iter().map(|series| moves(series.segments.iter().map(|s| s.start)));
+pub fn window_changes_of(batch: &Batch) -> usize {
+    let samples = batch.samples.iter().map(|series| window_changes(series.samples.iter().map(|s| s.at)));
+    let entries = batch.entries.iter().map(|series| window_changes(series.entries.iter().map(|e| e.at)));
+    let segments =
+        batch.executions.iter().map(|series| window_changes(series.segments.iter().map(|s| s.start)));
     samples.chain(entries).chain(segments).sum()
 }
 
@@ -62,11 +64,41 @@ pub const fn live(now: Timestamp) -> TimeRange {
     TimeRange::new(now.saturating_sub(WINDOW_NS), now.saturating_add(WINDOW_NS))
 }
 
-/// Removes the records outside of `live`, and adds them to `refused` with the limit of `max` chunks as the reason.
-pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, max: usize, refused: &mut Refused) {
+/// The chunks that a batch at the limit is compared with. Those of records in memory are estimated from their times: it is the
+/// largest number that they can make.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimate {
+    pub max: usize,
+    pub stored: usize,
+    /// Of records in memory, without the batch.
+    pub in_memory: usize,
+    pub of_batch: usize,
+}
+
+impl Estimate {
+    pub const fn is_over(&self) -> bool {
+        self.stored.saturating_add(self.in_memory).saturating_add(self.of_batch) > self.max
+    }
+}
+
+/// `limit of 9 chunks (chunks_max): 5 are stored, records in memory take up to 3 more and this batch up to 2`
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { max, stored, in_memory, of_batch } = *self;
+        write!(f, "limit of {max} chunks (chunks_max): {stored} are stored")?;
+        if stored <= max {
+            write!(f, ", records in memory take up to {in_memory} more and this batch up to {of_batch}")?;
+            write!(f, ", estimated from their times")?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes the records outside of `live`, and notes them as refused by the limit on chunks.
+pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, estimate: Estimate, refused: &mut Refused) {
     let mut note = |kind, position, labels, (far, all): (usize, usize)| {
         let why = format!(
-            "limit of {max} chunks is reached, so {far} of {all} records are refused: they are more than two days from now"
+            "{estimate}; records more than two days from now are refused (of this series: {far} of {all})"
         );
         refused.add(kind, position, (labels, far), &why);
     };
@@ -106,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_move_is_a_step_into_another_window_of_two_days() {
+    fn a_window_change_is_a_step_into_another_window_of_two_days() {
         let day = WINDOW_NS / 2;
         for (times, expect) in [
             (&[][..], 0),
@@ -118,7 +150,7 @@ mod tests {
             (&[0, day, 2 * day, 3 * day, 4 * day], 2),
             (&[i64::MIN, i64::MIN + 1, i64::MAX, i64::MAX - 1], 1),
         ] {
-            assert_eq!(moves(times.iter().copied()), expect, "{times:?}");
+            assert_eq!(window_changes(times.iter().copied()), expect, "{times:?}");
         }
         assert_eq!(live(i64::MAX).end, i64::MAX);
     }

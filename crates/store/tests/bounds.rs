@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Bench, batch, entries, origin, samples, values};
+use common::{Bench, batch, entries, labels, origin, samples, values};
 use tacho_model::{Batch, Kind, Labels, Matcher, Sample, SampleSeries, TimeRange, Value};
 use tacho_store::{Appended, MemoryDriver, Options};
 
@@ -87,12 +87,17 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         };
         assert_eq!((refused.series, refused.records), (1, [200, 0, 0]), "flushed: {flushed}");
         let reason = &refused.named[0].reason;
-        assert!(
-            reason.ends_with(
-                "limit of 1000 chunks is reached, so 200 of 200 records are refused: they are more than two days from now"
-            ),
-            "{reason}"
-        );
+        let (head, said) = reason.split_once(": limit of 1000 chunks (chunks_max): ").unwrap();
+        assert_eq!(head, format!("series {}", labels("n")));
+        let (stored, said) = said.split_once(" are stored, records in memory take up to ").unwrap();
+        let (in_memory, said) = said.split_once(" more and this batch up to ").unwrap();
+        let [stored, in_memory] = [stored, in_memory].map(|count| count.parse::<usize>().unwrap());
+        // The first of the batch's 200 chunks is not counted, and `up` has two.
+        let expect = "200, estimated from their times; records more than two days from now are refused \
+            (of this series: 200 of 200)";
+        assert_eq!(said, expect);
+        assert!((898..=910).contains(&(stored + in_memory)), "{reason}");
+        assert_eq!(stored > 0, flushed, "{reason}");
         assert_eq!(values(&store, "up", TimeRange::ALL).await.len(), 2);
         assert_eq!(store.append(samples("m", &[(5, 2.0)]), None).await.unwrap(), Appended::Stored);
     }
@@ -105,6 +110,21 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         );
     }
     assert!((80..=101).contains(&kept), "{kept}");
+    store.flush().await.unwrap();
+    let stored = store.stats().stored[0].chunks;
+    store.close().await.unwrap();
+    drop(store);
+    let lower = Bench { options: Options { chunks_max: 500, ..bench.options.clone() }, ..bench };
+    let store = lower.open().await;
+    let Appended::Partly(refused) = store.append(far("n", 2), None).await.unwrap() else {
+        panic!("not partly")
+    };
+    let expect = format!(
+        "series {}: limit of 500 chunks (chunks_max): {stored} are stored; records more than two days from now are \
+         refused (of this series: 2 of 2)",
+        labels("n")
+    );
+    assert_eq!(refused.named[0].reason, expect);
 }
 
 #[tokio::test]

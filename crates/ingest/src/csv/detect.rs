@@ -132,7 +132,7 @@ pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
         true => vec![],
         false => odd_values(head.get(header_end..).unwrap_or(head), delimiter, holds_values),
     };
-    let Found { numbers, doubtful, doubts, certain } = numbers(&values, delimiter, given);
+    let Found { numbers, doubtful, mut doubts, certain } = numbers(&values, delimiter, given);
     let text_columns = match shape {
         Shape::Wide if !given.texts => {
             let is_text = |column: &usize| *column != time_column && is_text(cells(*column), numbers);
@@ -140,6 +140,13 @@ pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
         }
         _ => vec![],
     };
+    if let Shape::Long { value_column, .. } = shape
+        && !given.texts
+        && is_text(cells(value_column), numbers)
+    {
+        let name = header.get(value_column).map_or("", String::as_str);
+        doubts.push(format!("column {name:?} holds no numbers: --text imports its texts as entries"));
+    }
     let texts = given.texts;
     let dialect = Dialect { delimiter, time, numbers, time_column, shape, texts, text_columns, doubtful };
     let header_bytes = header_end + bom;

@@ -99,6 +99,11 @@ pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a st
     }
 }
 
+/// Whether this is a name of columns of values, which says nothing about their series.
+pub fn is_value_name(column: &str) -> bool {
+    is_one_of(column, &VALUE_NAMES)
+}
+
 /// The notice if `--name` is given for a file that has a column of names.
 pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
@@ -156,12 +161,16 @@ impl Csv {
     }
 
     /// Adds the samples of a row to `slots`, and its errors to `faults`. An error is the position of a column and a
-    /// reason.
-    fn wide(&mut self, row: &[Cow<'_, str>], slots: &mut Slots, faults: &mut Vec<(usize, String)>) {
+    /// reason. Returns whether any sample was added.
+    fn wide(&mut self, row: &[Cow<'_, str>], slots: &mut Slots, faults: &mut Vec<(usize, String)>) -> bool {
         let at = match self.time(row) {
             Ok(at) => at,
-            Err(fault) => return faults.push(fault),
+            Err(fault) => {
+                faults.push(fault);
+                return false;
+            }
         };
+        let mut is_any_kept = false;
         if row.len() > self.columns.len() {
             faults.push((
                 self.columns.len(),
@@ -182,11 +191,12 @@ impl Csv {
             };
             let kept = slots.keep(position, labels, at, cell, &self.dialect, &mut self.scratch);
             match (kept, self.texts.get_mut(position)) {
-                (Ok(()), _) => {}
+                (Ok(()), _) => is_any_kept = true,
                 (Err(_), Some(Some(count))) => *count += 1,
                 (Err(reason), _) => faults.push((position, reason)),
             }
         }
+        is_any_kept
     }
 
     fn long(
@@ -272,12 +282,14 @@ impl Rows for Csv {
                 continue;
             }
             let cells = split::cells(text, char::from(self.dialect.delimiter));
-            match self.dialect.shape {
+            let is_any_kept = match self.dialect.shape {
                 Shape::Wide => self.wide(&cells, &mut slots, &mut faults),
                 Shape::Long { value_column, .. } => {
                     faults.extend(self.long(&cells, &mut slots, value_column).err());
+                    false
                 }
-            }
+            };
+            out.partly += u64::from(is_any_kept && !faults.is_empty());
             out.broken.extend(self.broken(number, bytes, &mut faults));
         }
         out.batch = slots.batch;

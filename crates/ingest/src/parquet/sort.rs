@@ -90,6 +90,7 @@ impl Sorter {
                 break;
             }
             number += 1;
+            let mut is_read = false;
             match times.read(table.cell(0, row)) {
                 // For a wide file, the error is reported only once.
                 Err(reason) => faults.extend((place.part == 0).then_some((0, reason))),
@@ -102,6 +103,7 @@ impl Sorter {
                     match set {
                         Ok(set) => {
                             last = Some((row, set));
+                            is_read = true;
                             self.keep(&table, row, time, set, &mut slots, &mut faults);
                         }
                         Err(fault) => faults.push(fault),
@@ -110,6 +112,8 @@ impl Sorter {
             }
             if !faults.is_empty() {
                 let before = rows.text.len();
+                // A row of a wide file has other values.
+                rows.block.partly += u64::from(is_read && matches!(self.plan.shape, Shape::Wide(_)));
                 rows.broken(&table, row, number, place, &mut faults);
                 self.taken += SET_BYTES + 2 * (rows.text.len() - before);
             }

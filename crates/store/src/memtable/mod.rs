@@ -34,10 +34,11 @@ pub struct OpenEntries {
 impl OpenEntries {
     /// Adds an entry. Returns whether it is in another two-day window than the previous entry.
     pub fn push(&mut self, entry: Entry) -> bool {
-        let moves = self.entries.last().is_some_and(|last| Walk::from(last.at).moves(entry.at));
+        let changes_window =
+            self.entries.last().is_some_and(|last| Walk::from(last.at).changes_window(entry.at));
         self.body_bytes += entry.body.as_bytes().len() + 16;
         self.entries.push(entry);
-        moves
+        changes_window
     }
 
     /// Entries of a range, in order of arrival.

@@ -228,7 +228,7 @@ pub struct OpenSeries {
     blocks: Vec<Vec<OpenSamples>>,
     values_max: usize,
     /// Number of samples that are in another window of time than the previous sample of their series.
-    moves: usize,
+    window_changes: usize,
 }
 
 impl OpenSeries {
@@ -240,10 +240,10 @@ impl OpenSeries {
             return grown + self.push(number, rest);
         };
         let mut walk = Walk::from(open.last());
-        let moves = samples.iter().filter(|sample| walk.moves(sample.at)).count();
+        let window_changes = samples.iter().filter(|sample| walk.changes_window(sample.at)).count();
         let grown = open.push(samples);
         let values = open.len();
-        self.moves += moves;
+        self.window_changes += window_changes;
         self.values_max = self.values_max.max(values);
         grown
     }
@@ -287,8 +287,8 @@ impl OpenSeries {
         self.blocks.iter().map(Vec::len).sum()
     }
 
-    pub const fn moves(&self) -> usize {
-        self.moves
+    pub const fn window_changes(&self) -> usize {
+        self.window_changes
     }
 
     /// Number of samples of the longest series.

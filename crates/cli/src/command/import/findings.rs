@@ -32,6 +32,9 @@ pub struct Findings {
     doubts: u64,
     pub rows: u64,
     pub broken: u64,
+    /// Those of the broken rows whose other values are imported.
+    #[serde(default)]
+    partly: u64,
     named: Vec<String>,
     exemplars: u64,
     /// Number of downsampled values. Each summarizes many samples.
@@ -99,6 +102,7 @@ impl Findings {
         self.early.see(&block.batch, now);
         self.rows += block.rows;
         self.broken += block.broken.len() as u64 + block.lost;
+        self.partly += block.partly;
         self.exemplars += block.exemplars;
         self.thinned += block.thinned;
         for (column, texts) in &block.texts_left_out {
@@ -180,6 +184,24 @@ impl Findings {
         }
     }
 
+    /// `3 broken rows: 1 is skipped, 2 are partly imported`
+    pub fn broken_told(&self) -> String {
+        let is = |count| if count == 1 { "is" } else { "are" };
+        let rows = units::counted(self.broken, "broken row", "broken rows");
+        let (partly, skipped) = (self.partly, self.broken.saturating_sub(self.partly));
+        match (skipped, partly) {
+            (skipped, 0) => format!("{rows} {} skipped", is(skipped)),
+            (0, partly) => format!("{rows} {} partly imported, without the broken values", is(partly)),
+            (skipped, partly) => format!(
+                "{rows}: {} {} skipped, {} {} partly imported",
+                units::count(skipped),
+                is(skipped),
+                units::count(partly),
+                is(partly)
+            ),
+        }
+    }
+
     pub fn texts_left_out(&self) -> u64 {
         self.texts_left_out.values().sum()
     }
@@ -203,6 +225,7 @@ impl Findings {
             "doubts": self.doubts,
             "rows": self.rows,
             "broken": self.broken,
+            "partly_imported": self.partly,
             "broken_named": self.named,
             "warnings": self.warnings,
             "exemplars_left_out": self.exemplars,
@@ -219,8 +242,4 @@ pub fn records(samples: u64, entries: u64) -> String {
         (0, entries) => units::counted(entries, "entry", "entries"),
         (samples, entries) => format!("{} and {}", records(samples, 0), records(0, entries)),
     }
-}
-
-pub fn broken(rows: u64) -> String {
-    units::counted(rows, "broken row is", "broken rows are")
 }

@@ -129,6 +129,7 @@ impl Formats {
         {
             doubts.push(csv::only_where_empty(name, detected.header.get(*at).map_or("", String::as_str)));
         }
+        doubts.extend(named_value(&detected.dialect, &detected.header, reading.name.is_some()));
         let columns = detected.header.clone();
         let csv = Csv::new(detected.header, detected.dialect, reading.time_zone.clone(), base)
             .map_err(|reason| nameless(place(reason.clone()), &reason))?;
@@ -223,6 +224,15 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
             .hint("Parquet needs a seekable file: write it to a file first"));
     }
     Ok(())
+}
+
+/// A file without names: its series is called as the column of values.
+fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<String> {
+    let is_value = |(at, _): &(usize, &String)| *at != dialect.time_column;
+    let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);
+    let (column, None) = (columns.next()?, columns.next()) else { return None };
+    let applies = matches!(dialect.shape, Shape::Wide) && !has_name && csv::is_value_name(column);
+    applies.then(|| format!("its series is called {column:?}, as its column: --name NAME gives it a name"))
 }
 
 fn describe(dialect: &Dialect, header: &[String], reading: &Reading) -> String {

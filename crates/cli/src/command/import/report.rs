@@ -1,10 +1,11 @@
 //! Reports the outcome of an import: the number of sent records, the result of the verification, and the exit code.
 
 use serde_json::{Value, json};
+use tacho_api::refusal;
 use tacho_api::tally::Tally;
 use tacho_api::units;
 
-use super::findings::{Findings, broken, records};
+use super::findings::{Findings, records};
 use super::state::Refused;
 use super::verify::Verdict;
 use crate::failure::Failure;
@@ -13,10 +14,7 @@ use crate::failure::Failure;
 pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     if refused.records > 0 {
         let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
-        return Err(Failure::partly(message).hint(
-            "`tacho cardinality` shows which labels have many values; with a higher limit (series_max, \
-             label_values_max) the same command with --again sends them",
-        ));
+        return Err(Failure::partly(message).hint(remedy(&refused.reasons)));
     }
     match (findings.broken, findings.texts_left_out()) {
         (0, 0) => Ok(()),
@@ -29,8 +27,22 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
                 units::count(texts)
             )))
         }
-        (rows, _) => Err(Failure::partly(format!("{} skipped", broken(rows)))),
+        (_, _) => Err(Failure::partly(findings.broken_told())),
     }
+}
+
+/// What helps against the limits that refused records.
+fn remedy(reasons: &[String]) -> String {
+    let (chunks, others): (Vec<_>, Vec<_>) = reasons.iter().partition(|why| why.contains(refusal::CHUNKS));
+    let of_chunks = "records of a series that are more than two days apart, or not in order of time, take a chunk each: \
+        sort the file by time, join stored chunks with `tacho merge`, or raise chunks_max of the server (400 bytes of \
+        memory each)";
+    let of_series = "`tacho cardinality` shows which labels have many values; raise the limit of the server (series_max, \
+        index_bytes_max, label_values_max)";
+    let remedies = [(!chunks.is_empty(), of_chunks), (!others.is_empty() || chunks.is_empty(), of_series)];
+    let remedies: Vec<&str> =
+        remedies.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text).collect();
+    format!("{}; then the same command with --again sends them", remedies.join("; "))
 }
 
 /// The result of an import.

@@ -60,9 +60,10 @@ const REASONS_MAX: usize = 10;
 impl Refused {
     pub fn add(&mut self, records: u64, reasons: &[String]) {
         self.records += records;
+        let is_same = |known: &str, why| refusal::limit(known) == refusal::limit(why);
         for reason in reasons {
             let (series, why) = refusal::parts(reason);
-            if self.reasons.len() < REASONS_MAX && !self.reasons.iter().any(|known| known == why) {
+            if self.reasons.len() < REASONS_MAX && !self.reasons.iter().any(|known| is_same(known, why)) {
                 self.reasons.push(why.to_owned());
                 self.series.push(refusal::cut(series));
             }
@@ -231,9 +232,14 @@ mod tests {
         refused.add(7, &[values("x"), values("y}: z")]);
         let full = |series: &str| format!("series {series}: limit of 3 series is reached");
         refused.add(3, &[full("b"), full("c"), full("d{a=\": limit of 3\"}")]);
-        let why = ["label \"id\" has 4 values, at most 4 are allowed", "limit of 3 series is reached"];
-        assert_eq!((refused.records, &*refused.reasons), (10, &why.map(str::to_owned)[..]));
-        assert_eq!(refused.series, ["a{id=\"x\"}", "b"]);
+        let chunks = |stored: u32| format!("series e: limit of 9 chunks (chunks_max): {stored} are stored");
+        refused.add(2, &[chunks(5)]);
+        refused.add(2, &[chunks(6)]);
+        let chunks = "limit of 9 chunks (chunks_max): 5 are stored";
+        let why =
+            ["label \"id\" has 4 values, at most 4 are allowed", "limit of 3 series is reached", chunks];
+        assert_eq!((refused.records, &*refused.reasons), (14, &why.map(str::to_owned)[..]));
+        assert_eq!(refused.series, ["a{id=\"x\"}", "b", "e"]);
     }
 
     #[test]
