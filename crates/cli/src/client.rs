@@ -3,6 +3,7 @@
 pub mod tls;
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -30,14 +31,30 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A client of one server. Every request uses a new connection, except requests of a [`Connection`].
 pub struct Client {
+    target: Target,
+    tls: Option<Tls>,
+}
+
+/// The address of a server.
+#[derive(Clone, Debug)]
+struct Target {
     /// `HOST:PORT`.
     authority: String,
-    tls: Option<Tls>,
+    named: Named,
+}
+
+/// What named the address: hints refer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    Flag,
+    Variable,
+    /// The address was not given.
+    Default,
 }
 
 /// A connection that is used for many requests, one after the other.
 pub struct Connection {
-    authority: String,
+    target: Target,
     sender: SendRequest<Full<Bytes>>,
     /// The task that reads and writes the socket. It ends when the sender is dropped.
     driver: JoinHandle<hyper::Result<()>>,
@@ -56,10 +73,10 @@ impl Client {
     ///
     /// # Errors
     /// When the address has another form, or the TLS files cannot be used. The message never contains a password.
-    pub fn new(server: &str) -> Result<Self, Failure> {
+    pub fn new(server: &str, named: Named) -> Result<Self, Failure> {
         let (authority, is_encrypted) = authority(server)?;
         let tls = is_encrypted.then(Tls::of_environment).transpose()?;
-        Ok(Self { authority, tls })
+        Ok(Self { target: Target { authority, named }, tls })
     }
 
     /// Sends a GET and parses the JSON response.
@@ -83,10 +100,10 @@ impl Client {
     async fn send(&self, method: Method, path: &str) -> Result<String, Failure> {
         match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path)).await {
             Ok(Ok((status, text))) if status.is_success() => Ok(text),
-            Ok(Ok((status, text))) => Err(asked_wrongly(&self.authority, status, &text)),
+            Ok(Ok((status, text))) => Err(asked_wrongly(&self.target, status, &text)),
             Ok(Err(failure)) => Err(failure),
             Err(_) => {
-                Err(Failure::new(format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.authority)))
+                Err(Failure::new(format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.target)))
             }
         }
     }
@@ -103,21 +120,21 @@ impl Client {
         match tokio::time::timeout(CONNECT_TIME_MAX, self.connection()).await {
             Ok(connected) => connected,
             Err(_) => {
-                let message = format!("no connection to {} within {CONNECT_TIME_MAX:?}", self.authority);
-                Err(Failure::new(message).hint(format!("{CHECK_ADDRESS}, the network and firewalls")))
+                let message = format!("no connection to {} within {CONNECT_TIME_MAX:?}", self.target);
+                Err(Failure::new(message).hint(format!("{}, the network and firewalls", self.target.check())))
             }
         }
     }
 
     async fn connection(&self) -> Result<Connection, Failure> {
-        let found = tokio::net::lookup_host(&self.authority).await.map_err(|e| {
-            Failure::new(format!("cannot find the host of {}: {e}", self.authority)).hint(CHECK_ADDRESS)
+        let found = tokio::net::lookup_host(&self.target.authority).await.map_err(|e| {
+            Failure::new(format!("cannot find the host of {}: {e}", self.target)).hint(self.target.check())
         })?;
         let found: Vec<SocketAddr> = found.collect();
         let stream = TcpStream::connect(&*found).await.map_err(|e| self.unreachable(&e))?;
         match &self.tls {
             None => self.over(stream).await,
-            Some(tls) => self.over(tls.connect(&self.authority, stream).await?).await,
+            Some(tls) => self.over(tls.connect(&self.target.authority, stream).await?).await,
         }
     }
 
@@ -126,15 +143,15 @@ impl Client {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-        let (sender, connection) = handshake.map_err(|e| interrupted(&self.authority, &e))?;
-        Ok(Connection { authority: self.authority.clone(), sender, driver: tokio::spawn(connection) })
+        let (sender, connection) = handshake.map_err(|e| interrupted(&self.target, &e))?;
+        Ok(Connection { target: self.target.clone(), sender, driver: tokio::spawn(connection) })
     }
 
     fn unreachable(&self, error: &io::Error) -> Failure {
-        let failure = Failure::new(format!("cannot reach a server at {}: {error}", self.authority));
+        let failure = Failure::new(format!("cannot reach a server at {}: {error}", self.target));
         match error.kind() {
-            io::ErrorKind::ConnectionRefused => failure.hint(IS_IT_RUNNING),
-            _ => failure.hint(format!("{CHECK_ADDRESS}, the network and firewalls")),
+            io::ErrorKind::ConnectionRefused => failure.hint(self.target.is_it_running()),
+            _ => failure.hint(format!("{}, the network and firewalls", self.target.check())),
         }
     }
 
@@ -144,15 +161,15 @@ impl Client {
         let response = connection.request(Method::GET, path, Bytes::new()).await?;
         let status = response.status();
         if !status.is_success() {
-            return Err(asked_wrongly(&self.authority, status, &connection.text(response).await?));
+            return Err(asked_wrongly(&self.target, status, &connection.text(response).await?));
         }
-        Ok(Stream { authority: self.authority.clone(), body: response.into_body(), _connection: connection })
+        Ok(Stream { target: self.target.clone(), body: response.into_body(), _connection: connection })
     }
 }
 
 /// A response that is still being received.
 pub struct Stream {
-    authority: String,
+    target: Target,
     body: Incoming,
     _connection: Connection,
 }
@@ -162,7 +179,7 @@ impl Stream {
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|e| {
-                Failure::new(format!("{} ended its response early: {e}", self.authority))
+                Failure::new(format!("{} ended its response early: {e}", self.target))
                     .hint("its log says why")
             })?;
             if let Ok(data) = frame.into_data() {
@@ -185,16 +202,16 @@ impl Connection {
         let (status, wait, text) = match answer {
             Ok(answer) => answer.map_err(Refusal::Failed)?,
             Err(_) => {
-                let message = format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.authority);
+                let message = format!("{} does not answer within {ANSWER_TIME_MAX:?}", self.target);
                 return Err(Refusal::Failed(Failure::new(message)));
             }
         };
         match wait {
             _ if status.is_success() => Ok(text),
             Some(wait) if status == StatusCode::SERVICE_UNAVAILABLE => {
-                Err(Refusal::Later(wait, refused(&self.authority, status, &text).message().to_owned()))
+                Err(Refusal::Later(wait, refused(&self.target, status, &text).message().to_owned()))
             }
-            _ => Err(Refusal::Failed(refused(&self.authority, status, &text))),
+            _ => Err(Refusal::Failed(refused(&self.target, status, &text))),
         }
     }
 
@@ -207,7 +224,7 @@ impl Connection {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, &self.authority)
+            .header(HOST, &self.target.authority)
             .body(Full::new(body))
             .map_err(|e| Failure::usage(format!("{path:?} is not a path: {e}")))?;
         if let Err(error) = self.sender.ready().await {
@@ -224,20 +241,45 @@ impl Connection {
         if (error.is_canceled() || error.is_closed())
             && let Ok(Err(cause)) = (&mut self.driver).await
         {
-            return interrupted(&self.authority, &cause);
+            return interrupted(&self.target, &cause);
         }
-        interrupted(&self.authority, &error)
+        interrupted(&self.target, &error)
     }
 
     async fn text(&self, response: Response<Incoming>) -> Result<String, Failure> {
         let body = response.into_body().collect().await;
-        let body = body.map_err(|e| interrupted(&self.authority, &e))?.to_bytes();
+        let body = body.map_err(|e| interrupted(&self.target, &e))?.to_bytes();
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 }
 
-const IS_IT_RUNNING: &str = "is it running? start one with `tacho serve`, or name another with --server";
-const CHECK_ADDRESS: &str = "check the address in --server or TACHO_URL";
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.authority.fmt(f)
+    }
+}
+
+impl Target {
+    const fn check(&self) -> &'static str {
+        match self.named {
+            Named::Flag => "check the address in --server",
+            Named::Variable => "check the address in TACHO_URL",
+            Named::Default => "name the server with --server or TACHO_URL",
+        }
+    }
+
+    const fn is_it_running(&self) -> &'static str {
+        match self.named {
+            Named::Flag => "is it running? start one with `tacho serve`, or check the address in --server",
+            Named::Variable => {
+                "is it running? start one with `tacho serve`, or check the address in TACHO_URL"
+            }
+            Named::Default => {
+                "is it running? start one with `tacho serve`, or name another with --server or TACHO_URL"
+            }
+        }
+    }
+}
 
 /// Parses the address of a server. Returns `HOST:PORT`, and whether the scheme is https. Errors show the address without user
 /// name and password.
@@ -288,19 +330,19 @@ fn without_credentials(server: &str) -> String {
 }
 
 /// The failure of an established connection.
-fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
+fn interrupted(target: &Target, error: &hyper::Error) -> Failure {
     // In TLS 1.3 the server's refusal of a client certificate arrives after the handshake, sometimes before the request is
     // sent.
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     let of_tls = |error: &&io::Error| error.get_ref().is_some_and(|cause| cause.is::<rustls::Error>());
     if let Some(error) = causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find(of_tls) {
-        return tls::refused(authority, error);
+        return tls::refused(&target.authority, error);
     }
     if error.is_parse() {
-        return Failure::new(format!("{authority} does not answer with HTTP: {error}"))
-            .hint(format!("{CHECK_ADDRESS}: 7070 is usually the port of HTTP, 7071 that of the agents"));
+        return Failure::new(format!("{target} does not answer with HTTP: {error}"))
+            .hint(format!("{}: 7070 is usually the port of HTTP, 7071 that of the agents", target.check()));
     }
-    Failure::new(format!("the connection to {authority} ended: {error}"))
+    Failure::new(format!("the connection to {target} ended: {error}"))
         .hint("its log says why, if it is a Tachograph server")
 }
 
@@ -308,7 +350,7 @@ fn interrupted(authority: &str, error: &hyper::Error) -> Failure {
 pub fn json(text: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|e| {
         Failure::new(format!("the answer is not that of a Tachograph server: it is not JSON: {e}"))
-            .hint(CHECK_ADDRESS)
+            .hint("check the address of the server")
     })
 }
 
@@ -319,8 +361,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
 
 /// Converts status 400 to a failure. With `bad_data` of the server, an argument of the command is wrong, such as a selector
 /// that cannot be parsed. Any other 400 is from a proxy or another program.
-fn asked_wrongly(authority: &str, status: StatusCode, body: &str) -> Failure {
-    let failure = refused(authority, status, body);
+fn asked_wrongly(target: &Target, status: StatusCode, body: &str) -> Failure {
+    let failure = refused(target, status, body);
     let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");
     if status == StatusCode::BAD_REQUEST && is_judged { failure.into_usage() } else { failure }
 }
@@ -330,7 +372,7 @@ const ANSWER_CHARS_MAX: usize = 200;
 
 /// Converts an error response to a failure with the message of the server. Error responses of other programs, such as
 /// proxies, have other forms.
-fn refused(authority: &str, status: StatusCode, body: &str) -> Failure {
+fn refused(target: &Target, status: StatusCode, body: &str) -> Failure {
     let said: Option<Value> = serde_json::from_str(body).ok();
     if let Some(error) = said.as_ref().and_then(|v| v["error"].as_str()) {
         return Failure::new(error);
@@ -339,8 +381,8 @@ fn refused(authority: &str, status: StatusCode, body: &str) -> Failure {
     let line: String = line.chars().take(ANSWER_CHARS_MAX).collect();
     let is_text = !line.is_empty() && !line.starts_with(['<', '{', '[']);
     let line = if is_text { format!(": {line}") } else { String::new() };
-    Failure::new(format!("{authority} answers {status}{line}"))
-        .hint(format!("{CHECK_ADDRESS}: no API of Tachograph answers there"))
+    Failure::new(format!("{target} answers {status}{line}"))
+        .hint(format!("{}: no API of Tachograph answers there", target.check()))
 }
 
 /// The characters to encode: all except the unreserved ones of RFC 3986.
@@ -374,7 +416,7 @@ mod tests {
             ("[::1]", "[::1]:7070"),
             ("https://box", "box:7070"),
         ] {
-            assert_eq!(Client::new(server).unwrap().authority, authority, "{server}");
+            assert_eq!(Client::new(server, Named::Flag).unwrap().target.authority, authority, "{server}");
         }
         let params = [("a", Some("x y{ö}")), ("b", None), ("c", Some("1"))];
         assert_eq!(path("/p", params), "/p?a=x%20y%7B%C3%B6%7D&c=1");
@@ -402,10 +444,14 @@ mod tests {
             ("https://me:s3cret@box", "https://***@box: user name and password are not supported"),
             ("me:s3cret@http://box", "***@http://box: user name and password are not supported"),
         ] {
-            let failure = Client::new(server).err().unwrap();
+            let failure = Client::new(server, Named::Flag).err().unwrap();
             assert_eq!(failure.message(), expect, "{server}");
             assert_eq!(failure.exit_code(), Failure::usage("").exit_code(), "{server}");
         }
+    }
+
+    fn target() -> Target {
+        Target { authority: "a:1".into(), named: Named::Flag }
     }
 
     #[test]
@@ -416,19 +462,19 @@ mod tests {
             ("{}", "a:1 answers 404 Not Found"),
             ("no such\nthing", "a:1 answers 404 Not Found: no such"),
         ] {
-            let failure = refused("a:1", StatusCode::NOT_FOUND, body);
+            let failure = refused(&target(), StatusCode::NOT_FOUND, body);
             assert_eq!(failure.message(), expect, "{body}");
             assert!(failure.to_string().ends_with("no API of Tachograph answers there"), "{body}");
         }
         assert_eq!(
-            refused("a:1", StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(),
+            refused(&target(), StatusCode::NOT_FOUND, r#"{"error":"no trace"}"#).to_string(),
             "error: no trace"
         );
     }
 
     #[test]
     fn only_the_server_itself_judges_an_argument_as_wrong() {
-        let code = |status: StatusCode, body: &str| asked_wrongly("a:1", status, body).exit_code();
+        let code = |status: StatusCode, body: &str| asked_wrongly(&target(), status, body).exit_code();
         let failed = Failure::new("").exit_code();
         let said = |kind: &str| format!(r#"{{"status":"error","errorType":"{kind}","error":"no"}}"#);
         assert_eq!(code(StatusCode::BAD_REQUEST, &said("bad_data")), Failure::usage("").exit_code());

@@ -186,6 +186,15 @@ fn peers_without_tls_get_an_error_in_their_protocol() {
         }
         other => panic!("{other:?}"),
     }
+    // A client of HTTP on the port of the agents, with TLS and without.
+    let expect = format!(
+        "this port takes records of agents in the native protocol; HTTPS is served on port {}\n",
+        server.http.port()
+    );
+    let plain = support::request(server.records, "GET", "/metrics", &[], b"");
+    assert_eq!((plain.status, plain.text()), (400, expect.clone()));
+    let encrypted = fetch(server.records, &authority.file, "/metrics");
+    assert!(encrypted.starts_with("HTTP/1.1 400 ") && encrypted.ends_with(&expect), "{encrypted}");
     // A client with TLS on a port without TLS.
     let unencrypted = Server::start(&place.path().join("other"));
     fails(&ask(&https(&unencrypted), &[("TACHO_TLS_CA", &authority.file)]), &["the port does not use TLS"]);
@@ -196,7 +205,8 @@ fn clients_trust_only_the_given_authority() {
     let place = tempfile::tempdir().unwrap();
     let [ours, other] = ["ca", "other"].map(|name| Authority::new(place.path(), name));
     let server = start(&place.path().join("data"), &ours.sign("server"), &[]);
-    fails(&ask(&https(&server), &[("TACHO_TLS_CA", &other.file)]), &["no TLS connection", "TACHO_TLS_CA"]);
+    let hint = format!("hint: no authority in TACHO_TLS_CA={} has signed", text(&other.file));
+    fails(&ask(&https(&server), &[("TACHO_TLS_CA", &other.file)]), &["no TLS connection", &hint]);
     let port = server.http.port();
     succeeds(&ask(&format!("https://localhost:{port}"), &[("TACHO_TLS_CA", &ours.file)]));
     // The certificate is valid for 127.0.0.1 and localhost.
@@ -205,7 +215,8 @@ fn clients_trust_only_the_given_authority() {
         &["not valid for name"],
     );
     let system = ("TACHO_TLS_CA", Path::new("system"));
-    fails(&ask(&https(&server), &[system]), &["no TLS connection", "TACHO_TLS_CA"]);
+    let name_it = "hint: name the file of the authority that signed its certificate in TACHO_TLS_CA";
+    fails(&ask(&https(&server), &[system]), &["no TLS connection", name_it]);
     succeeds(&ask(&https(&server), &[system, ("SSL_CERT_FILE", &ours.file)]));
 }
 
@@ -224,8 +235,14 @@ fn client_certificates_of_the_authority_are_required() {
         ask(&https(&server), &variables)
     };
     succeeds(&asks(&ours.sign("client")));
-    fails(&asks(&other.sign("foreign")), &["TACHO_TLS_CLIENT_CERT"]);
-    fails(&ask(&https(&server), &[("TACHO_TLS_CA", &ours.file)]), &["TACHO_TLS_CLIENT_CERT"]);
+    let foreign = other.sign("foreign");
+    let hint = format!(
+        "hint: the server refuses the certificate in TACHO_TLS_CLIENT_CERT={}: ",
+        text(&foreign.cert)
+    );
+    fails(&asks(&foreign), &[&hint]);
+    let unset = "of an authority that it trusts: set TACHO_TLS_CLIENT_CERT and TACHO_TLS_CLIENT_KEY";
+    fails(&ask(&https(&server), &[("TACHO_TLS_CA", &ours.file)]), &[unset]);
     assert_eq!(greeting(encrypted(server.records, &ours.file)), None);
     let key = ours.sign("client").key;
     fails(

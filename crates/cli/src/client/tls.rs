@@ -34,7 +34,6 @@ impl Tls {
     /// # Errors
     /// When a file cannot be used. The message names its variable.
     pub fn of_environment() -> Result<Self, Failure> {
-        let file = |variable| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
         let ca = file(CA).filter(|path| path.as_os_str() != SYSTEM);
         Self::new(ca.as_deref(), file(CERT).as_deref(), file(KEY).as_deref())
     }
@@ -67,18 +66,35 @@ impl Tls {
     }
 }
 
+/// The file that a variable names. An empty variable counts as unset.
+fn file(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 /// The failure of a handshake.
 pub fn refused(authority: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("no TLS connection to {authority}: {error}"));
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     match cause {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            failure.hint(format!("name the file of the authority that signed its certificate in {CA}"))
+            failure.hint(match file(CA) {
+                Some(path) if path.as_os_str() != SYSTEM => format!(
+                    "no authority in {CA}={} has signed the server's certificate: put the one that has into the file",
+                    path.display()
+                ),
+                _ => format!("name the file of the authority that signed its certificate in {CA}"),
+            })
         }
         Some(rustls::Error::InvalidMessage(_)) => failure.hint("the port does not use TLS: use http://"),
-        Some(rustls::Error::AlertReceived(_)) => failure.hint(format!(
-            "the server requires a certificate of an authority that it trusts: set {CERT} and {KEY}"
-        )),
+        Some(rustls::Error::AlertReceived(_)) => failure.hint(match file(CERT) {
+            Some(path) => format!(
+                "the server refuses the certificate in {CERT}={}: use one of an authority in its tls-client-ca",
+                path.display()
+            ),
+            None => {
+                format!("the server requires a certificate of an authority that it trusts: set {CERT} and {KEY}")
+            }
+        }),
         Some(rustls::Error::InvalidCertificate(CertificateError::Other(other)))
             if other.to_string().contains("CaUsedAsEndEntity") =>
         {

@@ -15,7 +15,7 @@ use tacho_model::Kind;
 use tacho_query::promql;
 use tacho_store::ErrorKind;
 
-use crate::client::{self, Client};
+use crate::client::{self, Client, Named};
 use crate::failure::Failure;
 
 /// The server of a command.
@@ -42,9 +42,13 @@ pub fn server_url(flag: Option<&str>) -> String {
 
 /// A client of the server at [`server_url`].
 pub fn client(flag: Option<&str>) -> Result<Client, Failure> {
-    let client = Client::new(&server_url(flag));
-    let of_environment = flag.is_none() && server_of_environment().is_some();
-    client.map_err(|failure| if of_environment { failure.within(SERVER_VARIABLE) } else { failure })
+    let named = match flag {
+        Some(_) => Named::Flag,
+        None if server_of_environment().is_some() => Named::Variable,
+        None => Named::Default,
+    };
+    let client = Client::new(&server_url(flag), named);
+    client.map_err(|failure| if named == Named::Variable { failure.within(SERVER_VARIABLE) } else { failure })
 }
 
 /// The time range: --last, or --start and --end.
