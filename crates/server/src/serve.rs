@@ -72,7 +72,7 @@ pub async fn run<S: Future<Output = ()>>(
     let record_types = Arc::new(RecordTypes::open(&config.data));
     let native = Native::new(store.clone(), metrics.clone(), clock.clone(), control.clone())
         .with_record_types(record_types.clone())
-        .with_http_port(http_address.port());
+        .with_http(if tls.is_some() { "HTTPS" } else { "HTTP" }, http_address.port());
     let records = tokio::spawn(native::serve(
         (records_listener, tls.clone()),
         native,

@@ -62,7 +62,7 @@ fn start_patient(connections_max: usize, options: Options, patience: Patience) -
     let control = Arc::new(Control::new(metrics.clone()));
     let native = Native::new(store.clone(), metrics.clone(), clock, control)
         .with_patience(patience)
-        .with_http_port(7070);
+        .with_http("HTTP", 7070);
     let listener = runtime.spawn(native::serve((socket, None), native, connections_max, shutdown));
     Running { runtime, at, store, metrics, driver, disk, trigger, listener, _directory: directory }
 }

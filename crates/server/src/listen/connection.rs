@@ -36,11 +36,9 @@ pub(super) async fn run(native: &Native, stream: Socket, seat: &Arc<Seat>, shutd
             Err(Stop::Farewell(farewell)) => {
                 (farewell.reason(), farewell.message.as_str(), Message::Frame(farewell.frame()))
             }
-            Err(Stop::Http) => (
-                "http",
-                "the peer sent an HTTP request",
-                Message::Text(http_request::refusal(native.http_port)),
-            ),
+            Err(Stop::Http) => {
+                ("http", "the peer sent an HTTP request", Message::Text(http_request::refusal(native.http)))
+            }
             Err(Stop::Left) | Ok(()) => return stop,
         };
         native.metrics.connections_refused.with(["native", reason]).add(1);

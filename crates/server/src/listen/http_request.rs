@@ -15,11 +15,18 @@ pub(super) fn is_request(error: &Error) -> bool {
     matches!(error, Error::FrameTooLong { length, offset: 0 } if METHODS.contains(&&length.to_le_bytes()))
 }
 
-/// The HTTP response, with one line of text. `port` is the port of the HTTP listener, if it is known.
-pub(super) fn refusal(port: Option<u16>) -> String {
-    let place = port.map_or_else(|| "another port".to_owned(), |port| format!("port {port}"));
-    let line =
-        format!("this port takes records of agents in the native protocol; HTTP is served on {place}\n");
+/// Whether these first bytes of a connection are the beginning of a request.
+pub(super) fn begins_request(first: [u8; 4]) -> bool {
+    METHODS.contains(&&first)
+}
+
+/// The HTTP response, with one line of text. `http` has the scheme and the port of the HTTP listener, if they are known.
+pub(super) fn refusal(http: Option<(&str, u16)>) -> String {
+    let place = match http {
+        Some((scheme, port)) => format!("{scheme} is served on port {port}"),
+        None => "HTTP is served on another port".to_owned(),
+    };
+    let line = format!("this port takes records of agents in the native protocol; {place}\n");
     let length = line.len();
     format!(
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\

@@ -7,18 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tacho_ingest::wire::{ErrorCode, ServerFrame};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::connection;
 pub use super::shared::Native;
+use super::{connection, http_request};
 use crate::room::{Entered, Room};
 use crate::shutdown::Shutdown;
-use crate::tls::{self, Opened, Tls};
+use crate::tls::{self, Opened, Socket, Tls};
 
 /// Time limit for connections to acknowledge their frames at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pause after accept failed (no file descriptors are left), so that the failure is not repeated in a tight loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Timeout for the first bytes of a peer that does not use TLS.
+const FIRST_BYTES_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// Serves until `shutdown`, then waits until every connection has acknowledged its frames and sent its last frame.
 pub async fn serve(
     (listener, tls): (TcpListener, Option<Arc<Tls>>),
@@ -61,7 +65,10 @@ pub async fn serve(
                     let tls = ("native", tls.as_deref());
                     match tls::open(tls, stream, |stream| stream, &handshakes, &mut shutdown.clone()).await {
                         None => {}
-                        Some(Opened::Plain(stream)) => tls::refuse(stream, &needs_tls()).await,
+                        Some(Opened::Plain(mut stream)) => {
+                            let answer = answer_without_tls(&mut stream, &native).await;
+                            tls::refuse(stream, &answer).await;
+                        }
                         Some(Opened::Ready(stream)) => connection::run(&native, stream, &seat, shutdown).await,
                     }
                 } => {}
@@ -77,8 +84,13 @@ pub async fn serve(
     }
 }
 
-/// The answer to an agent without TLS on a port with TLS.
-fn needs_tls() -> Vec<u8> {
+/// The answer to a peer without TLS on a port with TLS: a client of HTTP, or an agent.
+async fn answer_without_tls(stream: &mut Socket, native: &Native) -> Vec<u8> {
+    let mut first = [0; 4];
+    let read = tokio::time::timeout(FIRST_BYTES_TIME_MAX, stream.read_exact(&mut first)).await;
+    if matches!(read, Ok(Ok(_))) && http_request::begins_request(first) {
+        return http_request::refusal(native.http).into_bytes();
+    }
     let mut bytes = Vec::new();
     ServerFrame::error(ErrorCode::Tls, "this port requires TLS: set tls_ca").encode(&mut bytes);
     bytes

@@ -40,8 +40,8 @@ pub struct Native {
     /// Memory budget of the dictionaries, with one permit per byte.
     pub(super) dictionary_bytes: Arc<Semaphore>,
     pub(super) patience: Patience,
-    /// The port of HTTP, named in the answer to HTTP clients that connect to this port by mistake.
-    pub(super) http_port: Option<u16>,
+    /// Scheme and port of HTTP, named in the answer to HTTP clients that connect to this port by mistake.
+    pub(super) http: Option<(&'static str, u16)>,
 }
 
 impl Native {
@@ -64,7 +64,7 @@ impl Native {
             lists: Lists::default(),
             dictionary_bytes: Arc::new(Semaphore::new(DICTIONARY_BYTES_MAX)),
             patience: Patience::default(),
-            http_port: None,
+            http: None,
         }
     }
 
@@ -75,8 +75,8 @@ impl Native {
     }
 
     #[must_use]
-    pub fn with_http_port(self, port: u16) -> Self {
-        Self { http_port: Some(port), ..self }
+    pub fn with_http(self, scheme: &'static str, port: u16) -> Self {
+        Self { http: Some((scheme, port)), ..self }
     }
 
     #[must_use]

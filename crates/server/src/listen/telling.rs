@@ -28,7 +28,7 @@ impl Default for Lists {
 
 impl Lists {
     /// Waits for the memory of a list. Lists of less than 256 bytes need none.
-    async fn room(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+    async fn permit(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
         let units = (COPIES * bytes / UNIT).min(LISTS_BYTES_MAX / UNIT);
         self.0.acquire_many(u32::try_from(units).ok()?).await.ok()
     }
@@ -45,11 +45,11 @@ pub(super) async fn run(
     let Some(mut changes) = presence.changes() else { return std::future::pending().await };
     loop {
         // The memory is held until the list is written, so that agents that do not read cannot fill the memory with lists.
-        let room = lists.room(presence.list_bytes()).await;
+        let permit = lists.permit(presence.list_bytes()).await;
         if let Some(probes) = presence.due(clock.now()) {
             outgoing.deliver(ServerFrame::Probes(probes)).await?;
         }
-        drop(room);
+        drop(permit);
         if changes.changed().await.is_err() {
             return std::future::pending().await;
         }
@@ -64,12 +64,12 @@ mod tests {
     #[tokio::test]
     async fn long_lists_of_many_agents_share_a_memory_budget() {
         let lists = Lists::default();
-        let mut rooms: Vec<_> = (0..16).map(|_| lists.room(1 << 20).now_or_never().unwrap()).collect();
-        assert!(lists.room(1 << 20).now_or_never().is_none(), "64 MiB are in use");
-        assert!(lists.room(100).now_or_never().is_some(), "a short list needs no memory");
-        rooms.pop();
-        assert!(lists.room(1 << 20).now_or_never().is_some());
-        drop(rooms);
-        assert!(lists.room(usize::MAX / 8).now_or_never().is_some(), "a list takes at most the budget");
+        let mut permits: Vec<_> = (0..16).map(|_| lists.permit(1 << 20).now_or_never().unwrap()).collect();
+        assert!(lists.permit(1 << 20).now_or_never().is_none(), "64 MiB are in use");
+        assert!(lists.permit(100).now_or_never().is_some(), "a short list needs no memory");
+        permits.pop();
+        assert!(lists.permit(1 << 20).now_or_never().is_some());
+        drop(permits);
+        assert!(lists.permit(usize::MAX / 8).now_or_never().is_some(), "a list takes at most the budget");
     }
 }
