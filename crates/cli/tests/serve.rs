@@ -110,7 +110,11 @@ fn configuration_errors_name_value_and_place() {
     };
     let file = dir.path().join("bad.toml");
     std::fs::write(&file, "[lmits]\n").unwrap();
-    fails(&["--config", file.to_str().unwrap()], 2, &["error: configuration file", "bad.toml", "`lmits`"]);
+    fails(
+        &["--config", file.to_str().unwrap()],
+        2,
+        &["error: configuration file", "bad.toml", "unknown key \"lmits\""],
+    );
     fails(&["--config", "/no/such.toml"], 2, &["error: cannot read", "/no/such.toml"]);
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -131,7 +131,7 @@ fn unusable_data_is_reported() {
     fails(&[few.to_str().unwrap()], "2 values are too few to choose settings: at least 1,000 are needed");
     let wrong = dir.path().join("tacho.toml");
     std::fs::write(&wrong, "dta = 1\n").unwrap();
-    fails(&[file, "--write", wrong.to_str().unwrap()], "unknown field `dta`");
+    fails(&[file, "--write", wrong.to_str().unwrap()], "unknown key \"dta\"");
     fails(&[file, "--tolerance", "2"], "a share is below 1; give an amount as 5abs");
     fails(&[file, "--queries", "/nowhere"], "cannot read /nowhere");
     fails(&["--data", "/nowhere"], "/nowhere is not a data directory");

@@ -8,6 +8,7 @@ use toml::de::DeTable;
 
 use super::error::ConfigError;
 use super::settings::Settings;
+use super::wording::reworded;
 
 /// The default file. Read if it exists and no other file is named.
 pub const DEFAULT: &str = "tacho.toml";
@@ -30,7 +31,7 @@ pub fn parse(path: &Path, text: String) -> Result<(Settings, Source), ConfigErro
     let source = Source { path: path.into(), text };
     let settings = toml::from_str(&source.text).map_err(|e| ConfigError::Syntax {
         path: path.into(),
-        cause: toml_cause(&source.text, e.message(), e.span()),
+        cause: toml_cause(&source.text, &reworded(e.message()), e.span()),
     })?;
     Ok((settings, source))
 }

@@ -14,6 +14,7 @@ mod file;
 pub(crate) mod memory;
 mod policy;
 mod settings;
+mod wording;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -258,13 +259,20 @@ mod tests {
             }
             assert_eq!(error.lines().count(), 1, "{error}");
         };
-        fails("dta = 'x'", &[], &["FILE", "unknown field `dta`", "line 1", "`data`"]);
+        fails(
+            "dta = 'x'",
+            &[],
+            &["FILE", "unknown key \"dta\"; did you mean \"data\"?", "line 1, column 1, "],
+        );
         fails("\nhttp = 'here'", &[], &["FILE", "line 2", "\"here\" is not an address", "127.0.0.1:7070"]);
         fails("requests_max = -1", &[], &["FILE", "line 1", "`requests_max = -1`", "a whole number from 0"]);
         fails(
             "\n\nbody_bytes_max = '16MB'",
             &[],
-            &["line 3", "\"16MB\"", "whole number from 0 without a unit"],
+            &[
+                "line 3, column 18, ",
+                "\"16MB\" is not allowed, expected a whole number from 0 without a unit",
+            ],
         );
         fails("", &[("TACHO_REQUESTS_MAX", "abc")], &["TACHO_REQUESTS_MAX=\"abc\"", "a whole number from 0"]);
         fails("", &[("TACHO_SERIES_MAX", "-5")], &["TACHO_SERIES_MAX=\"-5\"", "a whole number from 0"]);
@@ -334,7 +342,11 @@ mod tests {
         fails("retention", "match = 'up{'\nkeep = '1d'", &["rule 1 of [[retention]]", "match", "up{"]);
         fails("retention", "match = 'up'\nkeep = 'long'", &["keep = \"long\"", "90d"]);
         fails("retention", "match = 'up'\nkeep = '30'", &["keep = \"30\"", "unit"]);
-        fails("retention", "match = 'up'\nkep = '1d'", &["unknown field `kep`"]);
+        fails(
+            "retention",
+            "match = 'up'\nkep = '1d'",
+            &["line 3, column 1, `kep = '1d'`: unknown key \"kep\"; did you mean \"keep\"?"],
+        );
         fails("downsampling", "match = 'up'\nafter = '1d'\nstep = '5m'\nkeep = 'mode'", &["mode", "last"]);
         fails("semantic", "match = 'a_total'\nvalue = 0.1", &["a_total", "counter"]);
         fails("semantic", "match = 'a'\nvalue = '200%'", &["value = \"200%\"", "below 100%"]);

@@ -215,7 +215,7 @@ mod tests {
             ("servise = 'shop'", "the agent has no setting \"servise\"; there are "),
             ("[agent]\nservice = 'shop'", "the agent has no setting \"agent\"; there are "),
             ("service = 1979-05-27", "service: expected a string, number, boolean or list of these"),
-            ("service = shop", "line 1, `service = shop`: "),
+            ("service = shop", "line 1, column 11, `service = shop`: "),
             ("tls_ca = []", "tls_ca: expected a string, the path of a file"),
         ] {
             let said = parse(text).unwrap_err();
