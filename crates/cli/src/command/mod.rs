@@ -25,6 +25,7 @@ mod serve;
 mod trace;
 mod traces;
 mod tune;
+mod variables;
 
 pub use mistake::mistake;
 
@@ -65,6 +66,10 @@ enum Command {
 }
 
 pub fn run(cli: Cli) -> Result<(), Failure> {
+    // The server logs them.
+    if !matches!(cli.command, Command::Serve(_)) {
+        variables::warn();
+    }
     cli.command.run()?;
     match out::fault() {
         Some(fault) => Err(Failure::new(format!("cannot write to stdout: {fault}"))),

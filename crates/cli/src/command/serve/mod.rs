@@ -1,7 +1,6 @@
 //! `tacho serve`: runs the server.
 
 mod flags;
-mod variables;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -11,6 +10,7 @@ use tacho_server::serve::{self, Listening, ServeError};
 use tacho_store::ErrorKind;
 use tracing_subscriber::EnvFilter;
 
+use crate::command::variables;
 use crate::failure::Failure;
 use crate::signal;
 use flags::Flags;
@@ -38,8 +38,8 @@ impl Serve {
         let names = environment.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let config = config::load(self.config, environment, self.flags.into()).map_err(Failure::usage)?;
         for (variable, similar) in variables::unknown(names) {
-            let similar = similar.map_or_else(String::new, |names| format!("; did you mean {names}?"));
-            tracing::warn!(variable, "no such environment variable, it is ignored{similar}");
+            let meant = variables::meant(similar);
+            tracing::warn!(variable, "no such environment variable, it is ignored{meant}");
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let up = |at: Listening| println!("listening http={} records={}", at.http, at.records);

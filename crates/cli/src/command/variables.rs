@@ -34,6 +34,19 @@ pub fn of_tacho(
         .collect()
 }
 
+/// Warns of unknown variables, for commands without a log.
+pub fn warn() {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for (variable, similar) in unknown(names) {
+        eprintln!("warning: no environment variable {variable} is known, it is ignored{}", meant(similar));
+    }
+}
+
+/// `; did you mean TACHO_URL?`
+pub fn meant(similar: Option<String>) -> String {
+    similar.map_or_else(String::new, |name| format!("; did you mean {name}?"))
+}
+
 /// The unknown variables among `names`, each with the most similar known variable.
 pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<(String, Option<String>)> {
     let settings = Settings::KEYS.iter().map(|key| format!("{PREFIX}{}", key.to_ascii_uppercase()));
@@ -78,6 +91,8 @@ mod tests {
             ("TACHO_DATTA", Some(Some("TACHO_DATA"))),
             ("TACHO_data", Some(Some("TACHO_DATA"))),
             ("TACHO_SWEEP", Some(Some("TACHO_SWEEP_SECONDS"))),
+            ("TACHO_ULR", Some(Some("TACHO_URL"))),
+            ("TACHO_TLS_C", Some(Some("TACHO_TLS_CA"))),
             ("TACHO_QUITE_ANOTHER", Some(None)),
             ("TACHO_X9", Some(None)),
             ("TACHO_DATA", None),
