@@ -30,8 +30,6 @@ mod prometheus;
 mod records;
 mod status;
 mod turn;
-#[cfg(test)]
-mod waiting;
 mod write;
 
 use std::sync::Arc;
@@ -64,3 +62,6 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(axum::middleware::from_fn_with_state(app.clone(), guard::guard))
         .with_state(app)
 }
+
+#[cfg(test)]
+mod tests;

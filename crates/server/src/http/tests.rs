@@ -1,4 +1,4 @@
-//! Tests of `prometheus/` and `executions/`: memory and permits of requests that wait for the permit of heavy requests.
+//! Tests of the router with its handlers: memory and permits of requests that wait for the permit of heavy requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
