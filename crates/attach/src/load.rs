@@ -29,14 +29,14 @@ use tacho_api::printable::printable;
 
 use crate::{Fault, Process};
 
-/// Timeout for a JVM to listen, which it begins at its next safepoint. SIGQUIT is sent again after half of this time. A JVM
-/// that begins to listen at that moment answers the second signal with a thread dump. The timeout is long so that this is
-/// rare on busy machines.
+/// Timeout until the JVM listens. A JVM begins to listen at its next safepoint. SIGQUIT is sent again after half of this time.
+/// A JVM that begins to listen at that moment answers the second signal with a thread dump. The timeout is long so that such
+/// thread dumps are rare on busy machines.
 const LISTEN_TIME_MAX: Duration = Duration::from_secs(30);
 /// Timeout until a newly started JVM handles SIGQUIT and supports agents.
 const READY_TIME_MAX: Duration = Duration::from_secs(30);
-/// How a JVM that has just started answers a request to load an agent: before its modules are initialized, and, since JDK 21,
-/// before JVMTI's live phase.
+/// Answers to a request to load an agent, if the JVM has just started: before the JVM has initialized its modules, and (JDK 21
+/// and later) before JVMTI's live phase.
 const NOT_READY: [&str; 2] =
     ["java.lang.NullPointerException", "Dynamic agent loading is only permitted in the live phase"];
 const PAUSE: Duration = Duration::from_millis(20);

@@ -20,7 +20,7 @@ use crate::shutdown::Shutdown;
 const LOOK: Duration = Duration::from_secs(1);
 /// Minimum interval between two warnings about refused series.
 const REFUSED_EVERY: Duration = Duration::from_secs(60);
-/// Interval at which the names of the series that rules match are checked.
+/// Interval at which the rules are checked for matching counters.
 const RULES_EVERY: Duration = Duration::from_secs(600);
 /// Limit on the names in one log line.
 const NAMES_MAX: usize = 5;

@@ -1,5 +1,5 @@
 //! A checkpoint: a position in the files, with all counts and findings up to this position. An import that resumes from a
-//! checkpoint does not read the part before it again.
+//! checkpoint does not read the part before this position again.
 //!
 //! The state (`state.rs`) is small and has the number of the last stored piece. A checkpoint grows with the number of series,
 //! so it is written less often than the state, and it is never ahead of the state. Without a checkpoint the files are read
@@ -85,7 +85,7 @@ impl Checkpoint {
 }
 
 impl Start {
-    /// Whether the requested file of broken rows contains those before the checkpoint.
+    /// Whether the requested file of broken rows contains the broken rows before the checkpoint.
     fn has_rejects(&self, wanted: Option<&Path>) -> bool {
         match (wanted, &self.rejects) {
             (None, _) => true,

@@ -22,7 +22,7 @@ const QUICK: [&str; 5] = ["constant", "step", "varint", "decimal", "dictionary"]
 const DEAREST: &str = "pco";
 /// Sizes that differ by at most this share count as equal.
 const NOISE: f64 = 0.001;
-/// Number of repetitions of each read. The fastest one counts, because other work on the machine delays the others.
+/// Number of repetitions of each read. The fastest read counts, because other work on the machine may delay a read.
 const READS: usize = 3;
 
 /// The permitted candidates, and the time limit.
@@ -100,8 +100,8 @@ impl Trials {
         self.done[at].candidate == usual
     }
 
-    /// Among trials with the same chunk size that need the same bytes, the trial with the fewest settings, because their
-    /// times differ only by noise.
+    /// The trial with the fewest settings among those with the chunk size and the bytes of trial `best`. The times of such
+    /// trials differ only by noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {

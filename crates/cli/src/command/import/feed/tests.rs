@@ -108,7 +108,7 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     assert!(checkpoints >= checkpoints_min, "{checkpoints} checkpoints of {} pieces", whole.pieces.len());
 }
 
-/// A text of rows in which every few rows one is broken.
+/// A text of rows with broken rows at regular distances.
 fn rows(n: usize, good: impl Fn(usize) -> String, broken: &str) -> Vec<u8> {
     let row = |nth: usize| if nth % 50_001 == 50_000 { broken.to_owned() } else { good(nth) };
     (0..n).map(row).collect::<String>().into_bytes()

@@ -6,8 +6,9 @@ import java.net.URI;
 import java.util.jar.JarFile;
 
 /**
- * Entry point of the agent: before {@code main} ({@code -javaagent}) or later ({@code agentmain}).
- * If the agent fails here, the program starts without it.
+ * Entry point of the agent. With {@code -javaagent}, the JVM calls {@code premain} before {@code
+ * main}. If the agent is attached later, the JVM calls {@code agentmain}. If the agent fails here,
+ * the program runs without it.
  */
 public final class Premain {
     private static final String STARTUP = "io.tachograph.agent.inside.Startup";

@@ -49,7 +49,7 @@ class MemoryIT {
             assertEquals(
                     program.number("made"),
                     server.decoder().callsEnded + server.executionsDropped,
-                    "recorded and dropped");
+                    "each call is either recorded or dropped");
             // The bound is 1,024 buffers, so this many threads have a buffer in each round.
             assertTrue(server.decoder().callsEnded >= 3 * 3 * 1_024, program.describe());
             return bytes(program) - bare(25, "busy-virtual", count);

@@ -89,9 +89,9 @@ class RecordsIT {
             assertEquals(Map.of(), got.get(2).values());
             assertEquals(Map.of("cart", 17L, "total", 9.5), got.get(3).values());
             assertEquals(Map.of("cart", 18L, "total", -0.0), got.get(4).values());
-            assertEquals(5, got.size(), "records whose code throws are dropped");
+            assertEquals(5, got.size(), "records with a value that throws are dropped");
             assertNamed(got);
-            assertEquals(4, server.entriesDropped, "and counted");
+            assertEquals(4, server.entriesDropped, "dropped records are counted");
             assertLoggedOnce(program, "app_every", IllegalStateException.class);
             assertLoggedOnce(program, "fragile", UnsupportedOperationException.class);
         }

@@ -257,7 +257,7 @@ TRACES_MAX          | 1000000001 | 0               | at most 1000000000 is allow
     @Test
     void theFileDoesNotReplaceAWrongVariable() throws Exception {
         Settings settings = load("buffer = 128\n", Map.of("TACHO_BUFFER", "x"));
-        assertEquals(32_768, settings.count(Setting.BUFFER), "as the warning says");
+        assertEquals(32_768, settings.count(Setting.BUFFER), "the default, as in the warning");
     }
 
     @Test

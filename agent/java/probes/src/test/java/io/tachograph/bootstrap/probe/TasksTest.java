@@ -156,7 +156,7 @@ class TasksTest {
         assertSeen(null, starts, waits);
     }
 
-    /** Even if many threads are about to start, none of them takes the origin of a waiting task. */
+    /** If many threads are about to start, none of them takes the origin of a waiting task. */
     @Test
     void manyThreadsMayStartAtOnce() {
         Context waits = offerRecorded(task);
