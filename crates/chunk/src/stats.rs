@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn word_and_value_agree() {
+    fn a_value_survives_conversion_to_a_word() {
         for value in [Value::F64(-0.0), Value::I64(-1), Value::U64(u64::MAX)] {
             assert_eq!(from_word(to_word(value), value.value_type()), value);
         }

@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_forms_behave_like_the_list(at in ascending(), start in -60i64..60, end in -60i64..60) {
+        fn both_forms_equal_a_list_of_times(at in ascending(), start in -60i64..60, end in -60i64..60) {
             let range = TimeRange::new(start, end);
             let inside: Vec<Timestamp> = at.iter().copied().filter(|at| range.contains(*at)).collect();
             for times in [Times::new(&at).unwrap(), Times::Explicit(at.as_slice().into())] {

@@ -14,7 +14,7 @@ fn root() -> &'static Path {
 }
 
 #[test]
-fn golden_files_read_as_they_were_written() {
+fn golden_files_are_read_as_written() {
     let mut files: Vec<_> = std::fs::read_dir(root().join("testdata/chunk"))
         .unwrap()
         .map(|file| file.unwrap().path())

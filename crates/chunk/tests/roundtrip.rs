@@ -87,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn samples_of_every_type(words in column(), first in any::<i64>(), steps in column(), regular in any::<bool>()) {
+    fn samples_of_every_type_round_trip(words in column(), first in any::<i64>(), steps in column(), regular in any::<bool>()) {
         let steps = if regular { &steps[..1] } else { &steps[..] };
         let at = ascending(first, steps, words.len());
         for values in typed(&words[..at.len()]) {
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn members_of_a_group(columns in prop::collection::btree_map(0u16..64, (column(), 0usize..3), 1..12), steps in column()) {
+    fn members_of_a_group_round_trip(columns in prop::collection::btree_map(0u16..64, (column(), 0usize..3), 1..12), steps in column()) {
         let count = columns.values().map(|(words, _)| words.len()).min().unwrap();
         let at = ascending(-5, &steps, count);
         let member = |(member, (words, kind)): (&u16, &(Vec<u64>, usize))| (*member, typed(&words[..count])[*kind].clone());
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn entries_of_both_forms(entries in prop::collection::vec((any::<i64>(), any::<bool>(), ".{0,30}"), 1..80)) {
+    fn entries_of_both_forms_round_trip(entries in prop::collection::vec((any::<i64>(), any::<bool>(), ".{0,30}"), 1..80)) {
         let entry = |(at, text, body): (i64, bool, String)| Entry {
             at,
             body: if text { Body::Text(body.into()) } else { Body::Bytes(body.into_bytes().into()) },
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn any_valid_segment(segments in prop::collection::vec(segment(5), 1..30)) {
+    fn any_valid_segment_round_trips(segments in prop::collection::vec(segment(5), 1..30)) {
         let operations = operations(5);
         let block = block(&segments, &operations);
         let bytes = encode_executions(&block);
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn one_sample(at in any::<i64>(), word in word()) {
+    fn one_sample_round_trips(at in any::<i64>(), word in word()) {
         for values in typed(&[word]) {
             samples(&[at], &values);
         }

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_equals_counting_times() {
+    fn cut_agrees_with_a_check_of_every_time() {
         let holds = |w: &Windows, n: i64, at: i64| {
             let end = w.first + n * w.step;
             end - w.range < at && at <= end

@@ -300,7 +300,7 @@ fn quantile(count: usize) -> f64 {
 
 /// Steep lines with little scatter, and values at 2^53 that change by one.
 #[test]
-fn no_digits_are_lost_by_cancellation() {
+fn cancellation_loses_no_digits() {
     let steep = |k: i64| (k * SECOND, k as f64 * 1e6 + [0.0, 0.01, -0.02][k as usize % 3]);
     let steep: Samples = (0..300).map(steep).collect();
     let large: Samples = (0..300).map(|k| (k * SECOND, 9_007_199_254_740_992.0 - (k % 2) as f64)).collect();

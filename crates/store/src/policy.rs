@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_matching_rule_of_each_sort_applies() {
+    fn the_first_matching_rule_of_each_kind_applies() {
         let chunks =
             ChunkSettings { values: Some(100), compression: Compression::Zstd, ..ChunkSettings::default() };
         let policies = Policies {

@@ -142,7 +142,7 @@ fn every(step: i64, times: std::ops::Range<i64>, value: f64) -> Vec<(i64, f64)> 
 }
 
 #[tokio::test]
-async fn late_repeated_and_far_samples_read_like_a_map() {
+async fn late_repeated_and_distant_samples_equal_those_in_a_map() {
     check(
         "late samples in the same seal and in a later one",
         vec![

@@ -390,7 +390,7 @@ async fn a_directory_in_use_or_of_another_store_or_version_is_refused() {
 }
 
 #[tokio::test]
-async fn a_torn_or_damaged_journal_gives_its_good_part() {
+async fn intact_records_of_a_torn_or_damaged_journal_are_read() {
     let bench = Bench::new();
     let store = bench.open().await;
     for seq in 1..=4 {

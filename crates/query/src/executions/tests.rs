@@ -229,7 +229,7 @@ mail POST /mail 1/0 p50 400 400..400 total 400 self 400
 }
 
 #[test]
-fn a_call_is_in_range_if_its_enter_is() {
+fn a_call_is_in_the_range_of_its_enter_event() {
     let asked = |start, end| Filter { range: TimeRange::new(start, end), ..filter("", "") };
     check_operations(
         SHOP,

@@ -213,9 +213,9 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
             "Median absolute deviation of the samples in the range.";
         first_over_time(v: Range) -> Vector: WindowNamed(S::digest(over_time::first)), "Oldest sample in the range.";
         last_over_time(v: Range) -> Vector: WindowNamed(S::digest(over_time::last)), "Newest sample in the range.";
-        present_over_time(v: Range) -> Vector: Window(S::digest(over_time::present)), "1 where the range has a sample.";
+        present_over_time(v: Range) -> Vector: Window(S::digest(over_time::present)), "1 if the range has a sample.";
         absent_over_time(v: Range) -> Vector: Whole(vector::absent_over_time),
-            "1 where no series has a sample in the range.";
+            "1 if no series has a sample in the range.";
         quantile_over_time(q: Scalar, v: Range) -> Vector: Window(S::values(over_time::quantile)),
             "Quantile q, 0 to 1, of the samples in the range.";
         ts_of_first_over_time(v: Range) -> Vector: Window(S::digest(over_time::time_of_first)),
@@ -223,60 +223,60 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         ts_of_last_over_time(v: Range) -> Vector: Window(S::digest(over_time::time_of_last)),
             "Time of the newest sample in the range.";
         ts_of_min_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_min)),
-            "Time of the smallest sample in the range, the last among equals.";
+            "Time of the smallest sample in the range; if several are equal, of the last one.";
         ts_of_max_over_time(v: Range) -> Vector: Window(S::window(over_time::time_of_max)),
-            "Time of the largest sample in the range, the last among equals.";
+            "Time of the largest sample in the range; if several are equal, of the last one.";
 
         // Analyses over time that Prometheus does not have: docs/guide/functions.md.
         range_over_time(v: Range) -> Vector: Window(S::digest(over_time::range)),
             "Largest minus smallest sample in the range.";
         diff_over_time(v: Range) -> Vector: Window(S::digest(over_time::diff)),
-            "Distance between the oldest and the newest sample in the range.";
+            "Absolute difference between the oldest and the newest sample in the range.";
         sdiff_over_time(v: Range) -> Vector: Window(S::digest(over_time::sdiff)),
             "Newest minus oldest sample in the range, not extrapolated.";
         stddev_sample_over_time(v: Range) -> Vector: Window(S::digest(over_time::stddev_sample)),
-            "Sample standard deviation, by n - 1, of the samples in the range.";
+            "Sample standard deviation of the samples in the range (divisor n - 1).";
         integral_over_time(v: Range) -> Vector: Window(S::digest(over_time::integral)),
-            "Area under the lines between the samples in the range, value * seconds.";
+            "Area under the line segments between the samples in the range, in value * seconds.";
         trend_over_time(v: Range) -> Vector: Window(S::digest(trend::slope)),
-            "Slope per second of a least squares line through the samples, as with deriv.";
+            "Slope per second of a least squares line through the samples, like deriv.";
         trend_intercept_over_time(v: Range) -> Vector: Window(S::digest(trend::intercept)),
             "Value of the trend line at the start of the range.";
         trend_margin_over_time(v: Range, confidence: Scalar) -> Vector: Window(S::digest(trend::margin)),
             "Half the width of the confidence interval of the trend, for a confidence such as 0.95.";
         trend_p_over_time(v: Range) -> Vector: Window(S::digest(trend::p_value)),
-            "Probability of a slope at least this steep without a trend: two-sided t-test.";
+            "P-value of the trend: the probability of a slope at least as steep if there is no trend (two-sided t-test).";
         dtw_over_time(v: Range, reference: Range, radius: Scalar = AtMostOnce) -> Vector: Whole(dtw::dtw_over_time),
-            "Mean distance to the only reference series under dynamic time warping, found with a radius (1).";
+            "Mean distance to the only reference series under dynamic time warping; radius (default 1) limits the search.";
         sax_over_time(v: Range, pattern: String, segments: Scalar, letters: Scalar, flat: Scalar = AtMostOnce)
             -> Vector: Whole(sax::sax_over_time),
-            "Number of occurrences of a pattern of letters in the SAX word of the samples.";
+            "Number of occurrences of a letter pattern in the SAX word of the samples.";
 
         // Functions that replace the samples in the range.
         derivative(v: Range) -> Range: Change(change::derivative),
-            "Slope per second from sample to sample, at the later one.";
+            "Slope per second between neighbouring samples, at the time of the later one.";
         derivative_nonnegative(v: Range) -> Range: Change(change::derivative_nonnegative),
-            "As derivative, without negative values.";
+            "Like derivative, but without negative values.";
         moving_avg(v: Range, seconds: Scalar) -> Range: Change(change::moving_avg),
-            "At each sample, the mean of the given number of seconds before it.";
+            "At each sample, the mean over the given number of seconds up to this sample.";
         moving_avg_samples(v: Range, n: Scalar) -> Range: Change(change::moving_avg_samples),
             "At each sample from the n-th on, the mean of the last n samples.";
         bursts(v: Range, seconds: Scalar, n: Scalar) -> Range: Change(change::bursts),
-            "Increase of the number of samples from one window of the given seconds to the next, where it is at least n.";
-        keep_distinct(v: Range) -> Range: ChangeNamed(change::keep_distinct), "The first sample of each value.";
+            "Increase of the number of samples from one window of the given seconds to the next, if it is at least n.";
+        keep_distinct(v: Range) -> Range: ChangeNamed(change::keep_distinct), "The first sample of each distinct value.";
         keep_top(v: Range, n: Scalar) -> Range: ChangeNamed(change::keep_top), "The n largest samples.";
         keep_bottom(v: Range, n: Scalar) -> Range: ChangeNamed(change::keep_bottom), "The n smallest samples.";
         keep_outliers_iqr(v: Range, k: Scalar = AtMostOnce) -> Range: ChangeNamed(outliers::iqr),
-            "Samples more than k (1.5) interquartile ranges outside the quartiles.";
+            "Samples that are more than k (default 1.5) interquartile ranges outside the quartiles.";
         keep_outliers_mad(v: Range, score: Scalar = AtMostOnce) -> Range: ChangeNamed(outliers::mad),
-            "Samples with a modified z-score, by the median absolute deviation, above score (3.5).";
+            "Samples whose modified z-score, based on the median absolute deviation, is above score (default 3.5).";
         simplify(v: Range, tolerance: Scalar) -> Range: ChangeNamed(change::simplify),
-            "A subset of the samples: the lines between them are within the tolerance of all other samples.";
+            "Few of the samples, so that the lines between them are within the tolerance of all other samples.";
 
         // Functions of single elements.
         abs(v: Vector) -> Vector: Each(f64::abs), "Absolute value.";
-        ceil(v: Vector) -> Vector: Each(f64::ceil), "Rounded up.";
-        floor(v: Vector) -> Vector: Each(f64::floor), "Rounded down.";
+        ceil(v: Vector) -> Vector: Each(f64::ceil), "Value rounded up to an integer.";
+        floor(v: Vector) -> Vector: Each(f64::floor), "Value rounded down to an integer.";
         exp(v: Vector) -> Vector: Each(f64::exp), "e to the power of the value.";
         ln(v: Vector) -> Vector: Each(f64::ln), "Natural logarithm.";
         log2(v: Vector) -> Vector: Each(f64::log2), "Logarithm to base 2.";
@@ -295,57 +295,58 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
         asinh(v: Vector) -> Vector: Each(f64::asinh), "Inverse hyperbolic sine.";
         acosh(v: Vector) -> Vector: Each(f64::acosh), "Inverse hyperbolic cosine.";
         atanh(v: Vector) -> Vector: Each(f64::atanh), "Inverse hyperbolic tangent.";
-        rad(v: Vector) -> Vector: Each(math::rad), "Degrees to radians.";
-        deg(v: Vector) -> Vector: Each(math::deg), "Radians to degrees.";
+        rad(v: Vector) -> Vector: Each(math::rad), "Converts degrees to radians.";
+        deg(v: Vector) -> Vector: Each(math::deg), "Converts radians to degrees.";
         clamp(v: Vector, min: Scalar, max: Scalar) -> Vector: EachWith(math::clamp),
-            "Values limited to min and max; empty if min is above max.";
+            "Value limited to the range from min to max; no result if min is above max.";
         clamp_min(v: Vector, min: Scalar) -> Vector: EachWith(math::clamp_min),
-            "Values limited to at least min.";
+            "The value, or min if the value is smaller.";
         clamp_max(v: Vector, max: Scalar) -> Vector: EachWith(math::clamp_max),
-            "Values limited to at most max.";
+            "The value, or max if the value is larger.";
         round(v: Vector, to_nearest: Scalar = AtMostOnce) -> Vector: EachWith(math::round),
-            "Rounded to the nearest multiple of to_nearest (1), halves up.";
+            "Value rounded to the nearest multiple of to_nearest (default 1); a half is rounded up.";
 
         // Dates, UTC.
         year(v: Vector = AtMostOnce) -> Vector: Each(time::year),
-            "Year of Unix seconds, UTC; of now without argument.";
+            "Year of a time in Unix seconds, UTC; without an argument, of the evaluation time.";
         month(v: Vector = AtMostOnce) -> Vector: Each(time::month), "Month, 1 to 12.";
         day_of_month(v: Vector = AtMostOnce) -> Vector: Each(time::day_of_month),
             "Day of the month, 1 to 31.";
         day_of_week(v: Vector = AtMostOnce) -> Vector: Each(time::day_of_week),
-            "Day of the week, 0 is Sunday.";
+            "Day of the week, from 0 (Sunday) to 6.";
         day_of_year(v: Vector = AtMostOnce) -> Vector: Each(time::day_of_year), "Day of the year, 1 to 366.";
         days_in_month(v: Vector = AtMostOnce) -> Vector: Each(time::days_in_month),
-            "Days of the month, 28 to 31.";
+            "Number of days in the month, 28 to 31.";
         hour(v: Vector = AtMostOnce) -> Vector: Each(time::hour), "Hour, 0 to 23.";
         minute(v: Vector = AtMostOnce) -> Vector: Each(time::minute), "Minute, 0 to 59.";
-        time() -> Scalar: Whole(time::time), "Unix seconds of the evaluation.";
-        timestamp(v: Vector) -> Vector: Whole(time::timestamp), "Unix seconds of each sample.";
+        time() -> Scalar: Whole(time::time), "Evaluation time in Unix seconds.";
+        timestamp(v: Vector) -> Vector: Whole(time::timestamp), "Time of each sample in Unix seconds.";
 
         // Histograms with buckets by the label le.
         histogram_quantile(q: Scalar, buckets: Vector) -> Vector: Whole(histogram::quantile),
-            "Quantile q, 0 to 1, of a histogram with buckets by le.";
+            "Quantile q, 0 to 1, from a histogram with buckets by le.";
         histogram_fraction(lower: Scalar, upper: Scalar, buckets: Vector) -> Vector: Whole(histogram::fraction),
-            "Share of observations between lower and upper of a histogram with buckets by le.";
+            "Fraction of observations between lower and upper, from a histogram with buckets by le.";
 
         // Labels.
         label_replace(v: Vector, destination: String, replacement: String, source: String, pattern: String)
             -> Vector: Whole(label::replace),
-            "Sets destination to replacement, with $1, $2, ... for groups, where the label source matches pattern.";
+            "Sets the label destination to replacement if the label source matches pattern; $1, $2, ... are its groups.";
         label_join(v: Vector, destination: String, separator: String, source: String = AnyNumber)
             -> Vector: Whole(label::join),
-            "Sets destination to the source labels, joined.";
+            "Sets the label destination to the values of the source labels, joined with separator.";
 
         // Vectors as a whole.
-        absent(v: Vector) -> Vector: Whole(vector::absent), "1 where the vector is empty.";
+        absent(v: Vector) -> Vector: Whole(vector::absent), "1 if the vector is empty, otherwise no result.";
         pi() -> Scalar: Whole(vector::pi), "3.141592653589793.";
-        scalar(v: Vector) -> Scalar: Whole(vector::scalar), "The value of the only element, else NaN.";
-        sort(v: Vector) -> Vector: Whole(vector::sort), "Ascending by value (instant queries).";
-        sort_desc(v: Vector) -> Vector: Whole(vector::sort_desc), "Descending by value (instant queries).";
+        scalar(v: Vector) -> Scalar: Whole(vector::scalar),
+            "The value of the only element; NaN if there is no element or more than one.";
+        sort(v: Vector) -> Vector: Whole(vector::sort), "Sorted by value in ascending order (instant queries).";
+        sort_desc(v: Vector) -> Vector: Whole(vector::sort_desc), "Sorted by value in descending order (instant queries).";
         sort_by_label(v: Vector, label: String = AnyNumber) -> Vector: Whole(vector::sort_by_label),
-            "Ascending by labels, numbers in them by their value (instant queries).";
+            "Sorted by labels in ascending order; digits in a label are compared as a number (instant queries).";
         sort_by_label_desc(v: Vector, label: String = AnyNumber) -> Vector: Whole(vector::sort_by_label_desc),
-            "Descending by labels (instant queries).";
+            "Sorted by labels in descending order (instant queries).";
         vector(s: Scalar) -> Vector: Whole(vector::vector),
             "The scalar as a vector of one element without labels.";
     };

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn times_saturate() {
+    fn times_are_limited_to_the_range_of_timestamps() {
         let grid = Grid { start: i64::MAX - 1, step: i64::MAX, count: 3 };
         assert_eq!(grid.times().collect::<Vec<_>>(), [i64::MAX - 1, i64::MAX, i64::MAX]);
         assert_eq!(Reference { fixed: None, offset: i64::MAX }.time(i64::MIN), i64::MIN);

@@ -42,22 +42,22 @@ macro_rules! cases {
 
 cases![
     rows_come_in_order_of_clustering,
-    all_kinds_of_bounds,
-    limits_are_kept,
-    reverse_order,
-    empty_values_and_empty_keys,
-    binary_keys,
-    a_put_replaces,
+    every_kind_of_bound_is_respected,
+    limits_are_respected,
+    rows_are_scanned_in_reverse_order,
+    empty_values_and_keys_are_kept,
+    binary_keys_are_kept,
+    a_put_replaces_older_rows,
     rows_are_deleted,
     ranges_are_deleted,
-    big_values,
+    large_values_are_kept,
     tables_and_partitions_are_separate,
-    many_partitions,
-    many_ranges_at_once,
-    values_are_whole_or_cut_to_their_parts,
+    many_partitions_are_separate,
+    many_ranges_are_read_at_once,
+    values_are_whole_or_reduced_to_the_selected_parts,
     all_rows_of_a_large_put_exist,
-    scan_while_writing,
-    parallel_writers,
+    a_scan_during_writes_returns_older_rows_once,
+    rows_of_parallel_writers_are_kept,
     rows_survive_reopening,
     a_damaged_row_is_reported,
     random_operations_match_a_map,
@@ -162,7 +162,7 @@ async fn rows_come_in_order_of_clustering(bench: Bench) -> Result<(), String> {
     equal("first row", &first, &Some(row(b"p", b"a", b"aa")))
 }
 
-async fn all_kinds_of_bounds(bench: Bench) -> Result<(), String> {
+async fn every_kind_of_bound_is_respected(bench: Bench) -> Result<(), String> {
     use Bound::{Excluded, Included, Unbounded};
     let driver = with_letters(&bench, b"bdfh").await?;
     let at = |l: &str| l.as_bytes().to_vec();
@@ -191,7 +191,7 @@ async fn all_kinds_of_bounds(bench: Bench) -> Result<(), String> {
     Ok(())
 }
 
-async fn limits_are_kept(bench: Bench) -> Result<(), String> {
+async fn limits_are_respected(bench: Bench) -> Result<(), String> {
     let driver = with_letters(&bench, b"abcd").await?;
     for (limit, expect) in [(0, ""), (1, "a"), (3, "abc"), (4, "abcd"), (9, "abcd")] {
         let scan = Scan { limit: Some(limit), ..all() };
@@ -200,7 +200,7 @@ async fn limits_are_kept(bench: Bench) -> Result<(), String> {
     Ok(())
 }
 
-async fn reverse_order(bench: Bench) -> Result<(), String> {
+async fn rows_are_scanned_in_reverse_order(bench: Bench) -> Result<(), String> {
     let driver = with_letters(&bench, b"abcd").await?;
     if !driver.capabilities().reverse {
         return Ok(());
@@ -211,7 +211,7 @@ async fn reverse_order(bench: Bench) -> Result<(), String> {
     equal("limited", &keys(&*driver, some).await?, &letters("cb"))
 }
 
-async fn empty_values_and_empty_keys(bench: Bench) -> Result<(), String> {
+async fn empty_values_and_keys_are_kept(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let put = vec![row(b"p", b"", b"x"), row(b"p", b"a", b""), row(b"", b"", b"")];
     driver.put(put.clone()).await.map_err(say)?;
@@ -221,7 +221,7 @@ async fn empty_values_and_empty_keys(bench: Bench) -> Result<(), String> {
     equal("partition of no bytes", &rows(&*driver, nameless).await?, &put[2..].to_vec())
 }
 
-async fn binary_keys(bench: Bench) -> Result<(), String> {
+async fn binary_keys_are_kept(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let parts: [&[u8]; 6] = [b"", b"\0", b"\0\0", b"\0\xff", b"\xff", b"\xff\xff"];
     let mut put = Vec::new();
@@ -236,7 +236,7 @@ async fn binary_keys(bench: Bench) -> Result<(), String> {
     Ok(())
 }
 
-async fn a_put_replaces(bench: Bench) -> Result<(), String> {
+async fn a_put_replaces_older_rows(bench: Bench) -> Result<(), String> {
     let driver = with_letters(&bench, b"ab").await?;
     driver.put(vec![row(b"p", b"a", b"new")]).await.map_err(say)?;
     let twice = vec![row(b"p", b"b", b"first"), row(b"p", b"b", b"last")];
@@ -245,7 +245,7 @@ async fn a_put_replaces(bench: Bench) -> Result<(), String> {
     equal("rows", &rows(&*driver, all()).await?, &expect)
 }
 
-async fn many_ranges_at_once(bench: Bench) -> Result<(), String> {
+async fn many_ranges_are_read_at_once(bench: Bench) -> Result<(), String> {
     let driver = with_letters(&bench, b"abcd").await?;
     driver.put(vec![row(b"q", b"c", b"")]).await.map_err(say)?;
     let from_c = Scan { from: Bound::Included(b"c".to_vec()), ..all() };
@@ -260,7 +260,7 @@ async fn many_ranges_at_once(bench: Bench) -> Result<(), String> {
     equal("none", &driver.read(Vec::new()).await.map_err(say)?, &Vec::new())
 }
 
-async fn values_are_whole_or_cut_to_their_parts(bench: Bench) -> Result<(), String> {
+async fn values_are_whole_or_reduced_to_the_selected_parts(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let value = |length: usize| (0..length).map(|at| (at * at / 251).to_le_bytes()[0]).collect::<Vec<u8>>();
     let lengths = [0, 10, 5_000, 40_000, 300_000];
@@ -322,7 +322,7 @@ async fn ranges_are_deleted(bench: Bench) -> Result<(), String> {
     equal("the other one stays", &keys(&*driver, Scan::all(Table::Chunks, *b"q")).await?, &letters("c"))
 }
 
-async fn big_values(bench: Bench) -> Result<(), String> {
+async fn large_values_are_kept(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let bytes = driver.capabilities().value_bytes_max.min(3 << 20);
     let mut random = Random::new(1);
@@ -352,7 +352,7 @@ async fn tables_and_partitions_are_separate(bench: Bench) -> Result<(), String> 
     Ok(())
 }
 
-async fn many_partitions(bench: Bench) -> Result<(), String> {
+async fn many_partitions_are_separate(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let number = |n: u32| n.to_be_bytes();
     for group in 0..10u32 {
@@ -373,7 +373,7 @@ async fn all_rows_of_a_large_put_exist(bench: Bench) -> Result<(), String> {
     equal("rows", &rows(&*driver, all()).await?.len(), &batch.len())
 }
 
-async fn scan_while_writing(bench: Bench) -> Result<(), String> {
+async fn a_scan_during_writes_returns_older_rows_once(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let even = (0..2_000u32).step_by(2).map(|i| row(b"p", &i.to_be_bytes(), &[1; 64]));
     driver.put(even.collect()).await.map_err(say)?;
@@ -394,7 +394,7 @@ async fn scan_while_writing(bench: Bench) -> Result<(), String> {
     equal("rows that were there before", &even, &1_000)
 }
 
-async fn parallel_writers(bench: Bench) -> Result<(), String> {
+async fn rows_of_parallel_writers_are_kept(bench: Bench) -> Result<(), String> {
     let driver = bench.open().await?;
     let write = |writer: u8| {
         let driver = driver.clone();

@@ -115,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_arrival_and_repeats_make_no_difference() {
+    fn summaries_ignore_the_order_of_arrival_and_repetitions() {
         assert_eq!(Print::of(&mut vec![3, 1, 2, 2]), Print::of(&mut vec![1, 2, 3]));
         assert_ne!(Print::of(&mut vec![1, 2, 4]), Print::of(&mut vec![1, 2, 3]));
     }
 
     #[test]
-    fn a_group_ends_at_a_host_from_eight_on_and_at_sixty_four() {
+    fn a_group_ends_at_the_next_host_after_8_members_and_always_after_64() {
         let names: Vec<String> = (0..70).map(|n| format!("m{n:02}")).collect();
         let sizes = |at: &[i64], hosts: &[usize]| {
             let series = hosts

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_do_not_overlap_stay_as_they_are() {
+    fn parts_that_do_not_overlap_are_not_changed() {
         let f = Value::F64;
         let pieces = merge(vec![part(1, &[(5, f(1.0)), (6, f(2.0))]), part(2, &[(1, f(3.0)), (4, f(4.0))])]);
         assert_eq!(read(&pieces), [vec![(1, f(3.0)), (4, f(4.0))], vec![(5, f(1.0)), (6, f(2.0))]]);

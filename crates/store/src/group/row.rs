@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_of_the_format_page() {
+    fn the_row_equals_the_format_page() {
         let (cpu, mem) =
             (labels(&[("__name__", "cpu"), ("host", "a")]), labels(&[("__name__", "mem"), ("host", "a")]));
         let row = series_row(Kind::Sample, SeriesId(7), &[&cpu, &mem]);

@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_stay_while_the_form_changes(
+        fn numbers_are_kept_when_the_form_changes(
             gaps in proptest::collection::vec(prop_oneof![8 => 1u32..4, 1 => 1u32..100_000], 1..400),
         ) {
             let numbers: Vec<u32> =

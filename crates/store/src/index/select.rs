@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_stops_when_its_caller_has_gone() {
+    fn a_selection_stops_when_its_caller_stops_waiting() {
         let mut index = Index::default();
         for n in 0..2 * SINGLE_MAX {
             let name = if n < 240 { "few" } else { "many" };

@@ -33,7 +33,7 @@ fn check(matchers: &[(&str, MatchOp, &str)], expect: &[&str]) {
 }
 
 #[test]
-fn matchers_select() {
+fn matchers_select_the_expected_series() {
     use MatchOp::{Equal, NotEqual, NotRegex, Regex};
     let [a, b, c, ab] = [r#"up{job="a", zone="x"}"#, r#"up{job="b"}"#, r#"down{job="a"}"#, r#"up{job="ab"}"#];
     check(&[], &[a, b, c, ab]);

@@ -145,7 +145,7 @@ fn the_golden_bytes_are_still_written() {
 }
 
 #[test]
-fn a_truncated_golden_file_gives_its_whole_records() {
+fn complete_records_of_a_truncated_golden_file_are_read() {
     let bytes = std::fs::read(golden_path(1)).unwrap();
     let first_end = HEADER_BYTES + 12 + take_record(&bytes[HEADER_BYTES..]).unwrap().len();
     let directory = tempfile::tempdir().unwrap();
@@ -217,7 +217,7 @@ fn definitions_of_a_lost_write_are_removed() {
 }
 
 #[test]
-fn texts_past_the_table_are_written_in_place() {
+fn texts_that_do_not_fit_into_the_table_are_written_in_place() {
     let long = "t".repeat(300);
     let threads = (0..70_000u32).map(|i| if i == 5 { long.clone() } else { format!("thread-{i}") });
     let segments: Vec<Segment> =
@@ -275,7 +275,7 @@ fn batch() -> impl Strategy<Value = Batch> {
 }
 
 #[test]
-fn labels_that_are_shared_do_not_make_a_small_record_a_huge_one() {
+fn shared_labels_cannot_expand_a_small_record_to_a_huge_one() {
     let canonical: String = (0..60).map(|i| format!("l{i:02}\0{}\0", "v".repeat(4_096))).collect();
     let canonical: Vec<u8> = canonical.bytes().map(|byte| if byte == 0 { 0xff } else { byte }).collect();
     let mut payload = vec![0, 48, 0];

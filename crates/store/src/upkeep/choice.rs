@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn order_does_not_matter_where_records_are_only_collected() {
+    fn overlaps_of_unordered_records_do_not_restrict_merges() {
         let chain: Vec<Facts> = (0..6).map(|at| row(at * 10, at * 10 + 12, 5, 0)).collect();
         let aim = Aim { ordered: false, values_max: 12, ..AIM };
         check(&chain, aim, &[(0..2, END)]);

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_process_gets_the_latest_time_and_not_the_last() {
+    fn the_next_process_gets_the_highest_trusted_time() {
         let trusted = Trusted::new(Some(ClockBounds::default()), Some(100 * DAY));
         let clock = tacho_model::ManualClock::new(0);
         assert_eq!(trusted.now(&clock), 0);

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_task_sleeps_until_there_is_something_to_do() {
+    async fn the_task_sleeps_until_there_is_work() {
         let memory = || Arc::new(MemoryDriver::new());
         // A fault in one of `u64::MAX` calls never occurs, but its possibility changes the capability.
         let torn = Faults { torn: u64::MAX, ..Faults::default() };

@@ -117,7 +117,7 @@ mod tests {
     use crate::MemoryDriver;
 
     #[tokio::test]
-    async fn lives_add_up_and_are_loaded() {
+    async fn counts_of_changes_add_up_and_are_loaded() {
         let driver = MemoryDriver::new();
         let (one, other) = (SeriesId(1), SeriesId(2));
         let movement = |changes, descents| Movement { changes, descents };

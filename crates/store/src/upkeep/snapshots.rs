@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_row_may_be_replaced_before_it_is_old() {
+    fn a_new_row_may_be_replaced_while_older_snapshots_are_open() {
         let snapshots = Arc::new(Snapshots::default());
         let first = snapshots.publish(&[place(0)], &[]);
         let between = snapshots.open();

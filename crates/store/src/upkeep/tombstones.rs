@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_are_those_of_the_matched_series() {
+    fn only_matched_series_have_masks() {
         let mut all = Tombstones::default();
         assert_eq!(all.next_id(), 1);
         all.add(tombstone(1, MatchOp::Equal, "a"));

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn all_words_but_the_first_are_slots() {
+    fn every_word_except_the_first_is_a_slot() {
         let check = |text, expect: &[&str]| check(words, text, expect);
         check("", &[]);
         check("  ", &[]);

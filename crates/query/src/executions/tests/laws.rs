@@ -117,7 +117,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn all_analyses_count_the_same(seeds in seeds()) {
+    fn all_analyses_count_the_same_calls(seeds in seeds()) {
         let blocks = blocks(&seeds);
         let calls: u64 = blocks.iter().map(|source| source.block.calls() as u64).sum();
 

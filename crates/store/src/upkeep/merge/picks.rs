@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_side_by_side_stay_whole() {
+    fn sources_that_do_not_overlap_are_kept_as_single_runs() {
         let sources = [ranked(1, &[1, 2, 3]), ranked(2, &[4, 5]), ranked(1, &[9])];
         let picks = pick(&sources, &[1, 0], TimeRange::ALL, &Treatment::default());
         assert_eq!(&*picks.at, [1, 2, 3, 4, 5]);
