@@ -19,7 +19,8 @@ interface Props {
 const LABEL =
   'Dependency graph. Arrow keys select the next node, with Shift they move the drawing; + and - zoom, 0 shows all.';
 
-/** The smallest scale with readable names; a larger graph is shown in part at first. */
+/** The smallest scale with readable names. If the graph is too large for it, only a part is visible
+ * at first. */
 const READABLE = 0.5;
 
 const ARROWS: Record<string, Direction> = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };
