@@ -73,7 +73,8 @@ function play(seed, { nested = 5 } = {}) {
       models.get(key(call)).attributes.n = step;
       models.get(key(call)).isTold = step;
     } else if (next(4) === 0) {
-      // Attributes without a later event of their strand are lost in a sweep, so it follows events only.
+      // A sweep drops attributes that no later event of their strand follows, so it is made only after
+      // events.
       if (all.recorder.active.every((strand) => strand.part.eventCount > 0)) recorder.sweep(true);
     }
     tick();

@@ -26,7 +26,7 @@ export class Session {
   }
 
   /**
-   * Derives the session from a secret. Session ids are public, and must not enable others to send as this process.
+   * Derives the session from a secret. Session ids are public; without the secret, others cannot send as this process.
    * @param {Uint8Array} secret 16
    */
   static of(secret) {

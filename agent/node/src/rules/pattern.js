@@ -81,7 +81,7 @@ function fitsAt(group, parts, from) {
 }
 
 /**
- * Each piece is matched at its first position: a later position cannot help.
+ * Each piece is matched at its first position. If the rest does not match there, it matches at no later position.
  * @param {string[]} pieces
  * @param {string} text
  */
