@@ -1,4 +1,4 @@
-"""Records functions without decorators when their module is imported. For this, a finder is first in `sys.meta_path`.
+"""Records functions without decorators when their module is imported. The first finder in `sys.meta_path` detects the import.
 
 The other finders find the module. After the module has run, its functions and methods are changed in place, so earlier
 references, and names imported before the start, still refer to the same functions. Functions that a rule of the server selects at
@@ -131,8 +131,8 @@ class Imports:
             if self._wants(module.__name__):
                 self.watch(module)
 
-        # This function's frame is between two frames of the import system. With their file name it counts as one of them, so
-        # warnings that name the importing code skip it, and tracebacks of failed imports omit it.
+        # This function's frame is between two frames of the import system. It has the file name of these frames, so that it
+        # counts as one of them: warnings that name the importing code skip it, and tracebacks of failed imports omit it.
         exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORT_SYSTEM)
         loader.exec_module = exec_module
 
@@ -161,7 +161,7 @@ class Imports:
         for name, member in list(members.items()):
             full = f"{names[-1]}.{name}"
             if issubclass(type(member), type):
-                # True where the class is defined, not where it is imported or gets another name.
+                # True in the module and class that define the class, not where it is imported or gets another name.
                 is_own = _module_of(member) == module and f"{names[0]}.{_qualified_name_of(member)}" == full
                 count += self._watch_members(member, _members_of_class(member), module, (*names, full), rules) if is_own else 0
             elif _is_function_of(member, module):

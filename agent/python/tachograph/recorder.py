@@ -1,7 +1,7 @@
 """The API to record calls of the program: `record` for functions, `span` for blocks, and attributes of the innermost call.
 
-The wrapper of a plain function is the hot path. It costs about 0.3 us, mostly for two clock reads and the call itself. To reach
-this, it contains the code of `Track.enter` inline. Only exceptions of the function leave this module. Before: the program,
+The wrapper of a plain function is the hot path. It costs about 0.3 us, mostly for two clock reads and the call itself. To be
+this fast, it contains the code of `Track.enter` inline. Only exceptions of the function leave this module. Before: the program,
 imports, probes. After: track.
 """
 
@@ -25,7 +25,7 @@ from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, is_failu
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Attribute of a wrapper with its operation, so that nothing is recorded twice.
+# Attribute of a wrapper with its operation, so that no function is wrapped twice.
 MARK = "__tachograph__"
 
 # States by operation; a wrapper takes its fast path if the state is false. See operations.
@@ -78,8 +78,8 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
 
     The call of a coroutine function lasts from its first step to its end, including waits. Each step of a generator (plain or
     asynchronous) is a call, from `next` to `yield`, so the time of the consumer is excluded. Static methods, class methods and
-    properties are recorded, too. For a class, its methods are recorded. Members that are instances of subclasses of these types
-    stay unchanged. Raises ValueError for an unknown `kind`.
+    properties are recorded, too. For a class, its methods are recorded. Members that are instances of subclasses of
+    staticmethod, classmethod or property stay unchanged. Raises ValueError for an unknown `kind`.
     """
     number = kind_id(kind)
     if function is None:
@@ -116,7 +116,7 @@ def parts_of(member: property) -> tuple[Any, Any, Any]:
 
 
 def functions_of(member: Any) -> list[Any]:
-    """The functions of a member of a class or module, if the member's type is exactly a known one."""
+    """The functions of a member of a class or module, if the type of the member is exactly one of the known types."""
     exact = type(member)
     if exact is staticmethod or exact is classmethod:
         parts: tuple[Any, ...] = (member.__func__,)
@@ -141,12 +141,12 @@ def _record_methods(owner: type, kind: int) -> type:
     return owner
 
 
-# Functions that inspect frames call or read these names. An additional frame between such a function and its caller would change
-# the result.
+# Functions that inspect frames use these names. An additional frame between such a function and its caller would change the
+# result.
 _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getouterframes", "extract_stack", "walk_stack"}
 
 
-# Larger numbers are not taken for stack levels.
+# Larger numbers are not stack levels.
 _FAR_MAX = 9
 
 
@@ -202,7 +202,7 @@ def _is_read(name: str, module: types.ModuleType, code: types.CodeType, globals_
     A method of the same name (`log.warn`) does not count.
     """
     if name in code.co_freevars:
-        return True  # a variable of an enclosing function, which may have imported the function
+        return True  # a variable of an enclosing function, which may have imported the searched function
     if name not in code.co_names:
         return False
     if module.__name__ in code.co_names or module.__name__ in code.co_freevars:
@@ -273,7 +273,8 @@ def _function(function: Callable[..., Any], operation: int) -> Callable[..., Any
 def _call_slowly(
     track: Track, wrapper: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The slow path of a call. The list is long, calls are being dropped, the agent is off, or the agent has been started."""
+    """The slow path of a call, for four cases: the list is long, calls are being dropped, the agent is off, or the agent has
+    just been started."""
     if here() is not track or track.admit():
         return wrapper(*args, **kwargs)
     track.count_dropped()

@@ -104,7 +104,7 @@ class Tallies:
                 _tell(operation, calls, row, row[_LONGEST + ended], inbox)
 
     def _sums(self, slot: int) -> Table:
-        """The sums of all threads' tables; `slot`: index of the longest calls of the finished interval."""
+        """The sums of the tables of all threads. `slot`: index of the longest calls of the finished interval."""
         sums: Table = {}
         _merge(sums, self.gone, slot)
         for thread, table in list(self.tables):

@@ -36,7 +36,7 @@ _WRAPPERS = frozenset(("sqlalchemy.exc", "django.db.utils", "peewee", "pony.orm.
 _OF_DRIVERS = ("apilevel", "paramstyle")
 _CLASSES = ("Error", "DatabaseError", "IntegrityError", "OperationalError", "ProgrammingError")
 
-# Limit on the causes that are followed. If the chain is longer, the message is not recorded.
+# Limit on the causes that are checked. If the chain is longer, the message is not recorded.
 _CHAIN_MAX = 16
 
 _CODES = ("pgcode", "sqlstate", "sqlite_errorname")
@@ -79,7 +79,7 @@ def _exception_text(thrown: BaseException) -> str:
 
 
 def _database(thrown: BaseException) -> tuple[bool, str]:
-    """True if the exception or one of its causes is a database exception; and the first code found."""
+    """Returns whether the exception or one of its causes is a database exception, and the first code found."""
     seen: list[BaseException] = []
     ahead: list[Any] = [thrown]
     is_found = False

@@ -44,7 +44,7 @@ class Call:
 
 
 class Recording:
-    """A separate home inside the `with` block; `calls` are read at its end."""
+    """Replaces the agent's shared state inside the `with` block; `calls` are read at its end."""
 
     def __init__(self, buffer: int = 65_536, strands_max: int = 10_000, queue: int = 16 << 20) -> None:
         self.home = track.Home(True, buffer, strands_max)

@@ -40,7 +40,7 @@ def numbers(count: int) -> Any:
 
 
 class LoudError(Exception):
-    """Its text runs code of the program."""
+    """An exception whose text runs code of the program."""
 
     def __str__(self) -> str:
         raise AssertionError("the agent has run code of the program")

@@ -27,7 +27,8 @@ _ROUTE = "tachograph.route"
 _MOUNT = "tachograph.mount"
 _NOT_FOUND = 404
 
-# Limit on mount points in one process: a program that mounts one application per customer has an unlimited number of them.
+# Limit on mount points in one process. A program that mounts one application per customer has an unlimited number of mount
+# points.
 MOUNTS_MAX = 64
 _OTHER_MOUNT = "/{mount}"
 
