@@ -74,7 +74,7 @@ export class Agent {
     this.deadline = 0;
     this.isOver = false;
     this.isArmed = true;
-    // Created once and rescheduled: a timer that is created inside a call would keep the context of the call.
+    // The timer is created once and rescheduled. A timer that is created inside a call would keep the context of the call.
     this.timer = setTimeout(() => this.#tick(), FLUSH_MS).unref();
   }
 
