@@ -1,8 +1,9 @@
 """Records the Python processes that a program starts. Servers that restart themselves (`manage.py runserver`, `--reload`) and
 `multiprocessing` with `spawn` work in such processes.
 
-The processes inherit the environment. A directory at the front of PYTHONPATH makes each interpreter run `child/sitecustomize.py`
-at its start. Before: `python -m tachograph run`. After: the same agent in another process.
+The processes inherit the environment, which has a directory at the front of PYTHONPATH. So each interpreter runs
+`child/sitecustomize.py` from this directory at its start. Before: `python -m tachograph run`. After: the same agent in another
+process.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Optional
 
 MASK64 = (1 << 64) - 1
 
-# Segment of a context that came from another process.
+# Value of `segment` for a context that came from another process.
 REMOTE = -1
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?", re.ASCII | re.DOTALL)

@@ -27,7 +27,7 @@ from .rules import Rules
 
 # A pattern that has no matches after this time is logged.
 REPORT_AFTER_S = 60.0
-# Number of functions listed in a line; the others are counted.
+# Number of functions that a log line names; it counts the other functions.
 LEFT_NAMED = 3
 
 # The file name in the frames of the import system.
@@ -46,7 +46,7 @@ class Imports:
         self.selection = Selection(include, exclude, log)
         # Rules of the server; replaced as a whole by the switchboard, which then calls `follow`.
         self.rules = Rules()
-        # Functions selected by rules, by the id of the function.
+        # Functions selected by rules, with `id(function)` as the key.
         self.changed: dict[int, InPlace] = {}
         self.log = log
         self.searching = threading.local()
@@ -78,7 +78,7 @@ class Imports:
             yield from self._look()
         for id_, changed in list(self.changed.items()):
             changed.place()
-            if changed.is_gone and self.changed.get(id_) is changed:  # otherwise another function has the same id by now
+            if changed.is_gone and self.changed.get(id_) is changed:  # otherwise another function now has the same id
                 del self.changed[id_]
             yield
 
@@ -153,7 +153,7 @@ class Imports:
     def _watch_members(
         self, owner: Any, members: Mapping[str, Any], module: str, names: tuple[str, ...], rules: Rules
     ) -> int:
-        """`names`: names of the module and of the classes around the owner. `rules`: rules that may add functions.
+        """`names`: names of the module and of the classes around the owner. `rules`: rules that may select further functions.
 
         Runs no code of a member, because a lazy object of the program might load its target.
         """

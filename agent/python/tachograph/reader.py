@@ -46,7 +46,7 @@ class WallClock:
         self.update()
 
     def update(self) -> None:
-        """Measures the offset. Of several readings, uses the reading with the shortest duration."""
+        """Measures the offset. It reads both clocks several times, and uses the reading that took the shortest time."""
         narrowest = None
         for _ in range(3):
             before, wall, after = perf_counter_ns(), time_ns(), perf_counter_ns()
@@ -149,7 +149,7 @@ class TrackReader:
         self.event_count, self.last, self.calls = count, last, calls
 
     def _begin_part(self, time: int, calls: int) -> int:
-        """Adds the carried calls before the first event of a part. Returns the time to which the first difference is relative."""
+        """Adds the carried calls before the first event of a part. Returns the time that is the base of the first difference."""
         self.start = time
         head = self.head
         head.first_call = calls
@@ -214,7 +214,7 @@ class TrackReader:
         self.calls = 0
 
     def _end(self, what: tuple) -> None:
-        """Handles FAILED or UNWIND of an open call. Open calls inside it have lost their exits, and end as failed."""
+        """Handles FAILED or UNWIND of an open call. The exits of open calls inside it were lost, so these calls end as failed."""
         kind, time, call, *text = what
         while self.open[-1][1] > call:
             self._event(time, is_failed=True)
@@ -292,7 +292,7 @@ class TrackReader:
     def _spoil(self, owed: int) -> None:
         """After an unexpected error (out of memory): discards and counts the current words, but keeps the track.
 
-        `owed`: the value that `_handled` would have if all of these words had been sent.
+        `owed`: the value of `_handled` if all of these words had been sent.
         """
         self.totals.calls_dropped_in_queue += owed - self._handled
         self.is_broken = True

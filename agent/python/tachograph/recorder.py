@@ -1,8 +1,8 @@
 """The API to record calls of the program: `record` for functions, `span` for blocks, and attributes of the innermost call.
 
 The wrapper of a plain function is the hot path. It costs about 0.3 us, mostly for two clock reads and the call itself. To be
-this fast, it contains the code of `Track.enter` inline. Only exceptions of the function leave this module. Before: the program,
-imports, probes. After: track.
+this fast, it contains the code of `Track.enter` inline. This module raises no exceptions of its own into the program. Before:
+the program, imports, probes. After: track.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def functions_of(member: Any) -> list[Any]:
 def replace_member(owner: Any, name: str, member: Any) -> None:
     setattr(owner, name, member)
     if type(member) is property and isinstance(owner, type) and hasattr(member, "__set_name__"):  # since 3.10
-        member.__set_name__(owner, name)  # used in its error messages
+        member.__set_name__(owner, name)  # the property uses the name in its error messages
 
 
 def _record_methods(owner: type, kind: int) -> type:
@@ -146,7 +146,7 @@ def _record_methods(owner: type, kind: int) -> type:
 _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getouterframes", "extract_stack", "walk_stack"}
 
 
-# Larger numbers are not stack levels.
+# The largest integer constant that may be a stack level. Code with larger integers uses them for other purposes.
 _FAR_MAX = 9
 
 
@@ -196,10 +196,8 @@ def _looks_up(code: types.CodeType, globals_: dict[str, Any]) -> bool:
 
 
 def _is_read(name: str, module: types.ModuleType, code: types.CodeType, globals_: dict[str, Any]) -> bool:
-    """True if the code reads this function of the module: through the module, under any name, or through an import of the
-    function.
-
-    A method of the same name (`log.warn`) does not count.
+    """True if the code reads the function `name` of this module. It may read the function through the module, which may have
+    any name in the code, or import the function itself. A method of the same name (`log.warn`) does not count.
     """
     if name in code.co_freevars:
         return True  # a variable of an enclosing function, which may have imported the searched function
@@ -225,7 +223,7 @@ def _wrapper(function: Callable[..., Any], operation: int) -> Callable[..., Any]
         return _async_generator_function(function, operation)
     if inspect.isgeneratorfunction(function):
         wrapper = _generator_function(function, operation)
-        is_awaited = function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE  # by `types.coroutine`
+        is_awaited = function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE  # decorated with `types.coroutine`
         return types.coroutine(wrapper) if is_awaited else wrapper
     return _function(function, operation)
 
@@ -452,7 +450,7 @@ def drive(
 
 
 def reset_caller(token: Any) -> None:
-    with contextlib.suppress(ValueError):  # closed by the garbage collector, in another context
+    with contextlib.suppress(ValueError):  # if the garbage collector closes the coroutine in another context
         CALLER.reset(token)
 
 

@@ -101,6 +101,7 @@ def _first(name: str, module_chars: int) -> int:
 
 
 def _names(name: str, first: int) -> list[list[str]]:
-    """The names by which a function is matched, as parts between the dots. Each name is a beginning of the last one."""
+    """The names that rules match for a function, each as a list of its parts between the dots. Each name is a beginning of the
+    last name."""
     parts = name.split(".")
     return [parts[:count] for count in range(first, len(parts) + 1)] if first else [[name]]

@@ -40,7 +40,7 @@ def run(path: str, selection: Selection) -> None:
     loader: Any = importlib.machinery.SourceFileLoader("__main__", file)
     if code is None:
         try:
-            with io.open_code(file) as source:  # raises an audit event, as the interpreter does when it reads a script
+            with io.open_code(file) as source:  # raises the audit event that the interpreter raises for a script
                 data = source.read()
         except OSError as e:
             _cannot_open(file, e)

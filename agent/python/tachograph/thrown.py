@@ -42,7 +42,7 @@ _CHAIN_MAX = 16
 _CODES = ("pgcode", "sqlstate", "sqlite_errorname")
 _CODE = re.compile(r"[A-Za-z0-9_]{1,64}")
 
-# The interpreter's own descriptors, in case a class or metaclass of the program overrides these names.
+# The interpreter's own descriptors. They are used because a class or metaclass of the program may override these names.
 _mro_of = type.__dict__["__mro__"].__get__
 _dict_of = type.__dict__["__dict__"].__get__
 _module_of = type.__dict__["__module__"].__get__
@@ -57,7 +57,7 @@ def exception_text(thrown: BaseException) -> str:
     """`class: message`, or `class (code)`."""
     try:
         return _exception_text(thrown)
-    except Exception:  # stack overflow, or an inconsistent class
+    except Exception:  # a stack overflow, or a class with inconsistent attributes
         return "(exception)"
 
 

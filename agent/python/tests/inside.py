@@ -24,7 +24,7 @@ from tachograph.probes import context, dbapi, http_client
 from tachograph.sender import Sender
 from tachograph.totals import Totals
 
-# A closed port. These tests step the sender by hand, and its link fails without consequences.
+# A closed port. These tests step the sender by hand. Its link cannot connect, which has no effect on the tests.
 NOWHERE = "127.0.0.1:1"
 
 for probe in (context, dbapi, http_client):

@@ -45,8 +45,8 @@ def install() -> None:
 
 
 def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
-    """`request`: an environ or a scope, at the end of the request. Returns None if the route is unknown or if reading it
-    raised."""
+    """`request`: an environ or a scope, at the end of the request. Returns None if the route is unknown, or if reading the
+    route raises an exception."""
     try:
         return _route_of(request, status)
     except Exception:  # a property of the program that is read outside of its context

@@ -167,7 +167,7 @@ class Shape:
         is_cut = not is_whole or len(out) > NAME_CHARS_MAX
         rows = out.rfind(_ROWS) if is_cut else -1
         if rows >= 0:
-            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # stopped inside a bulk insert: the place depends on the data
+            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # stopped inside a bulk insert, at a place that depends on data
         open_list = self.open_list() if is_cut else -1
         if open_list >= 0:
             return out[:open_list][: NAME_CHARS_MAX - 5] + "(?..."
