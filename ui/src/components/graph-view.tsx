@@ -12,7 +12,7 @@ interface Props {
   onChoose: (id: string | null) => void;
   /** Self time of all nodes of the graph, including those not drawn, ns. */
   whole: number;
-  /** Nodes found by the search; null without a search. */
+  /** Nodes found by the search; null if there is no search. */
   found: ReadonlySet<string> | null;
 }
 
