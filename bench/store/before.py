@@ -29,7 +29,7 @@ LOADS = (
 
 @dataclass(frozen=True)
 class Change:
-    """One figure: medians, and the ratio of this build to the earlier one."""
+    """One figure: the medians of both builds, and the ratio of this build to the earlier build."""
 
     what: str
     pairs: int

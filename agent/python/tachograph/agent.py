@@ -52,7 +52,7 @@ class Agent:
         settings = self.settings
         labels = identity.labels(settings)
         self.labels = labels
-        track.OFF.look = NO_CALL  # threads that found the agent switched off check again
+        track.OFF.look = NO_CALL  # threads that saw that the agent was off must check again
         self.home = track.home = Home(True, settings.buffer, settings.strands_max)
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)

@@ -18,7 +18,7 @@ FOLDER = str(Path(__file__).resolve().parent / "child")
 
 
 def announce(service: str, log: Log) -> None:
-    """From now on, records the processes that are started. Their service has this name unless the environment has one."""
+    """From now on, records the processes that are started. Their service has this name, unless the environment sets a name."""
     if sys.flags.ignore_environment:
         log.say("Python processes started by this one are not recorded: -E or -I is passed on to many of them")
         return

@@ -193,7 +193,7 @@ class Settings:
     # generated: end
 
     def wants_probe(self, name: str) -> bool:
-        """`probes` lists the wanted ones; `-name` removes one from all."""
+        """`probes` lists the wanted probes; `-name` means all probes except this one."""
         named = [probe for probe in self.probes if not probe.startswith("-")]
         return f"-{name}" not in self.probes and (not named or "*" in named or name in named)
 

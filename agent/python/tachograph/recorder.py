@@ -406,7 +406,7 @@ async def _await_unrecorded(track: Track, coroutine: Coroutine[Any, Any, Any]) -
 
 
 def task_here() -> object:
-    """The current asyncio task, None outside of one. Does not import asyncio."""
+    """The current asyncio task; None outside of a task. Does not import asyncio."""
     events = sys.modules.get("asyncio.events")
     if events is None:
         return None

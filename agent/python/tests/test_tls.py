@@ -1,4 +1,5 @@
-"""Records arrive over TLS; without it, or with settings that cannot be used, nothing is sent, and the log has the cause."""
+"""Records arrive over TLS. If one side has no TLS, or a setting cannot be used, no record is sent, and the log has the
+cause."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ export const api = {
     ask<unknown>('api/v1/probes', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      // Omits an empty scope: the server refuses empty ones.
+      // Omits an empty scope, because the server refuses empty values.
       body: JSON.stringify(wish, (_, value: unknown) => (value === '' ? undefined : value)),
     }),
   /** Removes all rules if `id` is null. */

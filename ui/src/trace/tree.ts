@@ -6,7 +6,7 @@ export interface TreeRow {
   depth: number;
   /** Row of the parent, -1 for a root. */
   parent: number;
-  /** Row of the last descendant; its own row when it has none. */
+  /** Row of the last descendant; its own row if it has no descendants. */
   last: number;
 }
 

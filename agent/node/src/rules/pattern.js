@@ -81,7 +81,8 @@ function fitsAt(group, parts, from) {
 }
 
 /**
- * Each piece is matched at its first position. If the rest does not match there, it matches at no later position.
+ * Each piece is matched at its first position. If the following pieces do not match after the first position, they do not match
+ * after a later position either.
  * @param {string[]} pieces
  * @param {string} text
  */

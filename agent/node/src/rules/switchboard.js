@@ -38,7 +38,7 @@ export class Switchboard {
     this.rules = new Rules([]);
     /** Revision of the PROBES to report on. @type {number | bigint | null} */
     this.revision = NOBODY;
-    /** For each operation the position of the rule that decided it, plus one. */
+    /** For each operation: the position of the rule that decided it, plus one. */
     this.deciders = new Uint16Array(dictionary.states.length);
     /** Number of operations decided by the current rules; the other operations were decided by the previous rules. */
     this.decided = 0;

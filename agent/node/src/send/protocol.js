@@ -57,7 +57,8 @@ export class Protocol {
     this.lastPing = 0;
     this.droppedAtPing = 0;
     this.holdUntil = 0;
-    /** Applies the server's rules; without one they are ignored. @type {import('../rules/switchboard.js').Switchboard | null} */
+    /** Applies the server's rules. Without a switchboard the rules are ignored. @type
+     * {import('../rules/switchboard.js').Switchboard | null} */
     this.switchboard = null;
   }
 
