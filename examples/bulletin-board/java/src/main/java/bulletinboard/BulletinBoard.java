@@ -73,7 +73,7 @@ public final class BulletinBoard implements AutoCloseable {
         return started;
     }
 
-    /** The port of the listener. If port 0 was requested, the port that the system chose. */
+    /** The port of the server. If port 0 was requested, the system has chosen the port. */
     int port() {
         return ((ServerConnector) server.getConnectors()[0]).getLocalPort();
     }
