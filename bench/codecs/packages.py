@@ -48,7 +48,7 @@ def table(text: str) -> Iterator[Group]:
 
 def series(text: str) -> Iterator[Group]:
     """A file of the UEA and UCR archives. After `@data`, each line is a case, and colons separate its dimensions. The
-    result has one column per dimension, with all cases one after the other."""
+    result has one column per dimension; each column has all cases one after the other."""
     cases = text.partition("@data")[2].split("\n")
     dimensions = [case.split(":")[:-1] for case in cases if ":" in case]
     joined = [",".join(parts).split(",") for parts in zip(*dimensions)]

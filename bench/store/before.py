@@ -29,7 +29,7 @@ LOADS = (
 
 @dataclass(frozen=True)
 class Change:
-    """One figure: medians, and the ratio of this build to the earlier one."""
+    """One figure: the medians of both builds, and the ratio of this build to the earlier build."""
 
     what: str
     pairs: int
@@ -39,7 +39,7 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """Whether the change is significant, and in which direction. Lower is better for every figure."""
+        """Whether the change is significant, and its direction. Lower is better for every figure."""
         if self.ratio.holds(1.0) or abs(self.ratio.value - 1) < CHANGE_MIN:
             return "-"
         return "WORSE" if self.ratio.value > 1 else "better"

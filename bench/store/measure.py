@@ -149,7 +149,7 @@ def _write_all(system: System, files: list[Path]) -> int:
 
 
 def _write(system: System, client: Client, body: bytes) -> int:
-    """Repeats the write until it is accepted. Returns how often the system refused the write for lack of capacity."""
+    """Repeats the write until it is accepted. Returns how often the system refused it because it was full."""
     for refused in range(REFUSALS_MAX):
         try:
             system.write(client, body)

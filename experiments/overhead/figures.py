@@ -14,7 +14,7 @@ LOSS_MAX = 1e-6
 STALL_FACTOR = 10
 """A call longer than this multiple of the median counts as a stall."""
 SATURATED_SHARE = 0.2
-"""Above this share of the measured time in stalls, the writer determines the speed, not the probe."""
+"""If stalls take more than this share of the measured time, the writer determines the speed, not the probe."""
 SWITCHED_CALLS_SHARE_MAX = 0.01
 LATE_SHARE_MAX = 0.01
 QUARTER_SECONDS_MIN = 5
@@ -126,8 +126,7 @@ def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
 
 
 def _waits_for_nothing_else(cell: Cell) -> bool:
-    """Whether the setup has a writer and no thread waits for a core. Only in this case are stalls caused by the
-    writer."""
+    """Whether the setup has a writer, and no thread waits for a core. Only in this case the writer causes the stalls."""
     load = cell.workload
     return cell.setup.stage is Stage.W and load.load == 0 and load.threads <= (os.cpu_count() or 1)
 

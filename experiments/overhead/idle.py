@@ -24,8 +24,8 @@ def own_seconds() -> float:
 
 
 class Others:
-    """Processor time of other processes between construction and `cores()`. All processes of this run that were started
-    in between must have ended before `cores()`."""
+    """Processor time of other processes between construction and `cores()`. All processes that this run starts in
+    between must have ended before `cores()`."""
 
     def __init__(self) -> None:
         self._begun, self._busy, self._own = time.monotonic(), busy_seconds(), own_seconds()

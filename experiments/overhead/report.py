@@ -42,7 +42,7 @@ def _disturbed(result: dict) -> list[str]:
     return [
         "",
         f"**During {busy} of {len(forks)} processes others used more than {IDLE_CORES_MAX} cores: their means and "
-        "throughputs are disturbed, medians less so; bytes and losses are valid.**",
+        "throughputs are disturbed, their medians less; bytes and losses are valid.**",
     ]
 
 
@@ -172,7 +172,7 @@ def _linearity(experiment: dict) -> str:
         line = linearity(found, setup)
         title = next(row.title for row in found if row.setup == setup)
         lines.append((title, figure(line.slope * 1e3), figure(line.intercept * 1e3), f"{line.r_squared:.5f}"))
-    head = ("median over depth", "ns a call", "more ns a trace", "R²")
+    head = ("median over depth", "ns a call", "ns a trace, fixed", "R²")
     return "Least squares over all processes:\n\n" + table(head, lines)
 
 

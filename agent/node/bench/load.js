@@ -26,7 +26,7 @@ export async function load(port, connections, ms) {
       };
       socket.on('connect', ask);
       socket.on('error', fail);
-      // The answer is small: it arrives in one piece, headers and body.
+      // The answer is small, so its headers and its body arrive in one piece.
       socket.on('data', (bytes) => {
         if (bytes.indexOf(END) < 0) return;
         const now = performance.now();

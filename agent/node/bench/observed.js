@@ -21,7 +21,8 @@ async function run(count) {
     const end = performance.now();
     times[batch] = ((end - start) * 1_000) / BATCH;
     spentMs += end - start;
-    // Returns to the event loop, as real programs do, because only the loop serves sockets. Counts as CPU time, not as wall time.
+    // Returns to the event loop, as real programs do, because only the loop serves sockets. This counts as CPU time, not as wall
+    // time.
     while (gapUs > 0 && (performance.now() - end) * 1_000 < gapUs * BATCH) await turn();
     if (gapUs === 0 && batch % 10 === 0) await turn();
   }

@@ -26,11 +26,11 @@ import { Tls } from './send/tls.js';
 import { Totals } from './send/totals.js';
 import { Dictionary } from './wire/dictionary.js';
 
-/** Longest time that a record waits for further records before it is sent. */
+/** Maximum delay of a record, to send it together with further records. */
 const FLUSH_MS = 100;
 /** Interval at which the agent checks for changed counts of rules and for unsent data. */
 const LOOK_MS = 1_000;
-/** Two copies of this package in one process share one agent. */
+/** Key of the agent, shared by several copies of this package in one process. */
 const SHARED = Symbol.for('tachograph.agent');
 /** Warnings already logged, passed to threads that this thread starts. */
 const TOLD = 'tachograph.told';
@@ -74,7 +74,7 @@ export class Agent {
     this.deadline = 0;
     this.isOver = false;
     this.isArmed = true;
-    // Created once and rescheduled: a timer that is created inside a call would keep the context of the call.
+    // The timer is created once and rescheduled. A timer that is created inside a call would keep the context of the call.
     this.timer = setTimeout(() => this.#tick(), FLUSH_MS).unref();
   }
 
@@ -147,9 +147,9 @@ export class Agent {
   }
 
   /**
-   * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called twice: code that
-   * runs at the very end may record something, too.
-   * @param {boolean} isLast true if this is the last call
+   * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called twice, because
+   * code that runs at the very end may also record something.
+   * @param {boolean} isLast true if no further call follows
    */
   #last(isLast) {
     this.guard(() => {
@@ -164,7 +164,7 @@ export class Agent {
       if (isFirst || this.outbox.isOpen) {
         this.threads.askAll();
         this.#count();
-        this.sampler?.takeAgent(); // last, since it counts the others
+        this.sampler?.takeAgent(); // last, because it counts the other samples
         this.outbox.close();
       }
       if (!farewell(this.link, this.outbox, this.deadline, isLast) && isFirst) {

@@ -14,7 +14,7 @@ export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undi
 const DURATIONS = { ms: 1, s: 1_000, m: 60_000, '': 1 };
 const SIZES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, '': 1 };
 const PORT = 7071;
-/** A path of no file: with an empty one the connection would not be encrypted. */
+/** The path of a file that does not exist. An empty path would leave the connection unencrypted. */
 const UNUSABLE = { value: '<blank>', fault: messages.expected('the path of a file'), used: '<blank>' };
 /** Names within this edit distance are treated as typing errors. */
 const DISTANCE_MAX = 2;

@@ -36,7 +36,8 @@ export function pairs(of) {
 }
 
 /**
- * The name in the nearest package.json; without one the name of the file, or of its directory if the file name is generic.
+ * The name in the nearest package.json. Without a package.json, the name of the file, or of its directory if the file name
+ * is generic.
  * @param {string | undefined} script
  */
 export function serviceOf(script) {

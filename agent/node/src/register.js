@@ -3,6 +3,7 @@
 import { start } from './agent.js';
 
 if (start() !== null) {
-  // Node begins to connect one tick later. This wait lets a program that ends immediately connect, too.
+  // Node begins to connect one tick later. With this wait, a program that ends immediately can also
+  // connect.
   await new Promise((done) => process.nextTick(done));
 }

@@ -4,7 +4,7 @@
 /** @typedef {'text' | 'flag' | 'duration' | 'size' | 'list' | 'probes' | 'address'} Type */
 
 /**
- * Type, default, and the bounds of a number; both are allowed values.
+ * Type, default, and the bounds of a number. The bounds themselves are allowed values.
  * @typedef {[type: Type, fallback: string, least?: string, most?: string]} Row
  */
 

@@ -10,7 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { Tacho, run, start } from './support/tacho.js';
 
 const WAYS = createRequire(import.meta.url)('./programs/ends.cjs');
-/** Ways that wait for signals, and the signals to send, in sequence if there are several. Other ways end by themselves. */
+/** Ways that wait for signals, with the signals to send. Several signals are sent in sequence. Other ways end by themselves. */
 const SENT = {
   'no handler': [['SIGTERM'], ['SIGINT'], ['SIGHUP'], ['SIGQUIT'], ['SIGKILL']],
   'no handler, later': [['SIGTERM']],
@@ -50,7 +50,7 @@ for (const name of ['signal-exit3', 'signal-exit4']) {
   SENT[`${name}, taken back`] = [['SIGTERM']];
 }
 
-/** Output of a way after the first signal. The program may have ended before the second signal; these ways accept that. */
+/** Expected output after the first signal, for ways in which the program may end before the second signal. */
 const HEARD = /^(got it|no|last|hook)/m;
 /** Number of recorded calls of the ways that do not record a hundred. */
 const WORKS = {

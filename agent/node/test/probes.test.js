@@ -105,7 +105,7 @@ test('a trace without the switched-off calls is complete', async () => {
   const whole = [TURN, `  ${SERVER}`, `    ${PRICE}`, `    ${PRICE}`].join('\n');
   await until('a whole trace', async () => {
     const { traces } = await tacho.get('/api/traces', { service });
-    // The newest may be incomplete: the two strands of a trace are sent separately.
+    // The newest trace may be incomplete, because its two strands are sent separately.
     const newest = traces.filter(({ operation }) => operation === TURN).slice(0, 5);
     const found = await Promise.all(newest.map(async ({ trace_id }) => (await tacho.get(`/api/traces/${trace_id}`)).spans));
     const outlines = found.map((spans) => outline(spans).join('\n'));

@@ -168,7 +168,7 @@ for (const [code, pauseMs, isKept] of CODES) {
   });
 }
 
-test('another kind of server is detected', () => {
+test('a server of another protocol is detected', () => {
   const { protocol } = conversation();
   protocol.connected(0);
   assert.throws(() => protocol.take(Buffer.from('SSH-2.0-OpenSSH_9.9\r\n'), 0), Damaged);
@@ -200,7 +200,7 @@ test('silence is detected', () => {
   assert.match(protocol.silence(8_001), /3000 ms/);
 });
 
-test('a piece exceeds its limit by at most one frame', () => {
+test('the bytes for one write exceed the limit by at most one frame', () => {
   const { protocol, call } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0), 0);
@@ -252,7 +252,7 @@ test('series are bounded', () => {
 /** Outages at given times. Dropped records are written as `calls samples entries`; `looks` is a periodic check. */
 const OUTAGES = [
   [
-    'one',
+    'one outage',
     [
       [0, 'fails'],
       [9, 'fails'],
@@ -260,9 +260,9 @@ const OUTAGES = [
     ],
     ['lost: at 0', 'again after 9 s; nothing was'],
   ],
-  ['none', [[0, 'opens']], ['connected']],
+  ['no outage', [[0, 'opens']], ['connected']],
   [
-    'at the start',
+    'an outage at the start',
     [
       [0, 'cannot'],
       [1, '5 1 0'],
@@ -273,7 +273,7 @@ const OUTAGES = [
     ['cannot: at 0', 'connected after 2 s; 5 calls, 1 samples and 0 entries were', 'lost: at 61', 'again after 3 s; nothing was'],
   ],
   [
-    'a server that sends WELCOME and ERROR at once, and is then away',
+    'a server sends WELCOME and ERROR together, and then cannot be reached',
     [
       [0, 'fails'],
       [1, 'cannot'],
@@ -282,7 +282,7 @@ const OUTAGES = [
     ['lost: at 0', 'again after 2 s; nothing was'],
   ],
   [
-    'two in a minute',
+    'two outages in a minute',
     [
       [0, 'fails'],
       [1, 'opens'],
@@ -298,7 +298,7 @@ const OUTAGES = [
     ['lost: at 0', 'again after 1 s; nothing was', 'lost: at 61', 'again after 1 s; 2 calls, 1 samples and 3 entries were'],
   ],
   [
-    'one that outlasts the minute',
+    'an attempt fails again after the minute',
     [
       [0, 'fails'],
       [1, 'opens'],
@@ -310,7 +310,7 @@ const OUTAGES = [
     ['lost: at 0', 'again after 1 s; nothing was', 'lost: at 60', 'again after 59 s; nothing was'],
   ],
   [
-    'outages within a minute are logged together when it is over',
+    'outages within a minute are logged together when the minute is over',
     [
       [0, 'fails'],
       [1, 'opens'],
@@ -339,7 +339,7 @@ const OUTAGES = [
     ],
   ],
   [
-    'one that ends after the minute, without an attempt since',
+    'an outage ends after the minute, and no attempt fails after the minute',
     [
       [0, 'cannot'],
       [1, 'opens'],
@@ -351,7 +351,7 @@ const OUTAGES = [
     ['cannot: at 0', 'connected after 1 s; nothing was', 'past once; 3 calls, 0 samples and 0 entries were'],
   ],
   [
-    'at the end at the latest',
+    'ended outages are logged at the end of the program',
     [
       [0, 'fails'],
       [1, 'opens'],
@@ -363,7 +363,7 @@ const OUTAGES = [
     ['lost: at 0', 'again after 1 s; nothing was', 'past once; nothing was'],
   ],
   [
-    'during another outage, no line says connected',
+    'ended outages are not logged during another outage',
     [
       [0, 'fails'],
       [1, 'opens'],
@@ -381,7 +381,7 @@ const OUTAGES = [
   ],
 ];
 for (const [name, steps, expected] of OUTAGES) {
-  test(`each outage is logged, at most one per minute, and its end: ${name}`, () => {
+  test(`each outage and its end are logged, at most one outage per minute: ${name}`, () => {
     const { totals, log } = parts();
     const outage = new Outage('s:1', totals, log);
     for (const [seconds, what] of steps) {

@@ -73,7 +73,8 @@ function play(seed, { nested = 5 } = {}) {
       models.get(key(call)).attributes.n = step;
       models.get(key(call)).isTold = step;
     } else if (next(4) === 0) {
-      // Attributes without a later event of their strand are lost in a sweep, so it follows events only.
+      // A sweep drops attributes that no later event of their strand follows, so it is made only after
+      // events.
       if (all.recorder.active.every((strand) => strand.part.eventCount > 0)) recorder.sweep(true);
     }
     tick();
@@ -131,7 +132,7 @@ test('a call that runs concurrently with its caller is a segment of its own', ()
   assert.equal(calls.get('1/0').parent, calls.get('0/0').span);
 });
 
-test('a long segment is cut into parts, and a deep one into fewer', () => {
+test('a long segment is cut into parts, a deep recursion into fewer parts', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const root = all.recorder.enter(undefined, operation);
@@ -240,7 +241,7 @@ test('an ended call does not change', () => {
   assert.deepEqual([found.failed, found.attributes], [false, {}]);
 });
 
-test('an exception is recorded where it appeared and where it left', () => {
+test('an exception is recorded where it appeared and at the outermost call that it left', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const [root, middle, inner] = [0, 1, 2].reduce((open) => [...open, all.recorder.enter(open.at(-1), operation)], []);
@@ -334,7 +335,7 @@ test('an internal error loses a trace and does not affect the program', () => {
   assert.match(all.log.lines[0], /Maximum call stack/);
 });
 
-test('a request gets its name at its end, in any part', () => {
+test('a request gets its name when it ends, even if a part was already sent', () => {
   const { recorder, dictionary, decoded } = parts();
   const name = (text) => dictionary.operation(2, text);
   for (const isLong of [false, true]) {

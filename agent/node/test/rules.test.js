@@ -161,7 +161,7 @@ test('known operations are decided when rules arrive, new ones when they are nam
   assert.deepEqual([all.state('Board.post'), all.state('Price.of'), all.state('new')], [ON, ON, ON]);
 });
 
-test('each list is answered, and changes are reported after pauses that grow to 5 s and then start again', () => {
+test('each list is answered, and changes are reported after pauses that grow to 5 s and become short again', () => {
   const all = switched();
   for (const name of ['Board.post', 'Board.find', 'Price.of']) all.state(name);
   all.state('GET /ads', KIND.HTTP_SERVER);
@@ -263,7 +263,7 @@ test('a class that is off stays a class', () => {
   assert.deepEqual(recorded(all), []);
 });
 
-test('open calls end the way they were entered', async () => {
+test('a change of rules does not affect open calls', async () => {
   const all = switched();
   const held = record(all.recorder, 'held', () => sleep(5));
   all.take('0 *');

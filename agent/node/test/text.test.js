@@ -35,7 +35,7 @@ for (const [url, route] of ROUTES) {
   test(`route of ${url}`, () => assert.equal(routeOf(pathOf(url)), route));
 }
 
-test('names of requests are bounded, and methods are known ones', () => {
+test('names of requests are bounded, and unknown methods are replaced', () => {
   const names = new Names(new Dictionary(), 2, 3);
   const ids = ['/a', '/b', '/c', '/d', '/e', '/a'].map((route) => names.operation('GET', route));
   assert.equal(new Set(ids).size, 4);
@@ -44,7 +44,7 @@ test('names of requests are bounded, and methods are known ones', () => {
   assert.deepEqual(['GET', 'get', 'BREW', undefined].map(knownMethod), ['GET', 'OTHER', 'OTHER', 'OTHER']);
 });
 
-test('unknown paths use no room for answered ones', () => {
+test('unknown paths take no room from answered paths', () => {
   const dictionary = new Dictionary();
   const names = new ServerNames(dictionary);
   for (let at = 0; at < 1_000; at++) {

@@ -1,4 +1,5 @@
-// Records arrive over TLS; without it, or with settings that cannot be used, nothing is sent, and the log has the cause.
+// Records arrive over TLS. If one side has no TLS, or a setting cannot be used, no record is sent, and the log has the
+// cause.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -161,7 +162,7 @@ test('the files are not read while the server cannot be reached', async () => {
   await fails('closed', plain, { at: { records: '127.0.0.1:1' }, with: { TACHO_TLS_CA: missing } }, 'ECONNREFUSED');
 });
 
-test('a relay without the file of its thread starts none', async () => {
+test('a relay is refused if the file of its thread is missing', async () => {
   const copy = join(place, 'copy');
   cpSync(join(PACKAGE, 'src'), copy, { recursive: true });
   rmSync(join(copy, 'send/relay-thread.js'), { force: true });
@@ -188,7 +189,7 @@ for (const [what, env] of [
   });
 }
 
-test('the name in the certificate must be that of the setting', async () => {
+test('the name in the certificate must be the name in the setting', async () => {
   await fails('address', named, { with: trusting }, "the server's certificate is not for 127.0.0.1");
   const at = { records: `localhost:${port(named)}` };
   const { code, err } = await run(at, 'endings.js', { args: ['natural', '400'], service: 'name', env: trusting });
@@ -212,7 +213,7 @@ test('a server without TLS', async () => {
   await fails('tls here', plain, { with: trusting }, 'the server does not use TLS, but tls_ca is set');
 });
 
-test('an agent without TLS on a port with TLS', async () => {
+test('an agent without TLS logs that the server requires TLS', async () => {
   await fails('no tls here', secured, { with: {} }, 'the server requires TLS: set tls_ca (error 11)');
 });
 
@@ -244,7 +245,7 @@ for (const [setting, why, files] of [
   });
 }
 
-test('a certificate needs a key, a key a certificate, and both the authorities', async () => {
+test('tls_client_cert and tls_client_key need each other and tls_ca', async () => {
   const { TACHO_TLS_CLIENT_CERT: cert, TACHO_TLS_CLIENT_KEY: key } = shown;
   const half = { ...trusting, TACHO_TLS_CLIENT_CERT: cert };
   await fails('a', plain, { with: half }, 'tls_client_cert is set without tls_client_key');

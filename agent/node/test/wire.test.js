@@ -375,7 +375,7 @@ test('a dictionary is sent in frames of some 64 KiB, complete and in order', () 
   assert.deepEqual(Buffer.concat(bodies), dictionary.definitions.view());
 });
 
-test('every form of an attribute', () => {
+test('every form of an attribute is encoded', () => {
   const part = new SegmentPart();
   part.attributeText(0, 1, '01234567-89ab-cdef-0123-456789abcdef', 9);
   part.attributeText(0, 1, '01234567-89AB-cdef-0123-456789abcdef', 0);

@@ -12,8 +12,8 @@ Setups:
     python3 bench/overhead.py --tacho ../../target/release/tacho            # everything, some 3 minutes
     python3 bench/overhead.py --only recursion --forks 5 --traces 200000 --rate 10000
 
-In a closed loop (no --rate) the program does nothing but call recorded functions, unlike real programs. The sender cannot keep
-up, so calls are dropped and counted. The CPU time is that of the whole process, including the sender.
+In a closed loop (no --rate) the program only calls recorded functions, unlike real programs. The sender cannot keep up, so calls
+are dropped and counted. The CPU time is that of the whole process, including the sender.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def machine() -> str:
 
 
 class Tacho:
-    """A server for the run; as a context manager, its address."""
+    """A server for the run. Used as a context manager, it gives its address."""
 
     def __init__(self, binary: str) -> None:
         sys.path.insert(0, str(ROOT))

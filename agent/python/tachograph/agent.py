@@ -52,7 +52,7 @@ class Agent:
         settings = self.settings
         labels = identity.labels(settings)
         self.labels = labels
-        track.OFF.look = NO_CALL  # threads that found the agent switched off check again
+        track.OFF.look = NO_CALL  # threads that saw that the agent was off must check again
         self.home = track.home = Home(True, settings.buffer, settings.strands_max)
         self.totals = Totals()
         outbox = Outbox(Dictionary(SHARED), settings.queue)
@@ -108,15 +108,15 @@ class Agent:
     def _before_fork(self) -> None:
         if self.is_stopped:
             return
-        # The thread is stopped, so that the child inherits no unfinished work. Also, Python 3.12 warns about a fork while other
-        # threads run.
+        # The thread is stopped, so that the child inherits no unfinished work. Also, Python 3.12 warns if a process with other
+        # threads forks.
         self.sender.rest()
         now = track.here().context()
         self.forking = now and Context(now.trace_high, now.trace_low, now.span, REMOTE, None)
 
     def _after_in_parent(self) -> None:
         self.forking = None
-        self.sender.report_at = math.inf  # the program may continue in its children, and import modules there
+        self.sender.report_at = math.inf  # the program may continue in its children, and import modules in them
         if not self.is_stopped:
             self.sender.start()
 
@@ -195,7 +195,7 @@ def flush(wait_s: float = 1.5) -> bool:
 
 
 def selection() -> Selection:
-    """The selection by `include` and `exclude`; empty before `start`."""
+    """The functions selected by `include` and `exclude`; empty before `start`."""
     return _agent.imports.selection if _agent else Selection((), (), Log())
 
 

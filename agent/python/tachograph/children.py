@@ -1,8 +1,9 @@
 """Records the Python processes that a program starts. Servers that restart themselves (`manage.py runserver`, `--reload`) and
 `multiprocessing` with `spawn` work in such processes.
 
-The processes inherit the environment. A directory at the front of PYTHONPATH makes each interpreter run `child/sitecustomize.py`
-at its start. Before: `python -m tachograph run`. After: the same agent in another process.
+The processes inherit the environment, which has a directory at the front of PYTHONPATH. So each interpreter runs
+`child/sitecustomize.py` from this directory at its start. Before: `python -m tachograph run`. After: the same agent in another
+process.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FOLDER = str(Path(__file__).resolve().parent / "child")
 
 
 def announce(service: str, log: Log) -> None:
-    """From now on, records the processes that are started. Their service has this name unless the environment has one."""
+    """From now on, records the processes that are started. Their service has this name, unless the environment sets a name."""
     if sys.flags.ignore_environment:
         log.say("Python processes started by this one are not recorded: -E or -I is passed on to many of them")
         return

@@ -95,7 +95,7 @@ def _text(value: Any) -> str:
 
 
 def _number(text: str, unit: Unit, least: str, most: str) -> Any:
-    """A field; `text` is its default, and all three are in the notation of a setting."""
+    """A field. `text` is its default. All three arguments are in the notation of a setting."""
     default, low, high = (unit.number(one) for one in (text, least, most))
 
     def read(value: Any) -> float:
@@ -125,7 +125,7 @@ def _string(value: Any) -> str:
 
 
 def _file(value: Any) -> str:
-    """A path. An unusable value becomes the path of no file: with an empty one the connection would not be encrypted."""
+    """A path. An unusable value becomes a path without a file. An empty path would leave the connection unencrypted."""
     try:
         path = os.fsdecode(value)
     except Exception:  # __fspath__ of the value may raise anything
@@ -193,7 +193,7 @@ class Settings:
     # generated: end
 
     def wants_probe(self, name: str) -> bool:
-        """`probes` lists the wanted ones; `-name` removes one from all."""
+        """`probes` lists the wanted probes; `-name` means all probes except this one."""
         named = [probe for probe in self.probes if not probe.startswith("-")]
         return f"-{name}" not in self.probes and (not named or "*" in named or name in named)
 

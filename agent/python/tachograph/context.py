@@ -14,7 +14,7 @@ from typing import Optional
 
 MASK64 = (1 << 64) - 1
 
-# Segment of a context that came from another process.
+# Value of `segment` for a context that came from another process.
 REMOTE = -1
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?", re.ASCII | re.DOTALL)
@@ -44,7 +44,7 @@ class Session:
 
     @classmethod
     def of(cls, secret: bytes) -> Session:
-        """Derives the session from a secret. Session ids are public, and must not enable others to send as this process."""
+        """Derives the session from a secret. Session ids are public; without the secret, others cannot send as this process."""
         return cls(b"tach" + hashlib.sha256(b"tachograph session" + secret).digest()[:12], secret)
 
     def span(self, segment: int, call: int) -> int:
@@ -77,7 +77,7 @@ class Context:
         return f"00-{self.trace_high:016x}{self.trace_low:016x}-{self.span:016x}-01"
 
     def is_of(self, session: Session) -> bool:
-        """True if the trace began in this session. False in a process that was forked after that."""
+        """True if the trace began in this session. False in a process that was forked after the trace began."""
         return self.segment != REMOTE and self.session is session
 
 
@@ -99,6 +99,6 @@ def parse_traceparent(header: Optional[str]) -> Optional[Context]:
     return Context(high, low, parent, REMOTE, None)
 
 
-# The parent of calls that have no caller on their own strand. It is set where a task is created and inside the outermost
-# coroutine of a task, so all code that copies the context (asyncio, anyio, copy_context) passes the parent on.
+# The parent of calls that have no caller on their own strand. It is set where a task is created, and inside the outermost
+# coroutine of a task. So all code that copies the context (asyncio, anyio, copy_context) passes the parent on.
 CALLER: ContextVar[Optional[Context]] = ContextVar("tachograph_caller", default=None)

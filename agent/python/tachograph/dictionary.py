@@ -1,7 +1,6 @@
-"""Ids of strings on the wire. An id keeps its meaning for the whole session.
-
-So frames that are sent again stay valid. A new connection gets all definitions from the start. Sizes are bounded as the protocol
-requires; names beyond a bound become `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
+"""Ids of strings on the wire. An id keeps its meaning for the whole session, so that frames that are sent again stay valid. A
+new connection gets all definitions from the start. Sizes are bounded as the protocol requires; names beyond a bound become
+`(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ class Dictionary:
 
     @property
     def size(self) -> int:
-        """Bytes of all definitions; a DATA frame may be sent once this many were sent on its connection."""
+        """Bytes of all definitions. A DATA frame may be sent when its connection has sent this many bytes of definitions."""
         return len(self.definitions)
 
     def frame_body(self, begin: int, end: int) -> bytes:
-        """The next DICT body, if `begin` bytes were sent and `end` bytes are needed. After it, `begin` plus its length are
-        sent."""
+        """The next DICT body, if `begin` bytes of definitions were sent and `end` bytes are needed. After this body, `begin`
+        plus its length is sent."""
         at = bisect_right(self.cuts, begin)
         stop = min(end, self.cuts[at]) if at < len(self.cuts) else end
         return bytes(self.definitions[begin:stop])
@@ -69,7 +68,7 @@ class Dictionary:
     def _define_operation(self, kind: int, name: str) -> int:
         is_full = len(self.operation_ids) >= OPERATIONS_MAX or self.string_bytes > STRING_BYTES_MAX
         data = wire.cut(OTHER if is_full else name, wire.OPERATION_BYTES_MAX)
-        # Names that are equal after the cut share an id, and so do all `(other)` of a kind.
+        # Names that are equal after the cut share an id. All names that become `(other)` share one id per kind.
         id_ = self.operation_ids.get((kind, data))
         if id_ is None:
             id_ = self.operation_ids[kind, data] = len(self.operation_ids) + 1

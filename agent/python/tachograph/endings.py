@@ -1,6 +1,6 @@
 """Detects the end of a process without `atexit`, and sends the recorded data before it. Such ends are `os._exit`, `exec` of
-another program, and a signal that the process sends to itself. Servers such as uvicorn do the latter after they have handled the
-signal.
+another program, and a signal that the process sends to itself. Servers such as uvicorn send a signal to themselves after they
+have handled it.
 
 Before: agent. After: sender.
 """

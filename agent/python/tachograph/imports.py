@@ -1,4 +1,4 @@
-"""Records functions without decorators when their module is imported. For this, a finder is first in `sys.meta_path`.
+"""Records functions without decorators when their module is imported. The first finder in `sys.meta_path` detects the import.
 
 The other finders find the module. After the module has run, its functions and methods are changed in place, so earlier
 references, and names imported before the start, still refer to the same functions. Functions that a rule of the server selects at
@@ -27,7 +27,7 @@ from .rules import Rules
 
 # A pattern that has no matches after this time is logged.
 REPORT_AFTER_S = 60.0
-# Number of functions listed in a line; the others are counted.
+# Number of functions that a log line names; it counts the other functions.
 LEFT_NAMED = 3
 
 # The file name in the frames of the import system.
@@ -46,7 +46,7 @@ class Imports:
         self.selection = Selection(include, exclude, log)
         # Rules of the server; replaced as a whole by the switchboard, which then calls `follow`.
         self.rules = Rules()
-        # Functions selected by rules, by the id of the function.
+        # Functions selected by rules, with `id(function)` as the key.
         self.changed: dict[int, InPlace] = {}
         self.log = log
         self.searching = threading.local()
@@ -78,7 +78,7 @@ class Imports:
             yield from self._look()
         for id_, changed in list(self.changed.items()):
             changed.place()
-            if changed.is_gone and self.changed.get(id_) is changed:  # otherwise another function has the same id by now
+            if changed.is_gone and self.changed.get(id_) is changed:  # otherwise another function now has the same id
                 del self.changed[id_]
             yield
 
@@ -131,8 +131,8 @@ class Imports:
             if self._wants(module.__name__):
                 self.watch(module)
 
-        # This function's frame is between two frames of the import system. With their file name it counts as one of them, so
-        # warnings that name the importing code skip it, and tracebacks of failed imports omit it.
+        # This function's frame is between two frames of the import system. It has the file name of these frames, so that it
+        # counts as one of them: warnings that name the importing code skip it, and tracebacks of failed imports omit it.
         exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORT_SYSTEM)
         loader.exec_module = exec_module
 
@@ -153,7 +153,7 @@ class Imports:
     def _watch_members(
         self, owner: Any, members: Mapping[str, Any], module: str, names: tuple[str, ...], rules: Rules
     ) -> int:
-        """`names`: names of the module and of the classes around the owner. `rules`: rules that may add functions.
+        """`names`: names of the module and of the classes around the owner. `rules`: rules that may select further functions.
 
         Runs no code of a member, because a lazy object of the program might load its target.
         """
@@ -161,7 +161,7 @@ class Imports:
         for name, member in list(members.items()):
             full = f"{names[-1]}.{name}"
             if issubclass(type(member), type):
-                # True where the class is defined, not where it is imported or gets another name.
+                # True in the module and class that define the class, not where it is imported or gets another name.
                 is_own = _module_of(member) == module and f"{names[0]}.{_qualified_name_of(member)}" == full
                 count += self._watch_members(member, _members_of_class(member), module, (*names, full), rules) if is_own else 0
             elif _is_function_of(member, module):

@@ -37,7 +37,7 @@ class Inbox:
         self.entries_dropped = 0
 
     def series(self, name: str, labels: dict[str, object]) -> Labels:
-        """Raises ValueError for labels that the server refuses, because they would use up the dictionary."""
+        """Raises ValueError for labels that the server would refuse, because such labels would use up the dictionary."""
         for label, value in labels.items():
             if len(label) > wire.LABEL_NAME_BYTES_MAX or len(str(value)) > wire.LABEL_VALUE_BYTES_MAX:
                 length = f"{len(str(value))} characters, {wire.LABEL_VALUE_BYTES_MAX} is the most"
@@ -57,13 +57,13 @@ class Inbox:
             with self.home.lock:
                 self.entries_dropped += 1
         else:
-            self.entry_bytes += len(body)  # a race may lose an update, but a bound on memory need not be exact
+            self.entry_bytes += len(body)  # a race may lose an update, but the limit on memory need not be exact
             self.entries.append((series, time_ns() if at is None else at, body[: wire.ENTRY_BYTES_MAX]))
 
     # ---- the sender's side ----
 
     def empty_into(self, outbox: Outbox, totals: Totals) -> None:
-        """All new samples of one series are one record."""
+        """Moves everything into the outbox. All new samples of one series become one record."""
         points: dict[tuple[Labels, int], list[tuple[int, Value]]] = {}
         for _ in range(len(self.samples)):
             series, at, value = self.samples.popleft()

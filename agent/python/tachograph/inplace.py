@@ -1,7 +1,7 @@
 """Replaces the code of a function that the program already refers to. The function stays the same object and gets other code,
 which calls a copy of the original. So all references, under any name, call the recorded function, comparisons give the same
-result, and pickle, which stores functions by name, finds the function. A function that is switched off has its own code again,
-without any overhead.
+result, and pickle, which stores functions by name, finds the function. If the function is switched off, it gets its original code
+again, without any overhead.
 
 Before: imports. After: recorder.
 """
@@ -40,8 +40,8 @@ class InPlace:
         self.own = function.__code__
         self.template = _template(_kind(function), len(self.own.co_freevars), _shape(self.own))
         # The code assigned to the function. It refers to the function's module, and the garbage collector does not look into
-        # code, so a module that is discarded while it is recorded stays in memory. If a module is loaded again, its previous
-        # version is released.
+        # code. So a module that is discarded while its functions are recorded stays in memory. If a module is loaded again, its
+        # previous version is released.
         self.recorded: Optional[weakref.ref[types.CodeType]] = None
         name, module = recorder.name_of(function), recorder.module_of(function)
         self.operation = SHARED.function(METHOD, name, len(module), own)
@@ -57,7 +57,7 @@ class InPlace:
         function = self.function()
         if function is None:
             return
-        # If it has been decorated in the meantime, the decorator's wrapper records it.
+        # If the function has been decorated in the meantime, the decorator's wrapper records it.
         is_decorated = not self.is_included and SHARED.own[self.operation] == ON
         is_off = is_decorated or SHARED.states[self.operation] == OFF
         if not is_off and function.__code__ is self.own:
@@ -94,8 +94,8 @@ class _Target(functools.partial):
 
 
 class _Known:
-    """Data for the code of a plain function, which cannot use globals because they are those of the program. None in another
-    process."""
+    """Data for the code of a plain function. The code cannot use globals, because its globals are those of the program. None in
+    another process."""
 
     __slots__ = ("enter", "every", "function", "length", "local", "missing", "now", "operation", "states")
 
@@ -160,8 +160,8 @@ def _renamed(constant: Any, renamed: dict[str, object]) -> Any:
     return renamed.get(constant, constant) if type(constant) is str else constant
 
 
-# The first template does the same as the wrapper in recorder, but without an additional frame. It leaves unusual cases to the
-# wrapper.
+# The first template does the same as the wrapper in recorder, but without an additional frame. It calls the wrapper in unusual
+# cases.
 _CALLS = {
     "plain": """
 def recorded(PARAMETERS):

@@ -1,4 +1,4 @@
-"""The connection to the server, which is established again after each failure. A non-blocking state machine that the sender
+"""The connection to the server. After each failure it connects again. It is a non-blocking state machine; the sender makes its
 steps.
 
     RESTING --(time is up)--> RESOLVING --> CONNECTING --(HANDSHAKE, with TLS)--> GREETING --(WELCOME)--> OPEN
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 _GREETING_S = 5.0
 # Code of an ERROR: the server requires TLS.
 _NEEDS_TLS = 11
-# Pause after an answer that an immediate retry cannot change.
+# Pause after a refusal that an immediate retry would only repeat.
 _REFUSED_S = 60.0
-# Minimum pause after any ERROR, because a WELCOME before the ERROR has reset the back-off.
+# Minimum pause after any ERROR. Without it, a WELCOME before each ERROR would reset the back-off.
 _PAUSE_S = 1.0
 _BACKOFF_S = (0.1, 5.0)
 _STEP_FRAMES_MAX = 64
@@ -258,7 +258,7 @@ class Link:
             self.outbox.acknowledge(body.varint())
         elif type_ == wire.WAIT:
             self.hold_until = now + min(body.varint() / 1e3, _HEARTBEAT_S[1])
-            self.heard_at = self.hold_until  # the server has announced its silence
+            self.heard_at = self.hold_until  # the server has announced that it will be silent
             self.log.say_once("wait", messages.SERVER_IS_FULL)
         elif type_ == wire.ERROR:
             raise self._refusal(body.varint(), body.string(), now)
@@ -274,7 +274,7 @@ class Link:
             return
         body.u8()
         acknowledged = body.varint()
-        body.varint()  # frames of this agent are far below any limit of a server
+        body.varint()  # frame_body_bytes_max: frames of this agent are far below any limit
         self.heartbeat_s = min(max(body.varint() / 1e3, _HEARTBEAT_S[0]), _HEARTBEAT_S[1])
         self.outbox.acknowledge(acknowledged)
         self.state = State.OPEN
@@ -352,8 +352,9 @@ def is_writable(one: Any) -> bool:
     return bool(asked.poll(0))
 
 
-# Taken before gevent may replace them, so that they are of the same kind as the sender's thread. gevent's functions create a
-# hub in a thread of the system. If the program creates its own hub at that moment, both wait for each other permanently.
+# Taken before gevent can replace them, so that they belong to threads of the system, like the sender's thread. gevent's
+# functions would create a hub in the sender's thread. If the program creates its own hub at that moment, the two hubs wait for
+# each other permanently.
 _Socket, _getaddrinfo = socket.socket, socket.getaddrinfo
 _select, _poll = select.select, getattr(select, "poll", None)
 

@@ -13,7 +13,7 @@ from typing import Callable
 METHOD, HTTP_SERVER, HTTP_CLIENT, DATABASE, CONNECTION_WAIT, TASK = 1, 2, 3, 4, 5, 6
 OTHER = "(other)"
 
-# States of an operation. A call only checks if the state of its operation is false.
+# States of an operation. A call only checks whether the state of its operation is false.
 ON, OFF, AGGREGATE = 0, 1, 2
 
 # No rule decides the operation.
@@ -41,13 +41,13 @@ class Operations:
         self.counts = [0] * (TASK + 1)
         # (kind, name) by id; id 0 is unused.
         self.entries: list[tuple[int, str]] = [(0, "")]
-        # By id: the current state, the rule that decides it, the state without rules, and the length of the module's name at the
-        # begin of the name.
+        # These lists have one element per id: the current state, the rule that decides it, the state without rules, and the
+        # length of the module's name at the beginning of the name.
         self.states = [ON]
         self.deciders = [NO_RULE]
         self.own = [ON]
         self.module_chars = [0]
-        # State of new operations, for each kind that has names from data.
+        # By kind: the state of new operations of kinds whose names come from data.
         self.kinds = [ON] * (TASK + 1)
         self.decide: Decide = _own
         # True if operations or decisions were added since the reporter last read them and set this to false.

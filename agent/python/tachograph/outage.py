@@ -26,7 +26,8 @@ class Outage:
         self.was_connected = False
         self.began_at = 0.0
         self.told_at: Optional[float] = None
-        # Calls, samples and entries that were dropped before this outage, and that were dropped in outages without a logged end.
+        # Counts of calls, samples and entries: those dropped before this outage, and those dropped in outages whose end was not
+        # logged.
         self.before = (0, 0, 0)
         self.lost = (0, 0, 0)
         # Ended outages that were not logged.

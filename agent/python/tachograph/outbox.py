@@ -81,8 +81,8 @@ class Outbox:
             self.body = bytearray()
 
     def acknowledge(self, up_to: int) -> None:
-        """All frames up to this number are on the disk of the server. Waiting frames among them were sent on an earlier
-        connection."""
+        """All frames up to this number are on the disk of the server. If such a frame is still waiting, it was sent on an
+        earlier connection."""
         for frames in (self.unacknowledged, self.waiting):
             while frames and frames[0].seq <= up_to:
                 self.bytes -= len(frames.popleft().frame) + _FRAME_OVERHEAD

@@ -18,7 +18,7 @@ from .totals import Totals
 from .track import ATTRIBUTE, BEGIN, CALLS_MAX, ESCAPE, FAILED, RENAME, Track, Word
 
 EVENTS_MAX = 4_096
-# Maximum length of a part in a deep recursion, where a shorter part would consist mostly of carried calls.
+# Maximum length of a part in a deep recursion. Shorter parts would consist mostly of carried calls.
 EVENTS_MAX_DEEP = 60_000
 ATTRIBUTE_BYTES_MAX = 262_144
 AGE_MAX_NS = 1_000_000_000
@@ -46,7 +46,7 @@ class WallClock:
         self.update()
 
     def update(self) -> None:
-        """Measures the offset. Of several readings, uses the reading with the shortest duration."""
+        """Measures the offset. It reads both clocks several times, and uses the reading that took the shortest time."""
         narrowest = None
         for _ in range(3):
             before, wall, after = perf_counter_ns(), time_ns(), perf_counter_ns()
@@ -86,7 +86,7 @@ class TrackReader:
             count = min(rest, _CHUNK_WORDS)
             last = words[count - 1]
             if last.__class__ is int and last < 0:
-                count -= 1  # its second word follows, or is being appended
+                count -= 1  # the second word of the last event follows, or is being appended
                 if not count:
                     break
             chunk = words[:count]
@@ -149,7 +149,7 @@ class TrackReader:
         self.event_count, self.last, self.calls = count, last, calls
 
     def _begin_part(self, time: int, calls: int) -> int:
-        """Adds the carried calls before the first event of a part. Returns the time to which the first difference is relative."""
+        """Adds the carried calls before the first event of a part. Returns the time that is the base of the first difference."""
         self.start = time
         head = self.head
         head.first_call = calls
@@ -192,7 +192,7 @@ class TrackReader:
             _, number, age = self.head.carried[0]
             self.head.carried = [(wire.Body(name).varint(), number, age), *self.head.carried[1:]]
         else:
-            before = wire.Body(bytes(self.events[:20]))  # its time and its previous operation
+            before = wire.Body(bytes(self.events[:20]))  # the time of the event, and its previous operation
             before.varint()
             start = before.at
             before.varint()
@@ -214,7 +214,7 @@ class TrackReader:
         self.calls = 0
 
     def _end(self, what: tuple) -> None:
-        """Handles FAILED or UNWIND of an open call. Open calls inside it have lost their exits, and end as failed."""
+        """Handles FAILED or UNWIND of an open call. The exits of open calls inside it were lost, so these calls end as failed."""
         kind, time, call, *text = what
         while self.open[-1][1] > call:
             self._event(time, is_failed=True)
@@ -235,7 +235,7 @@ class TrackReader:
 
     def _attribute(self, call: int, key: str, value: Union[str, int]) -> None:
         is_open = any(number == call for _, number, _ in reversed(self.open))
-        # Attributes that have no event between them cannot be divided into parts.
+        # Attributes without an event between them must be in the same part.
         is_full = len(self.attributes) >= ATTRIBUTE_BYTES_MAX and not self.event_count
         if not is_open or is_full or self.attribute_count >= wire.SEGMENT_ATTRIBUTES_MAX:
             self.totals.attributes_dropped += 1
@@ -279,8 +279,8 @@ class TrackReader:
             self.attribute_count = 0
 
     def finish(self) -> None:
-        """Called when the strand has ended. Its open calls will have no exit, so they end as failed at the time of the last
-        event."""
+        """Called when the strand has ended. Its open calls get no exit event any more, so they end as failed at the time of the
+        last event."""
         while self.open:
             self._event(self.last if self.event_count else self.open[-1][2], is_failed=True)
         self.close_part()
@@ -292,7 +292,7 @@ class TrackReader:
     def _spoil(self, owed: int) -> None:
         """After an unexpected error (out of memory): discards and counts the current words, but keeps the track.
 
-        `owed`: the value that `_handled` would have if all of these words had been sent.
+        `owed`: the value of `_handled` if all of these words had been sent.
         """
         self.totals.calls_dropped_in_queue += owed - self._handled
         self.is_broken = True

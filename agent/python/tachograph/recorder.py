@@ -1,8 +1,8 @@
 """The API to record calls of the program: `record` for functions, `span` for blocks, and attributes of the innermost call.
 
-The wrapper of a plain function is the hot path. It costs about 0.3 us, mostly for two clock reads and the call itself. To reach
-this, it contains the code of `Track.enter` inline. Only exceptions of the function leave this module. Before: the program,
-imports, probes. After: track.
+The wrapper of a plain function is the hot path. It costs about 0.3 us, mostly for two clock reads and the call itself. To be
+this fast, it contains the code of `Track.enter` inline. This module raises no exceptions of its own into the program. Before:
+the program, imports, probes. After: track.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, is_failu
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Attribute of a wrapper with its operation, so that nothing is recorded twice.
+# Attribute of a wrapper with its operation, so that no function is wrapped twice.
 MARK = "__tachograph__"
 
 # States by operation; a wrapper takes its fast path if the state is false. See operations.
@@ -78,8 +78,8 @@ def record(function: Any = None, *, name: Optional[str] = None, kind: str = "met
 
     The call of a coroutine function lasts from its first step to its end, including waits. Each step of a generator (plain or
     asynchronous) is a call, from `next` to `yield`, so the time of the consumer is excluded. Static methods, class methods and
-    properties are recorded, too. For a class, its methods are recorded. Members that are instances of subclasses of these types
-    stay unchanged. Raises ValueError for an unknown `kind`.
+    properties are recorded, too. For a class, its methods are recorded. Members that are instances of subclasses of
+    staticmethod, classmethod or property stay unchanged. Raises ValueError for an unknown `kind`.
     """
     number = kind_id(kind)
     if function is None:
@@ -116,7 +116,7 @@ def parts_of(member: property) -> tuple[Any, Any, Any]:
 
 
 def functions_of(member: Any) -> list[Any]:
-    """The functions of a member of a class or module, if the member's type is exactly a known one."""
+    """The functions of a member of a class or module, if the type of the member is exactly one of the known types."""
     exact = type(member)
     if exact is staticmethod or exact is classmethod:
         parts: tuple[Any, ...] = (member.__func__,)
@@ -128,7 +128,7 @@ def functions_of(member: Any) -> list[Any]:
 def replace_member(owner: Any, name: str, member: Any) -> None:
     setattr(owner, name, member)
     if type(member) is property and isinstance(owner, type) and hasattr(member, "__set_name__"):  # since 3.10
-        member.__set_name__(owner, name)  # used in its error messages
+        member.__set_name__(owner, name)  # the property uses the name in its error messages
 
 
 def _record_methods(owner: type, kind: int) -> type:
@@ -141,12 +141,12 @@ def _record_methods(owner: type, kind: int) -> type:
     return owner
 
 
-# Functions that inspect frames call or read these names. An additional frame between such a function and its caller would change
-# the result.
+# Functions that inspect frames use these names. An additional frame between such a function and its caller would change the
+# result.
 _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getouterframes", "extract_stack", "walk_stack"}
 
 
-# Larger numbers are not taken for stack levels.
+# The largest integer constant that may be a stack level. Code with larger integers uses them for other purposes.
 _FAR_MAX = 9
 
 
@@ -196,13 +196,11 @@ def _looks_up(code: types.CodeType, globals_: dict[str, Any]) -> bool:
 
 
 def _is_read(name: str, module: types.ModuleType, code: types.CodeType, globals_: dict[str, Any]) -> bool:
-    """True if the code reads this function of the module: through the module, under any name, or through an import of the
-    function.
-
-    A method of the same name (`log.warn`) does not count.
+    """True if the code reads the function `name` of this module. It may read the function through the module, which may have
+    any name in the code, or import the function itself. A method of the same name (`log.warn`) does not count.
     """
     if name in code.co_freevars:
-        return True  # a variable of an enclosing function, which may have imported the function
+        return True  # a variable of an enclosing function, which may have imported the searched function
     if name not in code.co_names:
         return False
     if module.__name__ in code.co_names or module.__name__ in code.co_freevars:
@@ -225,7 +223,7 @@ def _wrapper(function: Callable[..., Any], operation: int) -> Callable[..., Any]
         return _async_generator_function(function, operation)
     if inspect.isgeneratorfunction(function):
         wrapper = _generator_function(function, operation)
-        is_awaited = function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE  # by `types.coroutine`
+        is_awaited = function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE  # decorated with `types.coroutine`
         return types.coroutine(wrapper) if is_awaited else wrapper
     return _function(function, operation)
 
@@ -273,7 +271,8 @@ def _function(function: Callable[..., Any], operation: int) -> Callable[..., Any
 def _call_slowly(
     track: Track, wrapper: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The slow path of a call. The list is long, calls are being dropped, the agent is off, or the agent has been started."""
+    """The slow path of a call, for four cases: the list is long, calls are being dropped, the agent is off, or the agent has
+    just been started."""
     if here() is not track or track.admit():
         return wrapper(*args, **kwargs)
     track.count_dropped()
@@ -407,7 +406,7 @@ async def _await_unrecorded(track: Track, coroutine: Coroutine[Any, Any, Any]) -
 
 
 def task_here() -> object:
-    """The current asyncio task, None outside of one. Does not import asyncio."""
+    """The current asyncio task; None outside of a task. Does not import asyncio."""
     events = sys.modules.get("asyncio.events")
     if events is None:
         return None
@@ -451,7 +450,7 @@ def drive(
 
 
 def reset_caller(token: Any) -> None:
-    with contextlib.suppress(ValueError):  # closed by the garbage collector, in another context
+    with contextlib.suppress(ValueError):  # if the garbage collector closes the coroutine in another context
         CALLER.reset(token)
 
 

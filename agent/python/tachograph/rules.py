@@ -1,5 +1,5 @@
-"""Decides the state of an operation. The last of the server's rules that match the operation decides. Without a matching rule its
-own state applies.
+"""Decides the state of an operation. The last of the server's rules that match the operation decides. If no rule matches, the
+operation's own state applies.
 
 A function is matched by the names of its module, of the classes around it, and of the function, as with `include`. The names of
 requests, statements and waits come from data, so these operations are matched by the name of their kind, `http-server`,
@@ -61,8 +61,8 @@ class Rules:
         return at, own if at == NO_RULE else self.list[at].state
 
     def last(self, name: str, first: int) -> int:
-        """Position of the rule that decides. Beginnings of `name` with at least `first` parts are matched, too (0: `name` has
-        only one part)."""
+        """Position of the rule that decides. A rule may also match a beginning of `name` with at least `first` parts. If `first`
+        is 0, `name` has only one part."""
         names: list[list[str]] = []
         for text, at, pattern in self.search:
             if text in name:
@@ -95,12 +95,13 @@ def _search(rules: Sequence[Rule]) -> list[tuple[str, int, Pattern]]:
 
 
 def _first(name: str, module_chars: int) -> int:
-    """Number of parts of the shortest name of a function: the name of its module, or without a module the part before the last
-    dot."""
+    """Number of parts of the shortest name of a function. This is the name of its module, or, without a module, the part before
+    the last dot."""
     return name.count(".", 0, module_chars) + 1 if module_chars else max(1, name.count("."))
 
 
 def _names(name: str, first: int) -> list[list[str]]:
-    """The names by which a function is matched, as parts between the dots. Each name is a beginning of the last one."""
+    """The names that rules match for a function, each as a list of its parts between the dots. Each name is a beginning of the
+    last name."""
     parts = name.split(".")
     return [parts[:count] for count in range(first, len(parts) + 1)] if first else [[name]]

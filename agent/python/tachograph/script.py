@@ -1,7 +1,7 @@
 """Records functions of the script itself. The script is not imported, so its functions are decorated in its syntax tree.
 
-Only functions that a pattern selects are decorated; a script without such functions runs unchanged. Line numbers stay the same,
-and so do tracebacks. Before: `python -m tachograph run`. After: recorder.record.
+Only functions that a pattern selects are decorated; a script without such functions runs unchanged. Line numbers and tracebacks
+stay the same. Before: `python -m tachograph run`. After: recorder.record.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run(path: str, selection: Selection) -> None:
     loader: Any = importlib.machinery.SourceFileLoader("__main__", file)
     if code is None:
         try:
-            with io.open_code(file) as source:  # raises an audit event, as the interpreter does when it reads a script
+            with io.open_code(file) as source:  # raises the audit event that the interpreter raises for a script
                 data = source.read()
         except OSError as e:
             _cannot_open(file, e)
@@ -71,7 +71,7 @@ def _fresh_main() -> types.ModuleType:
 
 
 def _absolute(path: str) -> str:
-    """The path as the interpreter shows it: dots and links inside it stay."""
+    """The path as the interpreter shows it: dots and links in the path are not resolved."""
     return os.path.abspath(path) if os.name == "nt" else os.path.join(os.getcwd(), path)
 
 
@@ -128,7 +128,8 @@ def _decorate(owner: Union[ast.Module, ast.ClassDef], names: tuple[str, ...], se
 
 
 def _place(function: Function) -> int:
-    """The position inside `@property` and similar decorators, which must be applied last, and outside of all other decorators."""
+    """The position for our decorator: inside `@property` and similar decorators, which must be applied last, and outside of all
+    other decorators."""
     inner = [at for at, one in enumerate(function.decorator_list) if isinstance(one, (ast.Name, ast.Attribute))]
     outermost = [at for at in inner if ast.unparse(function.decorator_list[at]).split(".")[-1] in _DESCRIPTORS]
     return outermost[-1] + 1 if outermost else 0

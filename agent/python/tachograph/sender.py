@@ -26,17 +26,16 @@ _SLEEP_S = (0.001, 0.05)
 _SLEEP_BUSY_S = 0.002
 _FAULT_S = 1.0
 _SAMPLES_FIRST_S = 1.0
-# With more words in one track the next sleep is shorter; with fewer words it is longer.
+# If a track has more words than this, the next sleep is shorter; otherwise it is longer.
 _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
 # Longest wait of a fork for the sender to stop.
 _PAUSE_S = 1.0
 
 
 class Flush:
-    """A wait for the acknowledgement of all records so far. `seq`: number of the last frame with such records; None: not known
-    yet.
-
-    `is_last`: the program ends, so the agent's own counts are sent too, and without a server there is no wait.
+    """A wait for the acknowledgement of all records so far. `seq`: number of the last frame with such records; None if it is not
+    known yet. `is_last`: the program ends, so the agent's own counts are sent, too, and the sender does not wait for a server
+    that is not connected.
     """
 
     def __init__(self, is_last: bool) -> None:
@@ -67,7 +66,8 @@ class Sender:
         # Called once, when the program has had time to import what it needs.
         self.report: Callable[[], None] = lambda: None
         self.report_at = math.inf
-        # Id of the thread that should run, and a lock that this thread holds. A thread that finds other values here ends.
+        # Id of the thread that should run, and a lock that this thread holds. A thread that finds other values in these fields
+        # ends.
         self.thread: Optional[int] = None
         self.done: Any = None
         self.flushes: list[Flush] = []
@@ -91,8 +91,8 @@ class Sender:
     # ---- from other threads ----
 
     def start(self) -> None:
-        # This is not a thread of `threading`: the list of that module belongs to the program, and would lose the thread when
-        # gevent replaces the module.
+        # This is not a thread of `threading`. The list of threads in that module belongs to the program, and would lose this
+        # thread when gevent replaces the module.
         done = self.done = allocate_lock()
         done.acquire()
         self.thread = start_new_thread(self._run, (done,))
@@ -155,7 +155,7 @@ class Sender:
                 for reader in self.readers.values():
                     reader.close_part()
                 if flush.is_last and self.sampler is not None:
-                    self.sampler.sample_agent()  # last, since it counts the others
+                    self.sampler.sample_agent()  # last, because it counts the other samples
                     self.inbox.empty_into(self.outbox, self.totals)
                 self.outbox.close()
                 flush.seq = self.outbox.seq

@@ -18,8 +18,8 @@ from .log import Log
 from .operations import AGGREGATE, NO_RULE, OFF, ON, OTHER, Operations
 from .rules import Rules
 
-# Least and greatest pause before a changed result is reported again. The first pause is short, because few operations are known
-# when the connection is made. Each report doubles the pause; it is short again if the last report is 5 s old.
+# Minimum and maximum pause before a changed result is reported again. The first pause is short, because few operations are
+# known when the connection is made. Each report doubles the pause. The pause is short again when the last report is 5 s old.
 TELL_S = (0.2, 5.0)
 # Time limit for deciding states in one round of the sender.
 SLICE_S = 0.003
@@ -50,7 +50,7 @@ class Switchboard:
         for rule in self.rules.list:
             if rule.fault:
                 self.log.say_once(f"rule {rule.fault}", f"a rule of the server is ignored: {rule.fault}")
-        self.imports.rules = self.rules  # first, so that a module imported at this moment is not missed
+        self.imports.rules = self.rules  # must be first, so that a module imported at this moment is not missed
         self.left = self._follow()
 
     def _follow(self) -> Iterator[None]:
@@ -81,7 +81,7 @@ class Switchboard:
         is_early = self.told is not None and (not self.operations.has_news or age < self.pause_s)
         if self.revision is None or self.is_deciding or is_early:
             return None
-        self.operations.has_news = False  # first: changes during the count are reported next time
+        self.operations.has_news = False  # must be first: changes during the count are reported next time
         body = wire.probed(self._report(self.revision))
         if body == self.told:
             return None

@@ -19,7 +19,8 @@ from .operations import METHOD, SHARED
 if TYPE_CHECKING:
     from .inbox import Inbox
 
-# Upper bounds of the buckets, ns, inclusive: factor 2 up to 16 us, then factor 4 up to 1 s. One more bucket is unbounded.
+# Upper bounds of the buckets, ns, inclusive: powers of 2 up to 16 us, then a factor of 4 up to 1 s. One more bucket is
+# unbounded.
 BOUNDS = [1 << (6 + at if at < 9 else 14 + 2 * (at - 8)) for at in range(17)]
 
 # Limit on operations that are counted separately; each has some twenty series. Further operations are `(other)`.
@@ -104,11 +105,11 @@ class Tallies:
                 _tell(operation, calls, row, row[_LONGEST + ended], inbox)
 
     def _sums(self, slot: int) -> Table:
-        """The sums of all threads' tables; `slot`: index of the longest calls of the finished interval."""
+        """The sums of the tables of all threads. `slot`: index in a row of the longest call in the finished interval."""
         sums: Table = {}
         _merge(sums, self.gone, slot)
         for thread, table in list(self.tables):
-            has_ended = thread() is None  # read first: if the thread has ended, the table has all its counts
+            has_ended = thread() is None  # must be read first: if the thread has ended, the table has all its counts
             _merge(sums, table, slot)
             if has_ended:
                 _merge(self.gone, table, slot)

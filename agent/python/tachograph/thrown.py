@@ -36,13 +36,13 @@ _WRAPPERS = frozenset(("sqlalchemy.exc", "django.db.utils", "peewee", "pony.orm.
 _OF_DRIVERS = ("apilevel", "paramstyle")
 _CLASSES = ("Error", "DatabaseError", "IntegrityError", "OperationalError", "ProgrammingError")
 
-# Limit on the causes that are followed. If the chain is longer, the message is not recorded.
+# Limit on the causes that are checked. If the chain is longer, the message is not recorded.
 _CHAIN_MAX = 16
 
 _CODES = ("pgcode", "sqlstate", "sqlite_errorname")
 _CODE = re.compile(r"[A-Za-z0-9_]{1,64}")
 
-# The interpreter's own descriptors, in case a class or metaclass of the program overrides these names.
+# The interpreter's own descriptors. They are used because a class or metaclass of the program may override these names.
 _mro_of = type.__dict__["__mro__"].__get__
 _dict_of = type.__dict__["__dict__"].__get__
 _module_of = type.__dict__["__module__"].__get__
@@ -57,7 +57,7 @@ def exception_text(thrown: BaseException) -> str:
     """`class: message`, or `class (code)`."""
     try:
         return _exception_text(thrown)
-    except Exception:  # stack overflow, or an inconsistent class
+    except Exception:  # a stack overflow, or a class with inconsistent attributes
         return "(exception)"
 
 
@@ -79,7 +79,7 @@ def _exception_text(thrown: BaseException) -> str:
 
 
 def _database(thrown: BaseException) -> tuple[bool, str]:
-    """True if the exception or one of its causes is a database exception; and the first code found."""
+    """Returns whether the exception or one of its causes is a database exception, and the first code found."""
     seen: list[BaseException] = []
     ahead: list[Any] = [thrown]
     is_found = False

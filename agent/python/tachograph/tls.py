@@ -33,8 +33,9 @@ class TlsError(OSError):
 class Tls:
     """The settings. The files are read at each connection, so that renewed certificates are used."""
 
-    # The class of the standard library. The program may have replaced it, or the functions that create a context: such a context
-    # trusts other servers, or all. (gevent warns of a name of the module for it.)
+    # The original class of the standard library. The program may have replaced the class, or the functions that create a context.
+    # A context of such a replacement may trust other servers, or all servers. (gevent warns if a module has a name for the
+    # class.)
     _Context: type[ssl.SSLContext] = next(one for one in ssl.SSLContext.__mro__ if one.__module__ == "ssl")
 
     def __init__(self, ca: str, client_cert: str, client_key: str) -> None:
@@ -54,7 +55,8 @@ class Tls:
         if bool(self.client_cert) != bool(self.client_key):
             names = ("tls_client_cert", "tls_client_key")
             raise TlsError(messages.tls_half(*(names if self.client_cert else reversed(names))))
-        # It verifies the certificate and the name. Its attributes stay: setting one does not end if `ssl.SSLContext` is replaced.
+        # A new context verifies the certificate and the name. Its attributes are not changed: if `ssl.SSLContext` is replaced,
+        # setting an attribute recurses without end.
         context = self._Context(ssl.PROTOCOL_TLS_CLIENT)
         if self.ca == SYSTEM:
             context.load_default_certs()
@@ -69,7 +71,7 @@ class Tls:
         return context
 
     def _show_certificate(self, context: ssl.SSLContext) -> None:
-        def password() -> str:  # without it OpenSSL asks on the terminal
+        def password() -> str:  # without this function OpenSSL asks on the terminal
             raise _unusable("tls_client_key", self.client_key, messages.TLS_KEY_ENCRYPTED)
 
         _check("tls_client_cert", self.client_cert, b"CERTIFICATE-----", messages.TLS_NO_CERTIFICATE)
@@ -97,7 +99,7 @@ class Encrypted:
             raise TlsError(messages.tls_failed(e)) from e
 
     def handshake(self) -> bool:
-        """Continues without waiting; True at the end. Raises OSError, with the cause."""
+        """Continues the handshake without waiting; True when it is complete. Raises OSError, with the cause."""
         while True:
             try:
                 self.session.do_handshake()
@@ -116,7 +118,7 @@ class Encrypted:
                 return True
 
     def recv(self, size: int) -> bytes:
-        """As of a socket; also sends pending bytes."""
+        """As `recv` of a socket; also sends pending bytes."""
         while True:
             try:
                 return self.session.read(size)
@@ -129,7 +131,7 @@ class Encrypted:
                 raise self._fault(e) from e
 
     def send(self, data: bytes) -> int:
-        """As of a socket, but takes all bytes or none, so that at most one frame is pending."""
+        """As `send` of a socket, but takes all bytes or none, so that at most one frame is pending."""
         self._flush()
         if self.pending:
             raise BlockingIOError
@@ -140,7 +142,7 @@ class Encrypted:
         return len(data)
 
     def close(self) -> None:
-        """Sends nothing: the connection may be the parent's after a fork."""
+        """Sends no bytes, because the connection may belong to the parent after a fork."""
         self.plain.close()
 
     def _fill(self) -> bool:
@@ -180,7 +182,7 @@ def _check(setting: str, path: str, mark: bytes, missing: str) -> None:
     """Raises TlsError unless the file can be read and contains `mark`; the errors of `ssl` do not name the file."""
     try:
         mode = os.stat(path).st_mode
-        is_readable = stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # reading a FIFO waits for its writer; the system refuses a directory
+        is_readable = stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # reading a FIFO would block; the system refuses a directory
         is_there = is_readable and mark in _content(path)
     except (OSError, ValueError) as e:  # ValueError: no path
         raise _unusable(setting, path, e) from e

@@ -6,7 +6,7 @@
     ESCAPE, (what, ...)   see the constants
 
 The strand appends words, the sender removes words at the front. Each step is one operation of the interpreter, so no lock is
-needed. If the list is as long as `look`, the next call takes the slow path. It wakes the sender, or drops the call with its
+needed. If the list is as long as `look`, the next call takes the slow path: it wakes the sender, or it drops the call with its
 callees and counts them. There is always room for exits, so recorded calls are properly nested.
 
 Before: recorder, whose wrappers append. After: reader, which gets the words from the sender.
@@ -41,7 +41,7 @@ BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # The number of a call in its segment has 24 bits.
 CALLS_MAX = (1 << 24) - 65_536
 
-# Words of a strand that drops calls. Their length is above any limit.
+# Stands in for the words of a strand that drops calls. Its length is above any limit.
 FULL = range(sys.maxsize)
 
 NO_CALL = -1
@@ -63,7 +63,7 @@ class Home:
         self.lock = allocate_lock()
         # Calls dropped because there were too many strands; changed under the lock.
         self.strandless = 0
-        # A lock of the operating system's threads, like the sender's thread. It is created before gevent can replace the
+        # A lock for threads of the operating system, such as the sender's thread. It is created before gevent can replace the
         # function.
         self.waker = allocate_lock()
 
@@ -106,7 +106,7 @@ class Track:
         self.dropped = 0
         self.attributes_dropped = 0
         self.ended = False
-        # Only for a thread's own track. The guard is collected when the thread has ended.
+        # Set only for a thread's own track. The guard is collected when the thread has ended.
         self.guard: Optional[weakref.ref[Guard]] = None
 
     # ---- calls ----
@@ -132,7 +132,7 @@ class Track:
         return call
 
     def leave(self, call: int, outer: int, thrown: Optional[BaseException] = None) -> bool:
-        """Ends a call that may have open calls inside it. False: this track must not be used any more (`retired`)."""
+        """Ends a call that may have open calls inside it. Returns False if this track must not be used any more (`retired`)."""
         if self.open < call:
             return True  # the call has already ended, together with an enclosing call
         is_innermost = self.open == call
@@ -268,7 +268,7 @@ def end_strand(track: Track) -> None:
 
 
 def retire(track: Track) -> None:
-    """Called when open calls of this track were ended elsewhere. Further events are written to a new track."""
+    """Called when other code has ended open calls of this track. Further events are written to a new track."""
     fresh = Track(track.home)
     fresh.attached, fresh.origin, fresh.task = track.attached, track.origin, track.task
     if LOCAL.__dict__.get("track") is track:
@@ -289,7 +289,7 @@ class Strand:
     def __init__(self, operation: int, parent: Optional[Context] = None, is_root: bool = False) -> None:
         self.is_open = True
         self.operation = operation
-        # A counted call: calls inside it have its caller as their parent.
+        # This is a counted call, so calls inside it have its caller as their parent.
         self.begun = perf_counter_ns() if SHARED.states[operation] == AGGREGATE else 0
         caller = parent if is_root else parent or here().context()
         self.track = track = new_strand()
@@ -323,8 +323,8 @@ class Strand:
             self.track.attribute(self.call, key, value)
 
     def rename(self, operation: int) -> None:
-        """Changes the call's operation. Parts that were already sent have the earlier one; the server uses the one in the last
-        part."""
+        """Changes the operation of the call. Parts that were already sent have the earlier operation; the server uses the
+        operation in the last part."""
         if self.is_open and operation != self.operation:
             self.operation = operation
             if self.call >= 0 and self.track.open >= self.call:

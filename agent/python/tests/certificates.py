@@ -26,7 +26,7 @@ class Authority:
         _openssl("req", "-x509", *_KEY, "-nodes", "-subj", f"/CN={name}", "-days", "2", "-keyout", self.key, "-out", self.file)
 
     def sign(self, name: str, names: str = "IP:127.0.0.1,DNS:localhost", password: str = "") -> Pair:
-        """A certificate for these names; `password` encrypts its key."""
+        """A certificate for these names. If `password` is given, it encrypts the key."""
         pair = Pair(str(self.folder / f"{name}.cert.pem"), str(self.folder / f"{name}.key.pem"))
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
         kept = ["-passout", f"pass:{password}"] if password else ["-nodes"]

@@ -24,7 +24,7 @@ from tachograph.probes import context, dbapi, http_client
 from tachograph.sender import Sender
 from tachograph.totals import Totals
 
-# A closed port. These tests step the sender by hand, and its link fails without consequences.
+# A closed port. These tests step the sender by hand. Its link cannot connect, which has no effect on the tests.
 NOWHERE = "127.0.0.1:1"
 
 for probe in (context, dbapi, http_client):
@@ -44,7 +44,7 @@ class Call:
 
 
 class Recording:
-    """A separate home inside the `with` block; `calls` are read at its end."""
+    """Replaces the agent's shared state inside the `with` block; `calls` are read at its end."""
 
     def __init__(self, buffer: int = 65_536, strands_max: int = 10_000, queue: int = 16 << 20) -> None:
         self.home = track.Home(True, buffer, strands_max)

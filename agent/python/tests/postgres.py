@@ -17,7 +17,7 @@ MISSING = "`make packages` installs what the tests need"
 
 @cache
 def python() -> str:
-    """An interpreter with psycopg2 and psycopg: this one, or Debian's if this one lacks them."""
+    """An interpreter that has psycopg2 and psycopg: the current one, or else Debian's."""
     for candidate in (sys.executable, "/usr/bin/python3"):
         found = shutil.which(candidate)
         command = [found or candidate, "-c", "import psycopg2, psycopg"]

@@ -44,7 +44,7 @@ def until(find: Callable[[], Any], what: str) -> Any:
 
 
 def _written(file: IO[bytes]) -> bytes:
-    """The content that a process has written. The file position stays, because it is shared with the process."""
+    """The content that a process has written. The file position is not changed, because the process shares it."""
     return os.pread(file.fileno(), 1 << 20, 0)
 
 
@@ -59,7 +59,7 @@ class Server:
         self.context = context
         self.name = "127.0.0.1"
         self.folder = tempfile.TemporaryDirectory()
-        # The system chooses the ports at the first start, because ports that were found earlier may be taken by then.
+        # The system chooses the ports at the first start. Free ports that were searched for earlier could be in use by then.
         self.http = self.records = 0
         self.process: Optional[subprocess.Popen[bytes]] = None
 

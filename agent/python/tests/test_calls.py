@@ -40,7 +40,7 @@ def numbers(count: int) -> Any:
 
 
 class LoudError(Exception):
-    """Its text runs code of the program."""
+    """An exception whose text runs code of the program."""
 
     def __str__(self) -> str:
         raise AssertionError("the agent has run code of the program")
@@ -146,7 +146,7 @@ class Calls(unittest.TestCase):
         self.check(lambda: board.value, "|property")
         self.assertEqual((board.method(), board.static(), board.of_class(), board.value), ("method", "static", "Board", "value"))
 
-    def test_a_class_stands_for_its_methods(self) -> None:
+    def test_a_decorated_class_records_its_methods(self) -> None:
         @tachograph.record
         class Shop:
             size = 1
@@ -403,7 +403,7 @@ class Faults(unittest.TestCase):
 
 
 class AnyProgram(unittest.TestCase):
-    def test_random_programs_nest(self) -> None:
+    def test_calls_of_random_programs_are_nested(self) -> None:
         for seed in range(200):
             rng = random.Random(seed)
             expected: list[str] = []

@@ -1,4 +1,4 @@
-"""Callers of work elsewhere: threads, pools, asyncio tasks, other processes."""
+"""Work in threads, pools, asyncio tasks and other processes has the right caller."""
 
 from __future__ import annotations
 

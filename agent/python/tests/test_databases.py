@@ -104,7 +104,7 @@ class Shapes(unittest.TestCase):
         # Detected by the class hierarchy alone, because there is no module of this name.
         found = classes("gone.errors", Error="", DatabaseError="Error", DataError="DatabaseError", Own="DataError", Other="Error")
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], ["Error", "Other"])
-        # Detected by `apilevel` of the package, independent of the names of its classes.
+        # Detected by `apilevel` of the package, regardless of the names of its classes.
         self.put(module("leveldriver", apilevel="2.0", paramstyle="qmark"))
         found = classes("leveldriver.inner.pool", Error="", PoolTimeout="", DataError="Error")
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], [])

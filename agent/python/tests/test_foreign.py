@@ -130,7 +130,7 @@ def deep(n):
     except RecursionError: return n
 print(deep(0) > 400)
 """
-# A library that calls a function with those arguments that its code declares, like the signals of Scrapy and the events of
+# A library that passes a function only the arguments that its code declares, like the signals of Scrapy and the events of
 # SQLAlchemy.
 TAKEN = """
 def none(): return "none"

@@ -1,4 +1,5 @@
-"""`__main__` under `python -m tachograph run` equals the original. Each program runs both ways and prints its environment."""
+"""`__main__` under `python -m tachograph run` equals the original. Each program runs with and without the agent, and prints
+its environment."""
 
 from __future__ import annotations
 

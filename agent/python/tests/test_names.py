@@ -85,7 +85,7 @@ class Config(unittest.TestCase):
                 settings, warnings = config.load({}, {"tls_ca": "system", name: value})
                 self.assertEqual((getattr(settings, name), warnings), ("/x/a.pem", []))
 
-    def test_a_file_that_is_not_a_path_does_not_become_no_file(self) -> None:
+    def test_an_invalid_path_of_a_tls_file_does_not_disable_tls(self) -> None:
         class Nowhere(os.PathLike):
             def __fspath__(self) -> str:
                 raise LookupError
@@ -97,7 +97,7 @@ class Config(unittest.TestCase):
                 self.assertEqual(getattr(settings, name), used)
                 self.assertRegex(warnings[0], rf"(?s){name}=.*: expected the path of a file; using {used}$")
 
-    def test_bounds_are_allowed(self) -> None:
+    def test_the_bounds_themselves_are_allowed(self) -> None:
         for name, values in [
             ("buffer", ["1024", "16777216"]),
             ("strands_max", ["1", "1048576"]),

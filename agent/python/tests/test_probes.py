@@ -138,7 +138,7 @@ class Probes(ServerTest):
             ("on", "shop.board.post", 1, [SERVER, STATEMENT, TURN, POST]),
             ("off", "database", 1, [SERVER, TURN, POST]),
             ("on", FIND, 1, [SERVER, TURN, POST, FIND]),
-            ("off", "*", 7, []),  # with the wait for `connect`
+            ("off", "*", 7, []),  # includes the wait for `connect`
             ("on", "http-server", 1, [SERVER]),
             ("on", "shop.board", 3, [SERVER, POST, PRICE, FIND]),
             ("aggregate", "shop.board.p*", 2, [SERVER, FIND]),

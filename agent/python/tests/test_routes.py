@@ -251,7 +251,7 @@ class Odd(unittest.TestCase):
 
 class Routes(ServerTest):
     def check_routes(self, source: str, routes: tuple[str, ...], nested: str, **asked: str) -> None:
-        """`nested`: the route of `/outer/5/nested/a/name`. `asked`: further paths below `/`, and their routes."""
+        """`nested`: the route of `/outer/5/nested/a/name`. `asked`: further requested paths below `/`, and their routes."""
         asks = {"outer/5/nested/a/name": nested, **asked}
         more = "".join(f'for at in range({MANY}): get(f"/{path}{{at}}")\n' for path in asks)
         process = self.launch(source + ASK.replace("USERS", str(MANY)) + more + "tachograph.flush(30)\n", samplers="false")
@@ -269,7 +269,7 @@ class Routes(ServerTest):
         self.assertEqual(self.server.counts(self.service), {"GET /slow/<name>": 1})
 
     def check_names(self, source: str, *names: str) -> None:
-        """Names of one request to each of these paths; their routes have the same end."""
+        """Checks the names of one request to each of these paths. All their routes have the same end."""
         asks = "".join(f"get({name!r})\n" for name in ("/users/a", "/admin/users/a", "/shop/users/a", "/of/name/users/a"))
         self.run_program(source + asks + "tachograph.flush(30)\n", samplers="false")
         self.assertEqual(set(self.server.counts(self.service)), {f"GET {name}" for name in names})
@@ -310,7 +310,7 @@ class Scans(unittest.TestCase):
 
     @mock.patch.dict(server_names._guesses, clear=True)
     @mock.patch.dict(server_names._early, clear=True)
-    def test_a_scan_uses_no_room_of_answered_paths(self) -> None:
+    def test_a_scan_takes_no_room_from_answered_paths(self) -> None:
         for at in range(1_000):
             server_names.early("GET", f"/scanned-x{at}", None)
             server_names.final("GET", f"/scanned-x{at}", 404, None)

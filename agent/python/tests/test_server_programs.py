@@ -170,7 +170,7 @@ class Programs(ServerTest):
         worker = "uvicorn_worker.UvicornWorker"
         self.check_server("-m", "gunicorn", "app:asynchronous", "-w", "2", "-k", worker, "-b", "127.0.0.1:PORT")
 
-    def test_celery_with_processes_before_their_work(self) -> None:
+    def test_celery_with_worker_processes(self) -> None:
         ends = []
         program = ("-m", "celery", "-A", "tasks", "worker", "-P", "prefork", "-c", "2", "--without-gossip", "--without-mingle")
         for is_watched in (False, True):
@@ -210,7 +210,7 @@ class Programs(ServerTest):
     def test_processes_of_a_server_that_forks(self) -> None:
         self.check_run("pool.py", "forkserver", calls=6)
 
-    def test_ends_without_exit_handlers(self) -> None:
+    def test_programs_that_end_without_exit_handlers(self) -> None:
         for at, (source, calls) in enumerate(ENDS):
             with self.subTest(source):
                 Path(self.home, f"end{at}.py").write_text(f"import lib\nlib.work()\n{source}\n")

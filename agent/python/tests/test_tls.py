@@ -1,4 +1,5 @@
-"""Records arrive over TLS; without it, or with settings that cannot be used, nothing is sent, and the log has the cause."""
+"""Records arrive over TLS. If one side has no TLS, or a setting cannot be used, no record is sent, and the log has the
+cause."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ sys.exit("ssl" in sys.modules)
 
 
 class TlsTest(ServerTest):
-    """`server` has no TLS, `secured` has it, `strict` also requires client certificates."""
+    """`server` has no TLS, `secured` has TLS, `strict` also requires client certificates."""
 
     secured: Server
     strict: Server
@@ -231,7 +232,7 @@ class Refusals(TlsTest):
     def test_the_name_in_the_certificate_must_be_that_of_the_setting(self) -> None:
         named = self.serve(self.ours.sign("named", "DNS:localhost"), name="localhost")
         self.fails(named, "the server's certificate is not for 127.0.0.1", tls_ca=self.ours.file)
-        # The name may have another address without a listener. The failed attempt is logged.
+        # The name may also have an address without a listener. The failed attempt is logged.
         self.run_program(CALLS, server=f"localhost:{named.records}", service="by name", tls_ca=self.ours.file)
         self.assertEqual(named.counts("by name"), {"outer": 1})
 

@@ -89,7 +89,7 @@ class System(ABC):
         return Request("POST", "/write", body)
 
     def prepare(self) -> None:
-        """Steps before the first write that cannot be part of the configuration."""
+        """Takes steps before the first write that cannot be part of the configuration."""
 
     def finish_writes(self) -> None:
         """Returns when the written data can be read. Most systems respond to a write only then."""

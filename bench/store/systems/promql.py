@@ -1,7 +1,7 @@
 """PromQL and its JSON responses. VictoriaMetrics, Prometheus and Tachograph share this code.
 
-A window [start, start + w) is queried as [w] at half a step before its end. With this shift the window has the same
-samples, whether or not a system includes the left end of a range.
+A window [start, start + w) is queried as [w] at half a step before its end. With this shift the window has the same samples
+in all systems, also in systems that include the left end of a range.
 """
 
 import json

@@ -22,7 +22,7 @@ interface Props {
   area: Area;
 }
 
-/** Renders nothing if there are no entries and the user did not ask for any. */
+/** Renders nothing if there are no entries and the user did not search for entries. */
 export function EntriesPanel({ window: range, area }: Props) {
   const { params } = usePlace();
   const selector = params.get('entries') ?? '';

@@ -12,14 +12,15 @@ interface Props {
   onChoose: (id: string | null) => void;
   /** Self time of all nodes of the graph, including those not drawn, ns. */
   whole: number;
-  /** Nodes found by the search; null without a search. */
+  /** Nodes found by the search; null if there is no search. */
   found: ReadonlySet<string> | null;
 }
 
 const LABEL =
   'Dependency graph. Arrow keys select the next node, with Shift they move the drawing; + and - zoom, 0 shows all.';
 
-/** The smallest scale with readable names; a larger graph is shown in part at first. */
+/** The smallest scale with readable names. If the graph is too large for it, only a part is visible
+ * at first. */
 const READABLE = 0.5;
 
 const ARROWS: Record<string, Direction> = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };

@@ -1,5 +1,5 @@
-// The lines of a chart by name. A click shows only one line, a second click all; with Shift or Ctrl a click hides
-// or shows one.
+// The lines of a chart by name. A click shows only one line, a second click all lines. A click with Shift or Ctrl
+// hides or shows one line.
 import type { Line } from './chart';
 
 export type Hidden = ReadonlySet<string>;

@@ -27,12 +27,13 @@ export function PromqlEditor({ id, label, value, window: range, onInput, onRun, 
   const list = cursor === null ? [] : suggest(context, names);
   const take = (suggestion: Suggestion): void => {
     const edit = accept(value, cursor ?? 0, context, suggestion);
-    // Immediately, not at the next rendering: the next key may come before it.
+    // Updates immediately, because the next key may come before the next rendering.
     if (field.current !== null) field.current.value = edit.text;
     field.current?.setSelectionRange(edit.cursor, edit.cursor);
     onInput(edit.text);
     setChosen(0);
-    // A label name is followed by its value, a function by its argument: keeps completing.
+    // Continues with the completion: a label name is followed by its value, a function by its
+    // argument.
     setCursor(/["(]$/.test(suggestion.insert) && suggestion.kind !== 'value' ? edit.cursor : null);
   };
   const press = (event: KeyboardEvent): void => {
@@ -81,6 +82,6 @@ export function PromqlEditor({ id, label, value, window: range, onInput, onRun, 
   );
 }
 
-/** Tab or Enter, but not Shift and Enter, which inserts a line break. */
+/** Tab or Enter accepts a suggestion; Shift and Enter inserts a line break. */
 const accepts = (event: KeyboardEvent): boolean =>
   (event.key === 'Tab' || event.key === 'Enter') && !event.shiftKey && !event.ctrlKey;

@@ -21,7 +21,7 @@ function keyOf(context: Context): string | null {
   }
 }
 
-/** Empty while they are loading: names for another position would be wrong. */
+/** The list is empty while names are loading, because names for another position would be wrong. */
 export function useNames(context: Context, range: TimeWindow): readonly string[] {
   const key = keyOf(context);
   const names = useResource(key, (signal) => {

@@ -23,7 +23,7 @@ export interface Selection extends TimeWindow {
 interface Props {
   traces: readonly TraceSummary[];
   window: TimeWindow;
-  /** Only the newest traces were returned: the axis shows only their range. */
+  /** True if only the newest traces were returned; the axis then shows only their range. */
   part: boolean;
   onOpen: (trace: TraceSummary) => void;
   onSelect: (selection: Selection) => void;

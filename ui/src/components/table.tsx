@@ -24,7 +24,8 @@ interface Props<T> {
   rowKey: (row: T) => string;
   /** Address opened by a click on a row; keyboard users have the link in the row. */
   rowLink?: (row: T) => string;
-  /** Default column and direction: `total` or `-name`; without the minus, numbers are in descending order. */
+  /** Default column and direction: `total` or `-name`. Numbers are in descending order without the
+   * minus. */
   sort: string;
   /** Name of the address parameter, if a page has several tables. */
   param?: string | undefined;

@@ -75,7 +75,7 @@ const finite = (value: number | undefined): number =>
 export function ports(from: Point, to: Point, route: readonly Point[]): Point[] {
   const forward = to.x - from.x >= NODE_WIDTH;
   if (!forward) return [...route];
-  // A route between adjacent layers has one point in the middle, which only adds a bend.
+  // A route between adjacent layers has one point in the middle. It is omitted, because it only adds a bend.
   const between = route.length > 3 ? route.slice(1, -1) : [];
   return [{ x: from.x + NODE_WIDTH / 2, y: from.y }, ...between, { x: to.x - NODE_WIDTH / 2, y: to.y }];
 }
@@ -126,7 +126,8 @@ export function centred(camera: Camera, point: Point, width: number, height: num
 
 export type Direction = 'left' | 'right' | 'up' | 'down';
 
-/** The nearest node in a direction; sideways distance counts double. Returns the same node if there is none. */
+/** The nearest node in a direction; sideways distance counts double. Returns the same node if there is no node in that
+ * direction. */
 export function nodeTowards(nodes: readonly PlacedNode[], from: PlacedNode, direction: Direction): PlacedNode {
   let best = from;
   let least = Infinity;

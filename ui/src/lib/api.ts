@@ -143,7 +143,8 @@ export type QueryData =
 
 export interface EntryList {
   series: Metric[];
-  /** `time` in Unix nanoseconds; `series` is a position in `series`; bytes that are not text are `hex`. */
+  /** `time` is in Unix nanoseconds. `series` is an index into the list `series` of the response. Bytes that are
+   * not text are in `hex`. */
   entries: { time: string; series: number; text?: string; hex?: string }[];
   /** Number of all matching entries, including those not listed. */
   matched: number;
@@ -159,7 +160,7 @@ export interface RecordForm {
 
 export type ProbeState = 'on' | 'off' | 'aggregate';
 
-/** An agent's result of its rules. */
+/** An agent's report on the rules. */
 export interface ProbeReport {
   on: number;
   aggregated: number;
@@ -318,7 +319,7 @@ export const api = {
     ask<unknown>('api/v1/probes', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      // Omits an empty scope: the server refuses empty ones.
+      // Omits an empty scope, because the server refuses empty values.
       body: JSON.stringify(wish, (_, value: unknown) => (value === '' ? undefined : value)),
     }),
   /** Removes all rules if `id` is null. */

@@ -21,7 +21,8 @@ export function goTo(address: string): void {
   window.location.hash = address;
 }
 
-/** Changes parameters of this page. `keep` adds a history entry; the default replaces it, for typing and sorting. */
+/** Changes parameters of this page. With `keep` it adds a history entry. By default it replaces the
+ * current entry, for typing and sorting. */
 export function change(changes: Changes, history: 'replace' | 'keep' = 'replace'): void {
   const here = parsePlace(window.location.hash);
   const address = formatPlace(here.path, withChanges(here.params, changes));

@@ -16,7 +16,7 @@ export const REFRESH_SECONDS = [0, 5, 10, 30, 60] as const;
 
 const UNIT_SECONDS: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, y: 31_536_000 };
 
-/** Reads a Prometheus duration such as `5m`, `1h30m`, `250ms`; null when it is not one. */
+/** Reads a Prometheus duration such as `5m`, `1h30m`, `250ms`; null for other text. */
 export function parseDuration(text: string): number | null {
   const trimmed = text.trim();
   if (!/^(\d+(ms|[smhdwy]))+$/.test(trimmed)) return null;

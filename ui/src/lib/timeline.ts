@@ -41,7 +41,7 @@ export function column(rows: readonly Row[], grid: Grid, index: number, absent: 
   });
 }
 
-/** A percentile column; a gap where the count is 0, whatever the timeline contains. */
+/** A percentile column. It has a gap where the count is 0, even if the timeline contains a value. */
 export function percentile(rows: readonly Row[], grid: Grid, index: number, counts: number): (number | null)[] {
   const values = column(rows, grid, index, null);
   return column(rows, grid, counts, 0).map((count, at) => (count === 0 ? null : (values[at] ?? null)));
@@ -54,7 +54,7 @@ export function perSecond(counts: (number | null)[], grid: Grid, window: TimeWin
   return counts.map((count, index) => {
     const from = grid.times[index] ?? 0;
     const covered = Math.min(from + grid.step, window.end) - Math.max(from, window.start);
-    // A very short part of a bucket would turn one request into a peak.
+    // If only a very short part of a bucket is in the window, one request would become a peak.
     return count === null ? null : count / Math.min(grid.step, Math.max(covered, grid.step / 2));
   });
 }

@@ -21,7 +21,7 @@ export function AgentsPage({ window: state }: { window: WindowState }) {
   const key = `${tick}|${state.end}`;
   const agents = useResource(`agents|${key}`, (signal) => api.agents(signal));
   const rules = useResource(`probes|${key}`, (signal) => api.probes(signal));
-  // A slow response is waited for, not requested again.
+  // Waits for a slow response instead of repeating the request.
   busy.current = agents.loading || rules.loading;
   const needle = usePlace().params.get('find') ?? '';
   const error = agents.error ?? rules.error;

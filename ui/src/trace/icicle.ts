@@ -80,7 +80,8 @@ export function frameAt(frames: readonly Frame[], at: number, row: number, slack
 
 export type Direction = 'up' | 'down' | 'left' | 'right';
 
-/** Target of an arrow key: parent, longest child, previous or next sibling. The same frame if there is none. */
+/** Target of an arrow key: parent, longest child, previous or next sibling. Returns the same frame if there is
+ * no target. */
 export function neighbour(frames: readonly Frame[], from: number, direction: Direction): number {
   const here = frames[from];
   if (here === undefined) return frames.length > 0 ? 0 : -1;

@@ -26,7 +26,8 @@ export interface Scale {
   ticks: number[];
 }
 
-/** The part of the window that contains the marks, with a margin: the newest of many traces are close together. */
+/** The part of the window that contains the marks, with a margin, because the newest of many traces are
+ * close together. */
 export function extent(marks: readonly Mark[], window: TimeWindow): TimeWindow {
   const first = marks.reduce((least, mark) => Math.min(least, mark.at), Infinity);
   const last = marks.reduce((most, mark) => Math.max(most, mark.at), -Infinity);

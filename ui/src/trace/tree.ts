@@ -6,7 +6,7 @@ export interface TreeRow {
   depth: number;
   /** Row of the parent, -1 for a root. */
   parent: number;
-  /** Row of the last descendant; its own row when it has none. */
+  /** Row of the last descendant; its own row if it has no descendants. */
   last: number;
 }
 
@@ -49,7 +49,8 @@ export function reveal(rows: readonly TreeRow[], collapsed: ReadonlySet<string>,
   return next.size === collapsed.size ? collapsed : next;
 }
 
-/** Ids of rows with children at this depth or below: collapsing them leaves `depth` levels visible. */
+/** Ids of rows with children at this depth or below. If these rows are collapsed, `depth` levels
+ * stay visible. */
 export function belowDepth(rows: readonly TreeRow[], depth: number): Set<string> {
   return new Set(rows.filter((row, index) => row.depth >= depth && row.last > index).map((row) => row.span.id));
 }

@@ -53,7 +53,7 @@ test('marks are between the edges, and their positions convert back', () => {
   expect(scale.ticks).toEqual([1e6, 1e7, 1e8]);
 });
 
-test('the nearest mark within reach', () => {
+test('the nearest mark within reach is found', () => {
   const marks = [
     { at: 0, duration: 1e6 },
     { at: 50, duration: 1e7 },
@@ -76,7 +76,7 @@ test.each([
     'service=a&outcome=failed&request=r-1&limit=1000',
     { limit: '1000', service: 'a', outcome: 'failed', request_id: 'r-1' },
   ],
-])('the form %j asks %j', (text, expected) => {
+])('the form %j becomes the request %j', (text, expected) => {
   const { filter, problem } = filterOf(new URLSearchParams(text));
   expect(problem).toBeNull();
   expect(Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== null))).toEqual(expected);

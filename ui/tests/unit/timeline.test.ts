@@ -25,7 +25,7 @@ test('an empty bucket has no percentile', () => {
   expect(percentile(rows, gridOf([rows], window), 2, 1)).toEqual([null, 70]);
 });
 
-test('without data there is no point; one point has a step', () => {
+test('the grid is empty without data, and has a step with one point', () => {
   expect(gridOf([], window).times).toEqual([]);
   expect(gridOf([[[120, 1]]], window)).toEqual({ times: [120], step: 0.5 });
 });

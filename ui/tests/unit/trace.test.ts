@@ -70,7 +70,7 @@ describe('tree', () => {
     expect(reveal(rows, same, 1)).toBe(same);
   });
 
-  test('collapsing all but the roots', () => expect([...belowDepth(rows, 1)]).toEqual(['b']));
+  test('all rows but the roots can be collapsed', () => expect([...belowDepth(rows, 1)]).toEqual(['b']));
 
   test.each([
     ['down', 0, [], { to: 1 }],

@@ -29,7 +29,7 @@ export function install({ recorder, guard }) {
       request.setHeader('traceparent', header);
     }
     if (isOff || call === undefined) {
-      return; // switched off: the header names the enclosing call
+      return; // The operation is switched off, so the header names the enclosing call.
     }
     recorder.attribute(call, 'http.path', pathOf(request.path));
     /** @type {unknown} */

@@ -7,7 +7,7 @@ import { become, bound, current } from '../record/context.js';
 import { KIND, STATE } from '../wire/constants.js';
 import { shape } from './sql.js';
 
-/** Limit on texts with a cached operation: a program that writes values into its texts has an unlimited number of texts. */
+/** Limit on texts with a cached operation. A program that writes values into its statements has an unlimited number of texts. */
 const TEXTS_MAX = 4_096;
 const TEXT_CHARS_MAX = 4_096;
 

@@ -16,7 +16,7 @@ const TOKENS_MAX = 1_000;
 /** Meaning of a backslash before a quote. */
 const PLAIN = 0;
 const ESCAPE = 1;
-/** An escape, but the literal may also end there: MySQL has a mode for that, NO_BACKSLASH_ESCAPES. */
+/** An escape. In MySQL's mode NO_BACKSLASH_ESCAPES, the literal ends at this place. */
 const LIKELY = 2;
 const UNSURE = 3;
 

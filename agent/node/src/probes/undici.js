@@ -25,7 +25,7 @@ export function install({ recorder, guard }) {
       request.addHeader('traceparent', header);
     }
     if (isOff || call === undefined) {
-      return; // switched off: the header names the enclosing call
+      return; // The operation is switched off, so the header names the enclosing call.
     }
     recorder.attribute(call, 'http.path', pathOf(request.path));
     calls.set(request, { call, status: 0 });

@@ -14,7 +14,7 @@ export function current() {
 }
 
 /**
- * Makes `call` the current one from here on, in this turn and in all work that it causes.
+ * Makes `call` the current call, for the rest of this turn of the loop and for all work that it starts.
  * @param {Call | undefined} call
  */
 export function become(call) {
@@ -22,7 +22,7 @@ export function become(call) {
 }
 
 /**
- * Returns a callback that runs in the context that is current now, whichever code calls it.
+ * Returns a callback that always runs in the present context, regardless of the code that calls it.
  * @template {(this: any, ...args: any[]) => any} F
  * @param {F} callback
  * @returns {F}

@@ -3,7 +3,7 @@
 
 import { types } from 'node:util';
 
-/** Limit on the causes that are followed; if a chain is longer, its message is not recorded. */
+/** Limit on the causes that are checked. If a chain is longer, the message is not recorded. */
 const CHAIN_MAX = 16;
 /** Limit on the superclasses that are checked. */
 const CLASSES_MAX = 16;
@@ -20,7 +20,8 @@ const DATABASE_CLASS = new RegExp(
     'Neo4jError|CouchbaseError|ElasticsearchClientError|OpenSearchClientError|ArangoError',
   ].join('|')})$`,
 );
-/** Exceptions of Prisma keep this class name in `name`, even if a bundler has shortened the name of the class. */
+/** Class names of exceptions of Prisma. The exceptions have these names in `name`, even if a bundler has shortened the name of
+ * the class. */
 const OWN_NAME = /^PrismaClient\w{1,40}$/;
 
 /** Exceptions of database calls. @type {WeakSet<object>} */

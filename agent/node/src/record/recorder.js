@@ -1,6 +1,6 @@
-// Assigns each call to its strand, and decides when its events are sent. Probes report begin and end of calls; strands keep the
-// order; a part is closed when the outermost call ends, when it is long, or when it is a second old (the next part carries the
-// open calls).
+// Assigns each call to its strand, and decides when its events are sent. Probes report begin and end of calls. Strands keep the
+// order. A part of a strand is closed when the outermost call ends, when the part is long, or when it is a second old. The next
+// part carries the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
@@ -14,7 +14,7 @@ import { COUNTED, CountedCall, Tallies } from './tallies.js';
 import { format } from './traceparent.js';
 
 const AGE_MAX_NS = 1e9;
-/** A call that begins this long after the end of its caller (a repeated timer) is a trace of its own. */
+/** A call that begins this long after the end of its caller (a repeated timer) begins a new trace. */
 const ORPHAN_NS = 10e9;
 /** Parts kept for reuse, and their maximum size. */
 const SPARE_PARTS_MAX = 256;
@@ -213,7 +213,7 @@ export class Recorder {
     }
     if (open[open.length - 1] !== call) {
       this.#close(strand);
-      this.#dropAttributes(strand); // attributes without a following event
+      this.#dropAttributes(strand); // attributes that no event follows
       strand.branch(call, this.session.span(strand.number, call.number));
     }
     strand.exit(strand.part ?? this.#newPart(strand, time), time, failed);
@@ -367,7 +367,7 @@ export class Recorder {
   }
 
   /**
-   * Drops attributes without a following event.
+   * Drops attributes that no event follows.
    * @param {Strand} strand
    */
   #dropAttributes(strand) {
@@ -394,7 +394,7 @@ export class Recorder {
   }
 
   /**
-   * An exception is recorded where it appeared first and where it left the outermost call.
+   * An exception is recorded at the call in which it appeared first, and at the outermost call that it left.
    * @param {unknown} error
    * @param {Call} call
    */

@@ -1,5 +1,6 @@
 // Ids of this process's traces and spans. All ids are derived from 16 bytes (wire.md, DATA, segment), so ids need neither storage
-// nor random numbers. Numbers of 64 bits are two halves of 32: a BigInt per call would cost more than the rest of the call.
+// nor random numbers. A number of 64 bits is stored as two halves of 32 bits, because a BigInt per call would cost more than the
+// rest of the call.
 
 import { Buffer } from 'node:buffer';
 import { createHash, randomBytes } from 'node:crypto';
@@ -26,7 +27,7 @@ export class Session {
   }
 
   /**
-   * Derives the session from a secret. Session ids are public, and must not enable others to send as this process.
+   * Derives the session from a secret. Session ids are public; without the secret, others cannot send as this process.
    * @param {Uint8Array} secret 16
    */
   static of(secret) {

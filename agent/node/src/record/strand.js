@@ -1,17 +1,17 @@
-// Turns overlapping calls into a properly nested sequence. A strand is one segment under construction, with calls of one trace.
-// Each call began inside the previous call and normally ends before it. `recorder.js` puts a call into the strand of its parent
-// only if the parent is innermost there; otherwise the call begins its own strand.
+// Turns overlapping calls into properly nested sequences. A strand is one segment under construction, with calls of one trace.
+// Each call of a strand began inside the previous call, and normally ends before it. `recorder.js` adds a call to the strand of
+// its parent only if the parent is the innermost open call of that strand. Otherwise the call begins a new strand.
 //
-// A parent may end while a call inside it continues, because the parent did not await it. Then the open part is closed, and the
-// remaining calls move to a strand of their own, a *branch*. On the wire a branch belongs to the same segment, so the calls keep
-// their ids. Parts of a branch carry only the moved calls, name the ended call as parent, and enter no further calls.
+// A parent that does not await a call may end while this call continues. Then the open part is closed, and the remaining calls
+// move to a strand of their own, a *branch*. On the wire a branch belongs to the same segment, so the calls keep their ids.
+// Parts of a branch carry only the moved calls, name the ended call as parent, and enter no further calls.
 //
 // Before: `recorder.js`. After: `../wire/segment.js` (bytes), `../send/outbox.js`.
 
 /** @typedef {import('../wire/segment.js').SegmentPart} SegmentPart */
 
 const EVENTS_MAX = 4_096;
-/** Maximum length of a part in a deep recursion, where a shorter part would consist mostly of carried calls. */
+/** Maximum length of a part in a deep recursion. Shorter parts would consist mostly of carried calls. */
 const EVENTS_MAX_DEEP = 60_000;
 const ATTRIBUTE_BYTES_MAX = 262_144;
 /** The ids of a segment's calls have 24 bits. */
@@ -66,7 +66,7 @@ export class Strand {
     this.calls = 0;
     this.parts = 0;
     this.firstCall = 0;
-    /** Times of the part's first and last event. */
+    /** Times of the first and last event of the part. */
     this.start = 0;
     this.last = 0;
     /**
@@ -78,7 +78,7 @@ export class Strand {
     this.part = null;
     /** Position in the recorder's list of strands with an open part. */
     this.place = -1;
-    /** A write failed: the rest of the strand is dropped. */
+    /** True after a failed write: the rest of the strand is dropped. */
     this.isBroken = false;
   }
 

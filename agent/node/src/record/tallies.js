@@ -13,11 +13,12 @@ const BOUNDS = Array.from({ length: 17 }, (_, at) => 2 ** (at < 9 ? 6 + at : 14 
  * caller is `(other)`.
  */
 const OWN_MAX = 384;
-/** Limit on all pairs. Beyond it the operation is `(other)`, too. */
+/** Limit on all pairs. Beyond it the operation is also `(other)`. */
 const PAIRS_MAX = 512;
-/** Limit on cached pairs that share a tally; further pairs are looked up for each call. */
+/** Limit on cached pairs that share the tally of `(other)`; further pairs are looked up for each call. */
 const SHARED_MAX = 4_096;
-/** Limit on a label: in any script the label stays below the protocol's limit of 4,096 bytes. */
+/** Limit on the characters of a label. Even with characters of several bytes, the label is below the protocol's limit of 4,096
+ * bytes. */
 const LABEL_CHARS_MAX = 1_360;
 /** Unchanged values are sent again at this interval, so that a query that looks back five minutes finds them. */
 const UNCHANGED_MS = 60_000;
@@ -109,8 +110,8 @@ export class Tallies {
   }
 
   /**
-   * Ends a call. The tally is looked up only now, because a request gets the name of its route late. So guessed names need no
-   * tallies.
+   * Ends a call. The tally is looked up only at the end, because a request gets the name of its route late. So guessed names
+   * need no tallies.
    * @param {Call} call a result of `enter`
    * @param {boolean} failed
    */

@@ -1,5 +1,5 @@
-// Trace context of a caller in another process: reads and writes the header of W3C Trace Context, level 1. Before: a probe's
-// request. After: `recorder.js`.
+// Trace context of a caller in another process: reads and writes the header of W3C Trace Context, level 1. Before: the
+// request of a probe. After: `recorder.js`.
 
 import { Buffer } from 'node:buffer';
 

@@ -81,7 +81,8 @@ function fitsAt(group, parts, from) {
 }
 
 /**
- * Each piece is matched at its first position: a later position cannot help.
+ * Each piece is matched at its first position. If the following pieces do not match after the first position, they do not match
+ * after a later position either.
  * @param {string[]} pieces
  * @param {string} text
  */

@@ -5,7 +5,7 @@ import * as messages from '../messages.js';
 import { KIND, STATE } from '../wire/constants.js';
 import { Pattern } from './pattern.js';
 
-/** Pattern names of operations whose own names come from data. @type {Record<number, string>} */
+/** Names for patterns, by kind, for kinds of operations whose own names come from data. @type {Record<number, string>} */
 const KIND_NAMES = {
   [KIND.HTTP_SERVER]: 'http-server',
   [KIND.HTTP_CLIENT]: 'http-client',

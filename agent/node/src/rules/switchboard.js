@@ -1,6 +1,6 @@
 // Applies the rules of the server. When a list arrives, the states of all known operations are decided again, in slices, so that
-// a thousand rules for ten thousand operations delay no request. A new operation is decided when it is named. Callers read the
-// state of their operation. The result is reported at once, and again when it changes.
+// even a thousand rules for ten thousand operations do not delay a request. The state of a new operation is decided when it is
+// named. Callers read the state of their operation. The result is reported at once, and again when it changes.
 //
 // Before: `../send/protocol.js`. After: `../wire/dictionary.js` (states), `../send/protocol.js` (answers).
 
@@ -12,7 +12,7 @@ import { Rules } from './rules.js';
 
 /**
  * Shortest pause before a changed result is reported again. The first pause is short, because few operations are known when the
- * connection is made. Each report doubles the pause. It is short again if the last report is 5 s old.
+ * connection is made. Each report doubles the pause. The pause is short again when the last report is 5 s old.
  */
 const TELL_FIRST_MS = 200;
 const TELL_MS = 5_000;
@@ -38,9 +38,9 @@ export class Switchboard {
     this.rules = new Rules([]);
     /** Revision of the PROBES to report on. @type {number | bigint | null} */
     this.revision = NOBODY;
-    /** For each operation the position of the rule that decided it, plus one. */
+    /** For each operation: the position of the rule that decided it, plus one. */
     this.deciders = new Uint16Array(dictionary.states.length);
-    /** Number of operations decided by the current rules; the rest were decided by the previous ones. */
+    /** Number of operations decided by the current rules; the other operations were decided by the previous rules. */
     this.decided = 0;
     this.isDeciding = false;
     /** The last report on this connection. @type {Buffer | null} */

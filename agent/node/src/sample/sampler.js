@@ -8,7 +8,7 @@ import { PerformanceObserver, constants, monitorEventLoopDelay, performance } fr
 const NS = 1e9;
 const US = 1e6;
 const MS = 1e3;
-/** Interval of the event loop's monitor. The monitor counts this interval as delay, so it is subtracted. */
+/** Interval of the event loop's monitor. The monitor counts this interval as delay, so the interval is subtracted. */
 const RESOLUTION_MS = 20;
 /** Delay before the first samples, for the start of the program. */
 const FIRST_MS = 1_000;

@@ -5,7 +5,7 @@ import { performance } from 'node:perf_hooks';
 
 const MS = 1e6;
 
-/** Ns since the process began. Exact for 104 days, to 2 ns for the next 104. */
+/** Ns since the process began. Exact for 104 days, and accurate to 2 ns for the next 104 days. */
 export function now() {
   return Math.round(performance.now() * MS);
 }

@@ -37,7 +37,7 @@ const NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => 
  */
 export function watchEnd({ exits, ends, listens, told }, isMain) {
   replace(process, 'emit', (emit) => {
-    // If the process has no own property, it is looked up each time, because `domain` replaces the inherited property.
+    // If the process does not own the property, the inherited one is looked up each time, because `domain` replaces it.
     const own = Object.hasOwn(process, 'emit');
     return function (/** @type {any[]} */ ...args) {
       const [event] = args;

@@ -1,6 +1,6 @@
 // Sends the remaining data at the end of the process. At `exit` Node.js delivers no more events, so this code does not use the
-// event loop: it writes and reads the socket's descriptor directly, until a deadline. With TLS another thread encrypts, on a
-// connection of its own (`relay.js`). Without a connection it returns at once.
+// event loop: it writes and reads the socket's descriptor directly, until a deadline. With TLS, another thread encrypts the
+// data and sends it on its own connection (`relay.js`). Without a connection to the server this code returns at once.
 //
 // Step before: `endings.js`, `signals.js` and `threads.js` call it through `../agent.js`. Step after: the process ends.
 
@@ -9,7 +9,7 @@ import { performance } from 'node:perf_hooks';
 import { Relay } from './relay.js';
 
 /**
- * A connection that is used without waiting; both throw once it is closed.
+ * A connection with non-blocking reads and writes; both throw when the connection is closed.
  * @typedef {object} Peer
  * @property {(bytes: Uint8Array) => number} write returns the number of bytes written
  * @property {() => Uint8Array} read returns an empty array if nothing has arrived
@@ -87,9 +87,9 @@ function talk(peer, link, outbox, deadline, isLast) {
   const { protocol } = link;
   /** @type {Uint8Array} */
   let out = link.unwritten();
-  link.rest = out; // from now on the link itself sends nothing
+  link.rest = out; // from now on the link sends nothing by itself
   if (!link.isConnected && protocol.state === 'closed') {
-    protocol.connected(performance.now()); // still connecting: writes are repeated until the socket is connected
+    protocol.connected(performance.now()); // the socket may still be connecting: writes are repeated until it is connected
   }
   protocol.pingSoon();
   for (let now = performance.now(); now < deadline; now = performance.now()) {

@@ -5,8 +5,8 @@
 //      ^                                          |
 //      +--------(any fault; backs off)------------+
 //
-// With TLS, `connecting` includes reading the files and the handshake. Only reading the files keeps the process alive, because
-// Node.js cannot unref it.
+// With TLS, `connecting` includes reading the files and the handshake. Reading the files keeps the process alive, because
+// Node.js cannot unref a file operation.
 //
 // Before: `protocol.js`, the content of the exchange. After: the server.
 
@@ -85,7 +85,8 @@ export class Link {
 
   /**
    * @param {import('./tls.js').Tls} tls
-   * @param {import('node:net').Socket} plain connected; it has no listener for data, which would take that of the handshake
+   * @param {import('node:net').Socket} plain connected; it has no listener for data, because a listener would consume the bytes
+   * of the handshake
    */
   async #encrypt(tls, plain) {
     const mine = () => this.socket === plain && !plain.destroyed;
@@ -101,14 +102,15 @@ export class Link {
     }
   }
 
-  /** @param {import('node:net').Socket} socket for records @param {string} ready the event after which it takes them */
+  /** @param {import('node:net').Socket} socket for records @param {string} ready the event after which the socket accepts
+   * records */
   #use(socket, ready) {
     const mine = this.#watch(socket);
     socket.on(ready, () => mine() && this.#connected());
     socket.on('data', (bytes) => mine() && this.#take(bytes));
   }
 
-  /** @param {import('node:net').Socket} socket the current one from now on; a former one may still emit events */
+  /** @param {import('node:net').Socket} socket the current socket from now on; earlier sockets may still emit events */
   #watch(socket) {
     this.socket = socket;
     const mine = () => this.socket === socket;
@@ -187,7 +189,7 @@ export class Link {
     const now = performance.now();
     const { protocol } = this;
     if (now - this.checkedAt > 3 * CHECK_MS) {
-      protocol.lastHeard = Math.max(protocol.lastHeard, now); // the program has blocked the loop, so nothing could be received
+      protocol.lastHeard = Math.max(protocol.lastHeard, now); // the program has blocked the loop, so no bytes could be received
     }
     this.checkedAt = now;
     const silence = this.isConnected ? protocol.silence(now) : null;

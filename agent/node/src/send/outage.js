@@ -22,7 +22,8 @@ export class Outage {
     /** True if a connection was lost, in this outage or an earlier one. */
     this.wasConnected = false;
     this.toldAt = -Infinity;
-    /** Calls, samples and entries that were dropped before this outage, and that were dropped in outages without a logged end. */
+    /** Counts of calls, samples and entries: those dropped before this outage, and those dropped in outages whose end was not
+     * logged. */
     this.before = [0, 0, 0];
     this.lost = [0, 0, 0];
     /** Ended outages that were not logged. */

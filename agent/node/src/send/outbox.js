@@ -86,7 +86,7 @@ export class Outbox {
     try {
       this.frame.u8(tag).varint(this.record.size).append(this.record);
     } catch (fault) {
-      this.frame.size = before; // written completely or not at all, because the program's stack may overflow inside this function
+      this.frame.size = before; // removes a partly written record: the program's stack may overflow inside this function
       throw fault;
     }
     this.calls += calls;

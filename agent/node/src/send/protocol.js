@@ -13,11 +13,11 @@ const HEARTBEAT_MS_MIN = 100;
 const SAID_MS_MAX = 600_000;
 /** Longest wait for the answer to HELLO. */
 const GREETING_MS = 5_000;
-/** Minimum pause after any ERROR, because a WELCOME before the ERROR has reset the back-off. */
+/** Minimum pause after any ERROR. Without it, a WELCOME before each ERROR would reset the back-off. */
 const PAUSE_MS = 1_000;
 /** Code of an ERROR: the server requires TLS. */
 const NEEDS_TLS = 11;
-/** Pause after an answer that an immediate retry cannot change. */
+/** Pause after a refusal that an immediate retry would only repeat. */
 const REFUSED_MS = 60_000;
 
 /** The server refused the connection and gave the reason. */
@@ -57,7 +57,8 @@ export class Protocol {
     this.lastPing = 0;
     this.droppedAtPing = 0;
     this.holdUntil = 0;
-    /** Applies the server's rules; without one they are ignored. @type {import('../rules/switchboard.js').Switchboard | null} */
+    /** Applies the server's rules. Without a switchboard the rules are ignored. @type
+     * {import('../rules/switchboard.js').Switchboard | null} */
     this.switchboard = null;
   }
 
@@ -108,7 +109,7 @@ export class Protocol {
         break;
       case FRAME.WAIT:
         this.holdUntil = now + Math.min(Number(body.varint()), SAID_MS_MAX);
-        this.lastHeard = this.holdUntil; // the server has announced its silence
+        this.lastHeard = this.holdUntil; // the server has announced that it will be silent
         this.log.sayOnce('wait', messages.SERVER_IS_FULL);
         break;
       case FRAME.ERROR:
@@ -132,7 +133,7 @@ export class Protocol {
     }
     body.u8();
     this.outbox.acknowledge(body.varint());
-    body.varint(); // frames of this agent are far below any limit of a server
+    body.varint(); // frame_body_bytes_max is ignored: frames of this agent are far below any limit of a server
     this.heartbeatMs = Math.max(HEARTBEAT_MS_MIN, Math.min(Number(body.varint()), SAID_MS_MAX));
     this.state = 'open';
     this.lastPing = now - this.heartbeatMs; // the first PING goes out at once: it reports the dropped records

@@ -1,5 +1,5 @@
-// A connection with TLS for the end of the process. Encryption needs an event loop, and that of this thread no longer runs, so
-// another thread connects and passes bytes between a port and the server.
+// A connection with TLS for the end of the process. Encryption needs an event loop, and the event loop of this thread no
+// longer runs. So another thread connects, and passes bytes between a port and the server.
 //
 //   message to the thread    bytes   to be sent to the server
 //                            null    no more bytes follow: the thread closes the connection when it has sent all
@@ -29,7 +29,7 @@ export class Relay {
     const { port1, port2 } = new MessageChannel();
     this.port = port1;
     const thread = new Worker(file, {
-      // The thread loads neither the agent nor what the program loads into its threads.
+      // The thread loads neither the agent nor the modules that the program preloads into its threads.
       execArgv: [],
       env: { ...process.env, NODE_OPTIONS: '' },
       stdout: true,

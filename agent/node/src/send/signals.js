@@ -1,24 +1,24 @@
 // Sends the last records before a signal ends the process. The program must not see an additional listener, and a signal must act
 // as without the agent, so Node's own listeners are not used. A signal without listeners is caught by a handle below Node's
-// listeners, and only while there is unsent data. A signal keeps its default action when everything is sent, and in a callback in
+// listeners, and only while there is unsent data. A signal keeps its default action while all data is sent, and in a callback in
 // which a recorded call has begun. So a request that never ends can be interrupted.
 //
 //   released --(recorded; the callback is over)--> armed --(a call begins)--> released, armed again after the callback
 //                                                    |----(nothing is left, or the program listens)--> released
 //
 // libuv writes a caught signal into a pipe and discards it if the handle has stopped by the time the loop reads the pipe. So a
-// handle is stopped permanently only in the check phase, right after the loop has read the pipe. It is closed for this: while a
-// signal for a closed handle is in the pipe, libuv keeps the handle for another turn of the loop, which shows that a signal
-// arrived in between.
+// handle is stopped permanently only in the check phase, right after the loop has read the pipe. To stop a handle, the agent
+// closes it: while a signal for a closed handle is in the pipe, libuv keeps the handle for another turn of the loop. This delay
+// shows that a signal arrived in between.
 //
-// If the program adds a listener in the middle of a callback, an earlier signal is in the pipe for the agent's handle only, and a
-// later one for Node's handle, too. So the agent's handle stays until the loop has certainly read the pipe. The agent then sends
+// If the program adds a listener in the middle of a callback, the pipe has earlier signals for the agent's handle only, and later
+// signals for Node's handle, too. So the agent's handle stays until the loop has certainly read the pipe. The agent then sends
 // the signals again that only its own handle received. The program gets them late, but each exactly once.
 //
 // Signals are released in at most `RELEASES_MAX` callbacks per second because of the cost. A busy server has more callbacks with
 // recorded calls. In the other callbacks a signal waits for the loop. If such a callback never ends, SIGTERM, SIGINT and SIGHUP
-// have no effect, and only SIGKILL or SIGQUIT ends the process, unless TACHO_SIGNALS is false. A blocked loop runs no JavaScript,
-// so the agent cannot detect it.
+// have no effect, and only SIGKILL or SIGQUIT ends the process, unless TACHO_SIGNALS is false. The agent cannot detect such a
+// callback, because a blocked loop runs no other JavaScript.
 //
 // Before: `../agent.js`. After: `farewell.js`, then the signal is sent again.
 
@@ -34,8 +34,8 @@ const CAUGHT = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP'])
  */
 const RELEASES_MAX = 200;
 /**
- * Number of turns of the loop after which every earlier signal is read: in the first turn the loop may already have read the
- * pipe.
+ * Number of turns of the loop after which every earlier signal has been read. In the first turn the loop may already have read
+ * the pipe.
  */
 const TURNS = 2;
 
@@ -55,7 +55,7 @@ const TURNS = 2;
  * @property {number} number
  * @property {Handle} handle
  * @property {boolean} isStarted
- * @property {number} untold after the program has begun to listen: number of signals that only the agent's handle received
+ * @property {number} untold number of signals that only the agent's handle received after the program began to listen
  */
 
 export class Signals {
@@ -100,8 +100,8 @@ export class Signals {
   }
 
   /**
-   * Called when a call begins. Releases signals. An earlier signal is not lost, because the handle is started again before the
-   * loop reads the pipe.
+   * Called when a call begins. Releases signals. A signal that arrived before is not lost, because the handle is started again
+   * before the loop reads the pipe.
    */
   release() {
     if (this.releases < RELEASES_MAX) {
@@ -112,14 +112,14 @@ export class Signals {
     }
   }
 
-  /** Called before an answer is sent, because its receiver may send a signal before this callback is over. */
+  /** Called before a response is sent, because its receiver may send a signal before this callback is over. */
   hold() {
     if (!this.isArmed && this.isComing) {
       this.#arm();
     }
   }
 
-  /** Checks periodically if there is still unsent data. */
+  /** Checks periodically whether there is unsent data. */
   look() {
     this.releases = 0;
     this.settle();
@@ -128,7 +128,7 @@ export class Signals {
     }
   }
 
-  /** Called when the server may have everything. If it has, signals are released. */
+  /** Called when the server may have all data. If it has, signals are released. */
   settle() {
     if (this.isArmed && !this.hasNews() && !this.isSettling) {
       this.isSettling = true;
@@ -186,7 +186,7 @@ export class Signals {
         return one;
       }
       let isClosed = false;
-      one.handle.close(() => (isClosed = true)); // before the loop continues, unless a signal is in the pipe
+      one.handle.close(() => (isClosed = true)); // called before the loop continues, unless a signal is in the pipe
       setImmediate(() => isClosed || this.#act(one));
       return this.#catch(one.name, one.number);
     });
@@ -196,9 +196,9 @@ export class Signals {
   #leave(one) {
     this.leaving.push(one);
     one.handle.onsignal = () => one.untold++;
-    startOne(one); // if it was released, signals for it in the pipe count again
+    startOne(one); // after a release, this makes signals in the pipe count again
     afterTurns(TURNS, () => {
-      stopOne(one); // waits for another thread that is handling a signal
+      stopOne(one); // waits until no other thread is handling a signal
       setImmediate(() => {
         one.handle.close(() => {});
         this.leaving = this.leaving.filter((other) => other !== one);
@@ -212,7 +212,7 @@ export class Signals {
   /** @param {() => void} arm */
   #armAfterCallback(arm) {
     this.isComing = true;
-    // The first tick comes before the callback's promises, the second one after them, and both before the loop continues.
+    // The first tick runs before the callback's promises, the second tick after them; both run before the loop continues.
     process.nextTick(() =>
       queueMicrotask(() =>
         process.nextTick(() => {
@@ -245,7 +245,7 @@ export class Signals {
   /** @param {Caught} one */
   #came(one) {
     if (process.listenerCount(one.name) === 0) {
-      this.#act(one); // otherwise the program has received it, too
+      this.#act(one); // the program's listeners did not receive it
     }
   }
 

@@ -1,7 +1,7 @@
 // Sends the data of the process's other threads. A thread gets no event when it is terminated or when its parent ends. So the
-// ending or terminating thread asks it before, and waits while the asked thread sends its data on its own connection. All threads
-// share a table of states, so that only threads with unsent data are asked, and the wait for a thread with a blocked loop is
-// short.
+// thread that ends, or that terminates another thread, asks the other thread to send its data on its own connection, and waits
+// for it. All threads share a table of states, so that only threads with unsent data are asked, and the wait for a thread with a
+// blocked loop is short.
 //
 //   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
@@ -12,7 +12,7 @@ import { performance } from 'node:perf_hooks';
 import worker, { BroadcastChannel, getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';
 import { replace } from './replace.js';
 
-/** A claimed slot is being filled in: its other numbers belong to an earlier thread. */
+/** A claimed slot is not yet filled in: its other numbers belong to an earlier thread. */
 const [FREE, CLAIMED, QUIET, NEWS, ASKED, TALKS] = [0, 1, 2, 3, 4, 5];
 /** Limit on slots; further threads are not asked. */
 const SLOTS = 256;
@@ -21,7 +21,7 @@ const [WIDTH, ID, STATE, PARENT, SEEN] = [4, 0, 1, 2, 3];
 const TABLE = 'tachograph.threads';
 const CHANNEL = 'tachograph.threads';
 const PARENT_ID = 'tachograph.parent';
-/** A thread without a check for this long has died without an event (out of memory), or cannot be asked: its slot is free. */
+/** A slot is free if its thread has made no check for this long: it died without an event, or cannot be asked. */
 const GONE_SECONDS = 30;
 /** A thread must begin to send within this share of the wait at the end of the process. */
 const SHARE = 1 / 8;
@@ -46,13 +46,13 @@ export class Threads {
     if (isMainThread) {
       setEnvironmentData(TABLE, this.table);
     }
-    // Threads started from now on have this one as their parent.
+    // This thread is the parent of all threads that it starts from now on.
     setEnvironmentData(PARENT_ID, threadId);
     this.#watchTerminate();
   }
 
   /**
-   * In a thread that was started by another one: takes a slot.
+   * Takes a slot, in a thread that another thread has started.
    * @param {() => void} last sends the remaining data; nothing is recorded after it
    */
   join(last) {
@@ -80,7 +80,7 @@ export class Threads {
   }
 
   /**
-   * In the main thread: a signal that ends the process also ends the threads.
+   * Asks all threads before a signal ends the process, because this ends the threads, too. Used in the main thread.
    * @param {() => void} heard called when a thread has unsent data
    */
   watch(heard) {
@@ -114,7 +114,7 @@ export class Threads {
     }
   }
 
-  /** This thread has sent everything and ends: it is not asked any more. */
+  /** Called when this thread has sent everything and ends: other threads no longer ask it. */
   leave() {
     const { table, slot, channel } = this;
     if (table !== undefined && this.#isOwn()) {
@@ -259,7 +259,7 @@ export class Threads {
 }
 
 /**
- * Takes a free slot, or one of a dead thread, for exactly one thread, even if several start at the same moment.
+ * Takes a free slot, or the slot of a dead thread. Only one thread gets the slot, even if several start at the same moment.
  * @param {Int32Array} table
  * @param {number} at
  */
@@ -270,7 +270,7 @@ function claim(table, at) {
     state !== FREE &&
     (state === CLAIMED || !isGone(seen) || Atomics.compareExchange(table, at + SEEN, seen, seconds()) !== seen)
   ) {
-    return false; // another thread has also found the slot free, and may have filled it in the meantime
+    return false; // another thread has taken the slot, and may have filled it in the meantime
   }
   return Atomics.compareExchange(table, at + STATE, state, CLAIMED) === state;
 }

@@ -27,7 +27,7 @@ const NOT_TLS = /wrong version number|packet length too long|record layer failur
 const ALERT = /alert .*(certificate|unknown ca|handshake failure)/i;
 
 /**
- * Paths of the files, of which `ca` may be `system`; empty: not set.
+ * Paths of the files. `ca` may be `system`. An empty path is not set.
  * @typedef {{ ca: string, cert: string, key: string }} Files
  */
 
@@ -60,8 +60,8 @@ export class Tls {
   }
 
   /**
-   * Reads the files, so that renewed certificates are used, without blocking the program: it rejects if one cannot be used, see
-   * `cause`. At most one thread of libuv waits for a slow file system.
+   * Reads the files, without blocking the program. They are read for each connection, so that renewed certificates are used. The
+   * promise rejects if a file cannot be used (see `cause`). At most one thread of libuv waits for a slow file system.
    */
   context() {
     this.making ??= this.#make().finally(() => (this.making = null));
@@ -81,7 +81,7 @@ export class Tls {
       secureContext,
       servername: isIP(name) === 0 ? name : '',
       checkServerIdentity: (_, certificate) => this.tls.checkServerIdentity(name, certificate),
-      rejectUnauthorized: true, // NODE_TLS_REJECT_UNAUTHORIZED is a variable of the program
+      rejectUnauthorized: true, // NODE_TLS_REJECT_UNAUTHORIZED applies to the program, not to the agent
     });
   }
 
@@ -177,7 +177,7 @@ async function readRegular(path) {
     if (!kind.isFile() && !kind.isDirectory()) {
       throw new Error(messages.TLS_NOT_A_FILE);
     }
-    return await file.readFile(); // fails for a directory, with the message of the system
+    return await file.readFile(); // fails for a directory, with the reason of the system
   } finally {
     await file.close();
   }
@@ -189,7 +189,7 @@ async function attempt(setting, path, operation) {
     return await operation();
   } catch (error) {
     const { reason, message } = /** @type {Error & { reason?: string }} */ (error);
-    // Without the code, the system call and the path, which the line has already.
+    // Removes the code, the system call and the path, because the log line contains them already.
     throw unusable(setting, path, reason ?? /^[A-Z]+: ([^,]+),/.exec(message)?.[1] ?? message);
   }
 }

@@ -172,7 +172,7 @@ export class Bytes {
   /** @param {Bytes} other */
   append(other) {
     this.reserve(other.size);
-    // Most are a few dozen bytes: a loop is faster than setting up a copy.
+    // Most inputs have a few dozen bytes: a loop is faster than setting up a copy.
     if (other.size < 64) {
       for (let from = 0, to = this.size; from < other.size;) {
         this.array[to++] = other.array[from++];

@@ -15,8 +15,8 @@ const OPERATIONS_MAX = DICT_IDS_MAX - 64;
 const STRING_BYTES_MAX = DICT_BYTES_MAX - (1 << 20);
 
 /**
- * Limit on names of each kind except method. All of these may come from data, so each kind has its own limit and takes no room
- * from others.
+ * Limit on names of each kind except method. These names may come from data. Each kind has its own limit, so that one kind
+ * takes no room from the others.
  */
 const KIND_MAX = 8_192;
 const METHODS_MAX = OPERATIONS_MAX - 5 * KIND_MAX;
@@ -62,7 +62,7 @@ export class Dictionary {
     this.operationCount = 0;
     /** Kind and name of each operation by its id. */
     this.entries = [{ kind: 0, name: '' }];
-    /** State of each operation by its id. Id 0 stands for an operation without an id, and its state is `UNKNOWN`. */
+    /** State of each operation by its id. The state of id 0 (an operation that has no id yet) is `UNKNOWN`. */
     this.states = new Uint8Array(DICT_IDS_MAX + 1).fill(STATE.ON);
     this.states[0] = UNKNOWN;
     /** Called for each new operation. @type {(kind: number, name: string, id: number) => number} */
@@ -77,7 +77,7 @@ export class Dictionary {
     }
   }
 
-  /** Bytes of all definitions. A DATA frame may be sent after its connection has sent this number of bytes of definitions. */
+  /** Bytes of all definitions so far. A DATA frame may be sent when its connection has sent this many bytes of definitions. */
   size() {
     return this.definitions.size;
   }
@@ -198,7 +198,7 @@ export class Dictionary {
    * The next DICT frame of a connection.
    * @param {number} from bytes already sent on it
    * @param {number} to bytes needed, more than `from`
-   * @returns {{ frame: Buffer, end: number }} `end`: bytes sent once this frame is sent
+   * @returns {{ frame: Buffer, end: number }} `end`: total bytes of definitions on this connection after this frame
    */
   frame(from, to) {
     const cut = this.cuts.find((at) => at > from);

@@ -23,7 +23,7 @@ export class SegmentPart {
   constructor() {
     this.events = new Bytes(128);
     this.eventCount = 0;
-    /** Number of calls that end in this part, and that are lost if it is discarded. */
+    /** Number of calls that end in this part. They are lost if the part is discarded. */
     this.exits = 0;
     this.carriedCount = 0;
     this.attributeCount = 0;
@@ -45,12 +45,12 @@ export class SegmentPart {
     if (this.attributes !== null) this.attributes.size = 0;
   }
 
-  /** True if it may hold more memory than was counted. */
+  /** True if this part may hold more memory than was counted. */
   hasGrown() {
     return this.capacity() > this.charged;
   }
 
-  /** Bytes of memory that it holds. */
+  /** Bytes of memory that this part holds. */
   capacity() {
     return this.events.array.length + (this.carried?.array.length ?? 0) + (this.attributes?.array.length ?? 0);
   }

@@ -72,7 +72,7 @@ const WAYS = {
       ready();
       forever();
     }),
-  // Signal and acknowledgement are both pending when the loop continues; it reads the
+  // Signal and acknowledgement are both pending when the loop continues. The loop reads the
   // acknowledgement first.
   'a signal together with the last acknowledgement': () => {
     const sent = setInterval(() => {

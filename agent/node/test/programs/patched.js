@@ -7,7 +7,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import tls from 'node:tls';
 import { record } from 'tachograph';
 
-/** The function returns the result of `other`, by default that of the replaced one. */
+/** Replaces a function by one that returns the result of `other`, by default the result of the original function. */
 function replace(module, name, isMeant = () => true, other = module[name]) {
   const before = module[name];
   module[name] = (...args) => {

@@ -1,4 +1,5 @@
-// Makes calls until a line on standard input; then prints their number. The agent's samples contain the number of dropped calls.
+// Makes calls until a line arrives on standard input, then prints the number of calls. The agent's samples contain the number of
+// dropped calls.
 
 import { record, sample, wrap } from 'tachograph';
 

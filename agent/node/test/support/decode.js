@@ -154,7 +154,7 @@ export class Decoder {
     }
   }
 
-  /** A call that is entered or carried: both descriptions must agree. */
+  /** Notes a call that is entered or carried. All descriptions of one call must agree. */
   #carried({ segment, number, operation, trace, thread, begin, parent }) {
     const key = `${segment}/${number}`;
     const known = this.calls.get(key);

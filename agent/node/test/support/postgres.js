@@ -1,5 +1,5 @@
-// A real PostgreSQL for the test in a new directory, deleted on close. It refuses to run as root, so root switches to another
-// user.
+// A real PostgreSQL for the test in a new directory, deleted on close. PostgreSQL refuses to run as root, so root switches to
+// another user.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';

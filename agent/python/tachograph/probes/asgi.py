@@ -1,6 +1,6 @@
 """Records requests to an ASGI application: `application = tachograph.asgi(application)`.
 
-Requests overlap on one thread, so each has its own track, and all code that the application awaits runs on it.
+Requests overlap on one thread, so each request has its own track. All code that the application awaits is recorded on this track.
 Before: the server (ASGI 3). After: http_server.
 """
 

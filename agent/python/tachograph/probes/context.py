@@ -25,7 +25,8 @@ from ..log import Log
 from ..track import LOCAL, ORIGINS, end_strand, here, new_strand
 from .late import when_imported
 
-# Set while a pool creates a thread. The current call is not its caller, because the thread outlives the call.
+# Set while a pool creates a thread. The current call is not the caller of this thread, because the thread outlives
+# the call.
 _pools = threading.local()
 
 

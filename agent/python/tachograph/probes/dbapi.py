@@ -19,7 +19,7 @@ from ..recorder import Span
 from . import sql
 from .late import when_imported
 
-# Limit on texts with a cached operation: a program that writes values into its texts has an unlimited number of texts.
+# Limit on texts with a cached operation. A program that writes values into its statements has an unlimited number of texts.
 _TEXTS_MAX = 4_096
 _TEXT_CHARS_MAX = 4_096
 
@@ -48,7 +48,7 @@ def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> 
 
 
 def _text_of(query: Any, cursor: Any) -> str:
-    """The text of psycopg's `sql` objects, and of a t-string without its values. The `str` of an object of another type is no
+    """The text of psycopg's `sql` objects, and of a t-string without its values. The `str` of an object of another type is not a
     statement."""
     modules = {kind.__module__ for kind in type(query).__mro__}
     if not modules.isdisjoint(("psycopg.sql", "psycopg2.sql")):

@@ -27,7 +27,8 @@ _ROUTE = "tachograph.route"
 _MOUNT = "tachograph.mount"
 _NOT_FOUND = 404
 
-# Limit on mount points in one process: a program that mounts one application per customer has an unlimited number of them.
+# Limit on mount points in one process. A program that mounts one application per customer has an unlimited number of mount
+# points.
 MOUNTS_MAX = 64
 _OTHER_MOUNT = "/{mount}"
 
@@ -44,8 +45,8 @@ def install() -> None:
 
 
 def route_of(request: Mapping[str, Any], status: int = 0) -> Optional[str]:
-    """`request`: an environ or a scope, at the end of the request. Returns None if the route is unknown or if reading it
-    raised."""
+    """`request`: an environ or a scope, at the end of the request. Returns None if the route is unknown, or if reading the
+    route raises an exception."""
     try:
         return _route_of(request, status)
     except Exception:  # a property of the program that is read outside of its context

@@ -97,7 +97,7 @@ def _failing(connection: Any, send: Callable[[], Any]) -> Any:
 
 def _end(original: Callable[..., Any]) -> Callable[..., Any]:
     def getresponse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        strand = _take(self)  # must come first, because the original may close the connection
+        strand = _take(self)  # must be taken first, because the original may close the connection
         try:
             response = original(self, *args, **kwargs)
         except BaseException as e:

@@ -59,7 +59,7 @@ class Shape:
         self.item = 0
         # End of the last `into`; -1 if a bracket was opened after it.
         self.into = -1
-        # Number of open brackets inside the column list of an insert; 0 outside one.
+        # Number of open brackets inside the column list of an insert; 0 outside of a column list.
         self.columns = 0
         # True if a password may follow.
         self.is_secret = False
@@ -167,7 +167,7 @@ class Shape:
         is_cut = not is_whole or len(out) > NAME_CHARS_MAX
         rows = out.rfind(_ROWS) if is_cut else -1
         if rows >= 0:
-            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # stopped inside a bulk insert: the place depends on the data
+            return out[: rows + len(_ROWS)][:NAME_CHARS_MAX]  # stopped inside a bulk insert, at a place that depends on data
         open_list = self.open_list() if is_cut else -1
         if open_list >= 0:
             return out[:open_list][: NAME_CHARS_MAX - 5] + "(?..."

@@ -32,7 +32,8 @@ example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://boar
             List.of("host", "port", "db", "pool", "threads", "seed-ads");
 
     /**
-     * Jetty does not start with fewer threads, because it needs some of them to accept and select.
+     * Minimum number of threads: Jetty needs its own threads to accept and select, and does not
+     * start with fewer.
      */
     private static final int THREADS_MIN = 8;
 

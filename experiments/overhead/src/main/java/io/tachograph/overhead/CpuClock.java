@@ -18,8 +18,8 @@ public final class CpuClock {
     }
 
     /**
-     * Uses the given processor time. Unlike with the wall clock, time while preempted does not
-     * count.
+     * Uses the given processor time. Unlike with the wall clock, time in which the thread is
+     * preempted does not count.
      *
      * @return the thread's processor time at the end
      */
