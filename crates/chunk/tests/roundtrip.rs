@@ -96,7 +96,10 @@ proptest! {
     }
 
     #[test]
-    fn members_of_a_group_round_trip(columns in prop::collection::btree_map(0u16..64, (column(), 0usize..3), 1..12), steps in column()) {
+    fn members_of_a_group_round_trip(
+        columns in prop::collection::btree_map(0u16..64, (column(), 0usize..3), 1..12),
+        steps in column(),
+    ) {
         let count = columns.values().map(|(words, _)| words.len()).min().unwrap();
         let at = ascending(-5, &steps, count);
         let member = |(member, (words, kind)): (&u16, &(Vec<u64>, usize))| (*member, typed(&words[..count])[*kind].clone());
