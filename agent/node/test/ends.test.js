@@ -88,7 +88,7 @@ async function gone(way, signals, how) {
   return { code, signal, out: out.split('\n').sort(), lines: lines.map((line) => line.replace(/\b\d{3,}\b/g, 'N')) };
 }
 
-/** Without the agent, but with an import: an import alone changes how Node loads a program. */
+/** Flags of a program without the agent. They import another module, because an import alone changes how Node loads a program. */
 const NONE = { flags: ['--import', 'data:text/javascript,'] };
 describe('a program ends as without the agent', { concurrency: 4 }, () => {
   for (const way of WAYS) {

@@ -27,7 +27,7 @@ TEXTS = {
 
 
 def cost(text: str) -> float:
-    """In us."""
+    """CPU time of naming one text, in us."""
     count = -(-ROUND_CHARS // len(text))
     times = []
     for _ in range(ROUNDS):

@@ -52,7 +52,7 @@ class Imports:
         self.searching = threading.local()
         self.modules_seen = 0
         self.reported: set[str] = set()
-        # For each imported module, its functions that inspect frames; and the modules that were already reported.
+        # For each imported module: its functions that inspect frames. Also the modules whose functions were already reported.
         self.left: dict[str, list[str]] = {}
         self.told: set[str] = set()
 

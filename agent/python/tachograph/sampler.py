@@ -37,7 +37,7 @@ class Collections:
         self.collected = [0, 0, 0]
 
     def on_collection(self, phase: str, info: dict[str, int]) -> None:
-        """For `gc.callbacks`: called on the thread that collects."""
+        """A callback for `gc.callbacks`. It is called on the thread that collects."""
         if phase == "start":
             self.began = perf_counter_ns()
             return

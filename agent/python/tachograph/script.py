@@ -54,7 +54,7 @@ def run(path: str, selection: Selection) -> None:
 
 
 def run_module(name: str) -> None:
-    """Like `python -m`."""
+    """Runs a module like `python -m`."""
     _fresh_main()
     sys.argv[0] = "-m"  # during the search
     runpy._run_module_as_main(name, True)  # type: ignore[attr-defined]

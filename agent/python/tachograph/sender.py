@@ -60,10 +60,10 @@ class Sender:
         self.sampler: Optional[Sampler] = None
         self.sample_interval_s = 5.0
         self.sample_at = 0.0
-        # Of counted operations.
+        # Interval of the reports of counted operations, and the time of the last report.
         self.tally_interval_s = 5.0
         self.tally_at = monotonic()
-        # Called once, when the program has had time to import what it needs.
+        # Called once, when the program has had time to import its modules.
         self.report: Callable[[], None] = lambda: None
         self.report_at = math.inf
         # Id of the thread that should run, and a lock that this thread holds. A thread that finds other values in these fields
@@ -110,7 +110,8 @@ class Sender:
         return bool(self.readers or self.outbox.bytes) or any(track.events for track in list(self.home.tracks))
 
     def flush(self, wait_s: float, is_last: bool = False) -> bool:
-        """Sends all records so far, including open calls, and waits until they are acknowledged; then True."""
+        """Sends all records so far, including open calls, and waits until they are acknowledged. True if they were acknowledged
+        in time."""
         if self.thread is None or self.thread == get_ident():
             return False
         flush = Flush(is_last)

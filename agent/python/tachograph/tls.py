@@ -202,7 +202,7 @@ def _unusable(setting: str, path: str, why: Any) -> TlsError:
 
 
 def _reason(error: OSError) -> str:
-    """In words, without the place in the source of Python."""
+    """The error in words, without the position in Python's source code."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError) and error.reason:

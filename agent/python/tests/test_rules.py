@@ -34,7 +34,7 @@ from .test_decisions import given
 
 
 class RulesTest(unittest.TestCase):
-    """With the operations of this process; the rules are removed afterwards."""
+    """Uses the operations of this process, and removes the rules after each test."""
 
     def setUp(self) -> None:
         self.said: list[str] = []

@@ -117,8 +117,8 @@ class Programs(ServerTest):
             process.wait()
 
     def check_server(self, *program: str, with_signal: int = signal.SIGTERM) -> None:
-        """After this number of requests the server has recorded as many calls, in child processes. It ends as without the
-        agent."""
+        """Sends `REQUESTS` requests, and checks that the server has recorded as many calls, in child processes. The program
+        must end as without the agent."""
         ends = []
         for is_watched in (False, True):
             port = free_port()

@@ -67,7 +67,8 @@ function candidates(context: Context, names: readonly string[]): Suggestion[] {
 
 const escape = (value: string): string => value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 
-/** Rank: the name starts with the word, then one of its parts does, then the name contains it. */
+/** Rank of a name: best if the name starts with the word, second if one of its parts does, third if
+ * it contains the word. */
 function rankOf(label: string, word: string): number {
   const at = label.toLowerCase().indexOf(word.toLowerCase());
   if (at <= 0) return at;

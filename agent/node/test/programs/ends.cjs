@@ -1,7 +1,6 @@
 // Ends in one of many ways; output, code and signal must be the same with and without the agent.
-// Prints `ready` when a signal may be sent: a turn of the loop after the last recorded call,
-// because the agent needs this turn to get ready. With an agent, `work` is recorded a hundred
-// times.
+// Prints `ready` when a signal may be sent. This is one turn of the loop after the last recorded
+// call, because the agent needs this turn. With an agent, `work` is recorded a hundred times.
 'use strict';
 
 const cluster = require('cluster');
