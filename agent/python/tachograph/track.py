@@ -29,7 +29,7 @@ from .operations import AGGREGATE, SHARED
 from .tallies import TALLIES
 from .thrown import exception_text
 
-# First element of the tuple after an ESCAPE.
+# Values of the first element of the tuple after an ESCAPE.
 ESCAPE = -(1 << 62)
 BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # (BEGIN, segment number, parent Context or None, thread name)    the next enter is an outermost call
@@ -147,8 +147,8 @@ class Track:
         return is_innermost
 
     def fail(self, thrown: BaseException, call: int, outer: int) -> None:
-        """Ends a call with an exception. The text is recorded where the exception first appears and where it leaves the outermost
-        call."""
+        """Ends a call with an exception. The text is recorded at the call in which the exception first appears, and at the
+        outermost call that it leaves."""
         now = perf_counter_ns()
         if isinstance(thrown, CONTROL_FLOW):
             self.events.append(ESCAPE)
@@ -281,7 +281,8 @@ def retire(track: Track) -> None:
 class Strand:
     """One call on its own track. It may end on another thread, and overlap other calls.
 
-    `parent` None: the innermost call here. Work inside it is put on its track with `with strand:`, one step at a time.
+    If `parent` is None, the innermost call of the current track is the parent. Work inside the call is put on its track with
+    `with strand:`, one step at a time.
     """
 
     __slots__ = ("before", "begun", "call", "is_open", "operation", "track")

@@ -16,7 +16,7 @@ import { format } from './traceparent.js';
 const AGE_MAX_NS = 1e9;
 /** A call that begins this long after the end of its caller (a repeated timer) begins a new trace. */
 const ORPHAN_NS = 10e9;
-/** Parts kept for reuse, and their maximum size. */
+/** Number of parts kept for reuse, and their maximum size. */
 const SPARE_PARTS_MAX = 256;
 const SPARE_BYTES_MAX = 4_096;
 

@@ -76,7 +76,7 @@ export function watchEnd({ exits, ends, listens, told }, isMain) {
 }
 
 /**
- * True if this signal to this process, or its group, ends it.
+ * True if this signal, sent to this process or its group, ends the process.
  * @param {unknown} pid
  * @param {unknown} signal
  */
