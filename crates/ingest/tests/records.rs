@@ -327,7 +327,7 @@ fn a_frame_number_too_far_ahead_is_refused() {
         assert_eq!(error.code(), ErrorCode::Malformed);
     }
     assert_eq!(sequence.take(6), Ok(Numbering::Fresh));
-    // The server has lost the session, or has an older state of it because an older copy of the data was restored.
+    // The server has lost the session, or has an older state of the session from an older copy of the data.
     for acked in [0, 5] {
         let mut sequence = Sequence::new(acked);
         assert!(sequence.take(SEQ_FIRST_MAX + 1).is_err());
