@@ -40,8 +40,8 @@ fn session() -> Session {
     session
 }
 
-/// A valid record type, and one record type for each limit. The name says `at the limit`; all others are above their
-/// limit.
+/// A valid record type, and one record type for each limit. The type named `at the limit` is valid; all others exceed
+/// their limit.
 fn record_types() -> Vec<RecordType> {
     let field =
         |field_type, name: &str, unit: &str| RecordField { field_type, name: name.into(), unit: unit.into() };

@@ -124,7 +124,7 @@ impl World {
             0..46 => self.append().await,
             46..52 => self.repeat().await,
             52..61 => {
-                // If the driver fails, the flush fails. The records must be readable anyway.
+                // If the driver fails, the flush fails. The records must still be readable.
                 let _ = self.store()?.flush().await;
                 Ok(())
             }
