@@ -27,7 +27,7 @@ impl<'a> Builder<'a> {
         self.add(role, &encoded, codec::name(encoded.codec));
     }
 
-    /// For counts and indexes, the most common kind of column.
+    /// Adds a column of counts or indexes, the most common kind of column.
     pub(crate) fn u64(&mut self, role: Role, words: &[u64]) {
         self.numbers(role, words, ValueType::U64);
     }

@@ -96,8 +96,8 @@ impl Stats {
 /// Number of partial sums that are computed in parallel.
 const LANES: usize = 4;
 
-/// A sum with its rounding error (Neumaier, ZAMM 54, 1974). The error-free addition is that of Knuth, which has no
-/// branch.
+/// A sum with its rounding error (Neumaier, ZAMM 54, 1974). The addition without error is the algorithm of Knuth, which
+/// has no branch.
 #[derive(Clone, Copy, Default)]
 struct Compensated {
     sum: f64,

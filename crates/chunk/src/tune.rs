@@ -62,8 +62,8 @@ impl EncodedGroup {
         self.chunks.iter().map(|chunk| chunk.bytes.len()).sum()
     }
 
-    /// The samples of some columns in the chunks that overlap the range, as one piece per chunk. Like a store, reads the
-    /// times of a chunk once, and the values of the requested columns.
+    /// The samples of some columns in the chunks that overlap the range, as one piece per chunk. Like a store, decodes
+    /// the times of each chunk only once.
     ///
     /// # Errors
     /// If a chunk cannot be decoded, which would be a bug.

@@ -1,7 +1,7 @@
 //! Is the memory for reading a Parquet file limited? Tests the worst file that a search finds.
 //!
-//! Files are built byte by byte, so that they can contain what no writer writes: a small page that decompresses to
-//! gigabytes, or a dictionary or a list of lengths with billions of values. This is the only test in its process.
+//! Files are built byte by byte, so that they can have contents that no writer produces: a small page that decompresses
+//! to gigabytes, or a dictionary or a list of lengths with billions of values. This is the only test in its process.
 
 #[path = "support/climb.rs"]
 mod climb;

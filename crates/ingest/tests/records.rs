@@ -40,8 +40,8 @@ fn session() -> Session {
     session
 }
 
-/// A valid record type, and one record type for each limit. The name says `at the limit`; all others are above their
-/// limit.
+/// A valid record type, and one record type for each limit. The type named `at the limit` is valid; all others exceed
+/// their limit.
 fn record_types() -> Vec<RecordType> {
     let field =
         |field_type, name: &str, unit: &str| RecordField { field_type, name: name.into(), unit: unit.into() };
@@ -327,7 +327,7 @@ fn a_frame_number_too_far_ahead_is_refused() {
         assert_eq!(error.code(), ErrorCode::Malformed);
     }
     assert_eq!(sequence.take(6), Ok(Numbering::Fresh));
-    // The server has lost the session, or has an older state of it because an older copy of the data was restored.
+    // The server has lost the session, or has an older state of the session from an older copy of the data.
     for acked in [0, 5] {
         let mut sequence = Sequence::new(acked);
         assert!(sequence.take(SEQ_FIRST_MAX + 1).is_err());

@@ -45,7 +45,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// For matchers from the configuration of the server, whose patterns are not limited by a budget.
+    /// For matchers from the configuration of the server. No budget limits their patterns.
     pub fn new(label: &str, op: MatchOp, value: &str) -> Result<Self, MatcherError> {
         Self::new_within(label, op, value, &mut PatternBudget::unlimited())
     }

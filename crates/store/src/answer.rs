@@ -48,7 +48,7 @@ impl Piece {
 /// Cost of a read. A chunk is counted as one row of the driver, regardless of the number of its series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadReport {
-    /// Chunks found. Each is also counted as skipped, answered from its statistics alone, or decoded.
+    /// Chunks found. Each chunk is also counted as skipped, as answered from its statistics alone, or as decoded.
     pub chunks_seen: u64,
     pub chunks_skipped: u64,
     pub chunks_summarised: u64,

@@ -65,8 +65,8 @@ pub struct Options {
     /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten about log n
     /// times between the size of a flush and that of a full chunk.
     pub merge_rows: usize,
-    /// Approximate limit on the values that one merge decodes. Each value takes 8 bytes. The output takes as much again,
-    /// and the rows from which the merge chooses take additional memory.
+    /// Approximate limit on the values that one merge decodes. Each value takes 8 bytes. The output takes the same
+    /// amount again. The rows from which the merge chooses take additional memory.
     pub merge_values: usize,
     /// Limits on upkeep: bytes read and written per second, and CPU time in percent of one core.
     pub merge_bytes_per_second: u64,

@@ -75,7 +75,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         samples(name, &points)
     };
     assert_eq!(store.append(far("m", 900), None).await.unwrap(), Appended::Stored);
-    // Both waiting and stored records leave no room for 200 more chunks.
+    // With waiting records, and later with stored ones, 200 more chunks would exceed the limit.
     for flushed in [false, true] {
         if flushed {
             store.flush().await.unwrap();

@@ -147,7 +147,7 @@ async fn one_flipped_bit_loses_at_most_its_record_and_never_silently() {
         intact += usize::from(told.is_empty());
     }
     assert!(partial > 0, "damage of one column does not affect the others");
-    assert_eq!(intact, 0, "all bits are under a checksum");
+    assert_eq!(intact, 0, "all bits are covered by a checksum");
     assert_eq!(store.stats().chunks_unreadable, 1);
     for bit in 0..of(Kind::Entry).value.len() * 8 {
         patient.damage(&of(Kind::Entry), Wound::Flipped(bit));

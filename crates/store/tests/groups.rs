@@ -91,7 +91,7 @@ async fn chunks_are_cut_at_the_same_places_for_all_members() {
     let cuts: Vec<(i64, i64)> = chunks.iter().map(|chunk| (chunk.start, chunk.end)).collect();
     assert_eq!(cuts, [(0, 49), (50, 99), (100, 2 * DAY), (3 * DAY, 3 * DAY)]);
     assert_eq!(rows(&driver, Table::Chunks).len(), 4);
-    assert_eq!(store.stats().samples_replaced, 2, "0 ns was written twice");
+    assert_eq!(store.stats().samples_replaced, 2, "both series have two samples at 0 ns");
 }
 
 /// A step of a test.

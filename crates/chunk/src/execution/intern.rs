@@ -70,7 +70,7 @@ impl<T> Interner<T> {
             }
             hash = hash.wrapping_add(1);
         }
-        // A block cannot hold 2^32 items. Beyond that number, items would only be stored more than once.
+        // A block cannot hold 2^32 items. With more items, some would only be stored twice.
         let position = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
         self.items.push(make()?);
         self.positions.insert(hash, position);

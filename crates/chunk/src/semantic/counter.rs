@@ -6,8 +6,8 @@
 //! values fall many times, by steps of the same size as their rises ([`Movement`]). The restart of a counter is different:
 //!
 //! - the value after it is 0 or almost 0, at most half of a usual rise;
-//! - or, if it is another value, the step down is larger than the steps up, because it undoes many of them;
-//! - and it is rare, because a counter that restarts at every eighth change would be useless.
+//! - or, if it is another value, the step down is larger than the steps up, because a restart undoes many rises;
+//! - and restarts are rare, because a counter that restarts at every eighth change would be useless.
 //!
 //! A series that falls rarely and by much, such as a heap between two collections, remains undecided and is kept exact.
 

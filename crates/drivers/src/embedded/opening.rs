@@ -175,8 +175,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Cuts off bytes without evidence that they were acknowledged. If they may have been acknowledged, a copy is
-    /// quarantined first. If copying fails, the bytes are kept, and the segment ends before them.
+    /// Cuts off the bytes after the valid part. If they may have been acknowledged, a copy is quarantined first. If
+    /// copying fails, the bytes stay in the file, and the segment ends before them.
     fn cut_torn(&mut self, number: u32, length: u64, torn: u64, doubtful: bool) -> Result<bool> {
         let path = file_path(&self.directory, number);
         let mut copy = None;

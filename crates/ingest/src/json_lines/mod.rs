@@ -97,7 +97,7 @@ struct Members<'a> {
 }
 
 impl JsonLines {
-    /// Nothing of a line is kept until the whole line is valid.
+    /// Keeps the records of a line only if the whole line is valid.
     fn line(&mut self, text: &str, out: &mut Block) -> Result<(), Fault> {
         let mut cursor = Cursor::new(text);
         let mut members = Members::default();

@@ -166,7 +166,7 @@ impl Decoder {
         self.resets
     }
 
-    /// Collects the values of one line. Nothing is kept until the whole line is valid.
+    /// Collects the values of one line. They are kept only if the whole line is valid.
     fn read_line(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -247,7 +247,7 @@ fn bytes(kind: Kind, value: &ByteArray) -> Cell {
     }
 }
 
-/// The value is rounded once, as the decimal digits would be.
+/// Rounds the value only once, like a parser of the decimal digits.
 fn decimal(digits: i128, scale: i32) -> Cell {
     Cell::Float(format!("{digits}e{}", -i64::from(scale)).parse().unwrap_or(f64::NAN))
 }

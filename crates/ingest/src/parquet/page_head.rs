@@ -96,7 +96,7 @@ fn fields<'a>(
     }
 }
 
-/// A number that must occur only once, because readers differ in which of two numbers they use.
+/// Reads a number that may occur only once, because readers disagree about which of two numbers is valid.
 fn once(reader: &mut Reader<'_>, of: u8, number: &mut Option<i64>) -> Result<(), Flaw> {
     let flaw = reader.flaw("page head with an invalid or repeated number");
     let read = if (thrift::I16..=thrift::I64).contains(&of) { reader.zigzag()? } else { return Err(flaw) };

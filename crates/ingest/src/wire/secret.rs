@@ -1,4 +1,5 @@
-//! Who owns a session? Its id is public, but the secret from which the id is derived is not (`docs/format/wire.md`).
+//! Which client owns a session? The id of a session is public. It is derived from a secret, which only the owner has
+//! (`docs/format/wire.md`).
 
 use std::fmt;
 

@@ -1,11 +1,10 @@
 //! What is the sum of evenly spaced values, and what is the sum of the products of values and times?
 //!
-//! The sums have no rounding errors where the values allow it. Each value is split into a multiple of a power of two
-//! with at most 32 bits, and a rest. The split adds and subtracts one constant (S. M. Rump, T. Ogita, S. Oishi,
-//! "Accurate Floating-Point Summation Part I: Faithful Rounding", SIAM J. Sci. Comput. 31 (2008), algorithm 3.2). Sums
-//! of the multiples, and sums of their products with small integers, are integers below 2^53, so plain additions of
-//! doubles are exact. The rests contribute less than 2^-32 of the sums, so their rounding errors are below 2^-77 of the
-//! terms.
+//! Each value is split into a multiple of a power of two with at most 32 bits, and a rest. The split adds and subtracts
+//! one constant (S. M. Rump, T. Ogita, S. Oishi, "Accurate Floating-Point Summation Part I: Faithful Rounding", SIAM J.
+//! Sci. Comput. 31 (2008), algorithm 3.2). Sums of the multiples, and sums of their products with small integers, are
+//! integers below 2^53, so plain additions of doubles are exact. The rests contribute less than 2^-32 of the sums, so
+//! their rounding errors are below 2^-77 of the terms. If all rests are 0, the sums have no rounding error.
 //!
 //! Step after: `line.rs`.
 

@@ -44,7 +44,7 @@ impl LabelRoom {
         Ok(labels)
     }
 
-    /// For loops that create labels and whose iterations are costly.
+    /// Checks for cancellation. For loops that create labels and have costly iterations.
     pub fn check_cancel(&self) -> Result<(), Error> {
         self.cancel.check()
     }

@@ -207,8 +207,8 @@ impl<'d> Value<'d> {
 
 /// `lower.rs` has checked all types, so a wrong type is a bug in this program. The bug must not end the process.
 fn mistyped(wanted: &str) -> Error {
-    debug_assert!(false, "operand is no {wanted}");
-    Error::execution(format!("internal: operand is no {wanted}"))
+    debug_assert!(false, "operand is not of the type {wanted}");
+    Error::execution(format!("internal: operand is not of the type {wanted}"))
 }
 
 /// Where a node creates rows: the number of steps of a row, and the limits on rows.

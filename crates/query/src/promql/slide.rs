@@ -1,4 +1,4 @@
-//! What is the digest of each of many sliding windows, if each sample is read only once?
+//! How is the digest of each of many sliding windows computed, with each sample read only once?
 //!
 //! If windows are short or share few samples, each window is digested separately. Otherwise the starts and ends of all
 //! windows cut a series into panes, and a window is a sequence of panes. Each pane is digested once and kept in one of

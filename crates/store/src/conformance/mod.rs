@@ -304,9 +304,9 @@ async fn rows_are_deleted(bench: Bench) -> Result<(), String> {
     let driver = with_letters(&bench, b"abc").await?;
     let delete = |key: &[u8]| Delete::row(Table::Chunks, *b"p", key);
     driver.delete(vec![delete(b"b"), delete(b"not there")]).await.map_err(say)?;
-    equal("one is deleted", &keys(&*driver, all()).await?, &letters("ac"))?;
+    equal("one row is deleted", &keys(&*driver, all()).await?, &letters("ac"))?;
     driver.put(vec![row(b"p", b"b", b"again")]).await.map_err(say)?;
-    equal("it is put again", &keys(&*driver, all()).await?, &letters("abc"))
+    equal("the deleted row is put again", &keys(&*driver, all()).await?, &letters("abc"))
 }
 
 async fn ranges_are_deleted(bench: Bench) -> Result<(), String> {
@@ -319,7 +319,11 @@ async fn ranges_are_deleted(bench: Bench) -> Result<(), String> {
     equal("range", &keys(&*driver, all()).await?, &letters("adef"))?;
     driver.delete(vec![Delete::partition(Table::Chunks, *b"p")]).await.map_err(say)?;
     equal("partition", &keys(&*driver, all()).await?, &Vec::new())?;
-    equal("the other one stays", &keys(&*driver, Scan::all(Table::Chunks, *b"q")).await?, &letters("c"))
+    equal(
+        "the other partition keeps its row",
+        &keys(&*driver, Scan::all(Table::Chunks, *b"q")).await?,
+        &letters("c"),
+    )
 }
 
 async fn large_values_are_kept(bench: Bench) -> Result<(), String> {
@@ -330,7 +334,11 @@ async fn large_values_are_kept(bench: Bench) -> Result<(), String> {
     let big = row(b"p", b"k", &value);
     driver.put(vec![big.clone(), row(b"p", b"l", b"small")]).await.map_err(say)?;
     let found = rows(&*driver, Scan { limit: Some(1), ..all() }).await?;
-    if found == [big] { Ok(()) } else { Err(format!("a value of {bytes} bytes came back changed")) }
+    if found == [big] {
+        Ok(())
+    } else {
+        Err(format!("a value of {bytes} bytes was returned with other bytes"))
+    }
 }
 
 async fn tables_and_partitions_are_separate(bench: Bench) -> Result<(), String> {
@@ -363,7 +371,11 @@ async fn many_partitions_are_separate(bench: Bench) -> Result<(), String> {
         let found = rows(&*driver, Scan::all(Table::Chunks, number(n))).await?;
         equal("rows", &found, &vec![row(&number(n), &number(n % 500), &number(n / 500))])?;
     }
-    equal("no such partition", &keys(&*driver, Scan::all(Table::Chunks, number(5_000))).await?, &Vec::new())
+    equal(
+        "rows of a partition that does not exist",
+        &keys(&*driver, Scan::all(Table::Chunks, number(5_000))).await?,
+        &Vec::new(),
+    )
 }
 
 async fn all_rows_of_a_large_put_exist(bench: Bench) -> Result<(), String> {
@@ -391,7 +403,7 @@ async fn a_scan_during_writes_returns_older_rows_once(bench: Bench) -> Result<()
     let ordered = found.windows(2).all(|pair| pair[0] < pair[1]);
     let even = found.iter().filter(|key| key[3] % 2 == 0).count();
     equal("ordered, each once", &ordered, &true)?;
-    equal("rows that were there before", &even, &1_000)
+    equal("rows that existed before the scan", &even, &1_000)
 }
 
 async fn rows_of_parallel_writers_are_kept(bench: Bench) -> Result<(), String> {

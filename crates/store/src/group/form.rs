@@ -8,15 +8,15 @@ use std::collections::HashMap;
 use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 use tacho_model::{Labels, NAME};
 
-/// Minimum number of members after which a group ends where the labels other than the name change. Applies to groups with
-/// regular times: these times take no space, and a read rarely needs the series of both hosts. Irregular times are shared
-/// by as many members as possible.
+/// Minimum number of members of a group that ends where the labels other than the name change, for example at the next
+/// host. Applies to groups with regular times. Regular times take no space, and a read rarely needs the series of both
+/// hosts. Irregular times are shared by as many members as possible.
 const GROUP_MEMBERS_MIN: usize = 8;
-/// Minimum number of samples from which equal times are sufficient to group series of different labels.
+/// Minimum number of samples at which series with different labels form a group because of equal times.
 const GROUP_SAMPLES_MIN: usize = 16;
 
 /// Summary of the times of a series. Two series with different times may have equal summaries. Such a collision only
-/// costs space, because chunks are made after comparing the times.
+/// costs space, because chunks are formed after a comparison of the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Print {
     count: usize,
@@ -91,7 +91,7 @@ fn by_rest(a: &Labels, b: &Labels) -> Ordering {
 mod tests {
     use super::*;
 
-    /// Series are written as `name host times`, groups as lists of positions.
+    /// Each series is written as `name host times`, each expected group as a list of positions.
     fn check(series: &[(&str, &str, &[i64])], expect: &[&[u32]]) {
         let labels: Vec<Labels> = series
             .iter()
@@ -148,7 +148,11 @@ mod tests {
             assert_eq!(sizes(&regular, hosts), expect, "{hosts:?}");
         }
         let jitter: Vec<i64> = (0..20).map(|n| n * 10 + n % 3).collect();
-        assert_eq!(sizes(&jitter, &[8, 3, 50, 9]), [64, 6], "times that cost something are shared by all");
+        assert_eq!(
+            sizes(&jitter, &[8, 3, 50, 9]),
+            [64, 6],
+            "irregular times are shared by as many members as possible"
+        );
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Moved {
         self.overhang.around(self.range)
     }
 
-    /// Whether a sample at this time must be kept apart from the row. True if the time is between two times of the row.
+    /// Whether a sample at this time must be kept in another row. True if the time is between two times of the row.
     /// Also true if the time is so near to an end of the row that it could be mistaken for the original of that end.
     pub fn parts(&self, times: &Times, at: Timestamp) -> bool {
         let Overhang { before, after } = self.overhang;

@@ -126,7 +126,7 @@ fn removed_series_are_not_found_and_may_return() {
     assert_eq!(index.find(Kind::Sample, &[Matcher::equal("zone", "")]).len(), 3);
     let costs = index.cardinality(1, 9);
     assert_eq!((costs.labels.len(), costs.series_total), (2, 3));
-    assert_eq!(index.add(Kind::Sample, labels.id(), &labels), 4, "a number is used once");
+    assert_eq!(index.add(Kind::Sample, labels.id(), &labels), 4, "a number is not reused");
     assert_eq!(index.find(Kind::Sample, &[Matcher::equal("zone", "x")]).len(), 1);
 
     assert_eq!(index.home(0), Some((0, 0)));

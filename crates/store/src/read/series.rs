@@ -52,8 +52,8 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 
-/// Reads executions. `room` is the limit on the bytes of blocks; several reads may share it. A block that `keep` refuses
-/// does not count, because it is freed before the next one is decoded.
+/// Reads executions. `room` is the limit on the bytes of blocks; several reads may share it. A block that `keep`
+/// refuses is freed before the next block is decoded, so it does not count.
 pub async fn executions(
     reader: &Reader,
     id: SeriesId,

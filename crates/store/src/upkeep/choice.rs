@@ -273,7 +273,7 @@ fn bounded(rows: &[Facts], range: Range<usize>, values_max: usize, joints: &Join
 }
 
 #[cfg(test)]
-#[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is chosen")]
+#[allow(clippy::single_range_in_vec_init, reason = "the expected choices are lists of ranges")]
 mod tests {
     use tacho_model::TimeRange;
 

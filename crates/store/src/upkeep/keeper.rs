@@ -273,6 +273,6 @@ mod tests {
         // verification.
         assert_eq!(wakes_a_day(memory(), true).await, 9, "merging");
         assert_eq!(wakes_a_day(memory(), false).await, 5, "not merging");
-        assert_eq!(wakes_a_day(torn, true).await, 5, "without whole puts");
+        assert_eq!(wakes_a_day(torn, true).await, 5, "without atomic puts");
     }
 }

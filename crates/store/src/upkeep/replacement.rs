@@ -96,11 +96,12 @@ impl<'a> RowBuilder<'a> {
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
         let Made { span, start, overhang, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
-            // A rest replaces its own source row only. This shows that the merge did not cut here because of the size.
+            // A rest replaces only its own source row. A reader of its prefix then sees that the merge did not cut here
+            // because of the size of a chunk.
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
-                // The order of numbers matters for entries with the same time. The rest of a row of samples may be
-                // several rows.
+                // Entries with the same time are in the order of their row numbers, so a rest keeps the number of its
+                // source row. The rest of a row of samples may be several rows, which need different numbers.
                 let number = if self.kind() == Kind::Entry { key.number } else { self.sequence.row() };
                 (number, Replacement { starts, ..*replacement })
             }

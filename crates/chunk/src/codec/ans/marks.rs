@@ -2,7 +2,7 @@
 //! every [`STRIDE`] tokens.
 //!
 //! A chunk covers a day, but most queries cover an hour. Without marks, all values before the hour would have to be
-//! decoded. A mark takes about 10 bytes. The three marks of a column of 8,192 numbers take about one percent of it.
+//! decoded. A mark takes about 10 bytes. A column of 8,192 numbers has three marks, about one percent of its size.
 
 use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};

@@ -124,7 +124,7 @@ impl World {
             0..46 => self.append().await,
             46..52 => self.repeat().await,
             52..61 => {
-                // If the driver fails, the flush fails. The records must be readable anyway.
+                // If the driver fails, the flush fails. The records must still be readable.
                 let _ = self.store()?.flush().await;
                 Ok(())
             }
@@ -166,7 +166,7 @@ impl World {
             store.sweep().await.map_err(say)?;
             store.merge_all().await.map_err(say)?;
             self.faulty.set_quiet(true);
-            super::equal("deletions that are not done", &store.stats().upkeep.tombstones, &0)?;
+            super::equal("pending deletions", &store.stats().upkeep.tombstones, &0)?;
         }
         self.check().await
     }
@@ -388,7 +388,7 @@ fn same(got: &BTreeMap<i64, Value>, expect: &BTreeMap<i64, Value>) -> Checked {
     let missing: Vec<_> = expect.iter().filter(|(at, _)| !got.contains_key(at)).collect();
     let strange: Vec<_> = got.iter().filter(|(at, _)| !expect.contains_key(at)).collect();
     let other: Vec<_> = got.iter().filter(|(at, v)| expect.get(at).is_some_and(|e| e != *v)).collect();
-    Err(format!("missing {missing:?}, strange {strange:?}, not the last value {other:?}"))
+    Err(format!("missing {missing:?}, unexpected {strange:?}, other values {other:?}"))
 }
 
 fn check_order(samples: Vec<Sample>) -> Result<BTreeMap<i64, Value>, String> {

@@ -25,7 +25,8 @@ pub fn merge(sources: &[Source], treatment: &Treatment) -> Result<Merged, Unread
     }
     let mut merged = Merged::default();
     for ((span, _), places) in buckets {
-        // The largest generation of the rows in this bucket only, so that a record that is masked here stays masked.
+        // The largest generation of the rows in this bucket only. With a larger generation, a tombstone would no longer
+        // mask records of the bucket.
         let generation = places.iter().map(|place| sources[*place].key.generation).max().unwrap_or(0);
         let mut growing = Growing::default();
         for place in &places {
