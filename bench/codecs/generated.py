@@ -52,8 +52,7 @@ def floats(count: int) -> Iterator[Group]:
 
 
 def zabbix(count: int) -> Iterator[Group]:
-    """Items of hosts, each with its own times. The values are the seconds of a delay, and the nanoseconds of a check's
-    time."""
+    """Items of hosts. The times of an item are at a fixed delay in seconds, plus random nanoseconds below one second."""
     random = Random(3)
     kinds: list[Callable[[], array]] = [
         lambda: _walk(random, count, 40_000_000_000, 3e8, 4_096),

@@ -200,7 +200,7 @@ test('a program with a stack overflow gets its own exception, and recording cont
   assert.ok(tree(all).some(([name]) => name === 'after'));
 });
 
-test('wherever the stack overflows, the frames are well formed', () => {
+test('if the stack overflows at any place, the frames are well formed', () => {
   const all = parts();
   const fill = (/** @type {number} */ left) => (left > 0 ? fill(left - 1) : 0);
   // Reaches the end of the stack at different places: names, attributes, parts and frames are written there.

@@ -59,7 +59,7 @@ for (const [pattern, kind, name, expected] of KINDS) {
   });
 }
 
-test('the last matching rule decides, whatever the order of the search', () => {
+test('the last matching rule decides in any order of the search', () => {
   const draw = random(7);
   const pick = (from) => from[draw(from.length)];
   const plain = ['shop', 'a', 'ab', 'b', 'Board', 'find'];
@@ -364,7 +364,7 @@ test('a call that is renamed before its end is counted under the new name only',
   ]);
 });
 
-test('wherever the stack overflows in a counted call, the program gets its own exception', () => {
+test('if the stack overflows at any place in a counted call, the program gets its own exception', () => {
   const all = switched(['2 *']);
   const deeper = wrap(all.recorder, (n) => deeper(n + 1) + 1, 'deeper');
   assert.throws(() => deeper(0), RangeError);

@@ -16,7 +16,7 @@ VALUES_MAX = 16_384
 SERIES_MAX = 16_384
 OPERATIONS_MAX = wire.DICT_IDS_MAX - 64
 
-# This limit is below the bound of the protocol, so that the last definitions still fit.
+# This limit is below the bound of the protocol, so that a definition that is checked just below the limit still fits.
 STRING_BYTES_MAX = wire.DICT_BYTES_MAX - (1 << 20)
 
 _BODY_BYTES = 65_536
@@ -38,7 +38,7 @@ class Dictionary:
         self.seen: set[str] = set()
         self.string_bytes = 0
         self.definitions = bytearray()
-        # Positions where a body may end, some `_BODY_BYTES` apart.
+        # Positions where a DICT body may end. Each is at least `_BODY_BYTES` after the previous one.
         self.cuts: list[int] = []
 
     @property
@@ -85,7 +85,7 @@ class Dictionary:
         return self.text(OTHER) if is_full and text != OTHER else self._define_text(text)
 
     def value(self, value: str) -> int:
-        """Id of a short value that occurred before; else 0."""
+        """Id of a short value. 0 if the value is long or occurs for the first time."""
         id_ = self.texts.get(value)
         if id_ is not None:
             return id_
@@ -107,7 +107,7 @@ class Dictionary:
         return id_
 
     def series(self, labels: Labels) -> int:
-        """0 if there are too many series."""
+        """Id of a series. 0 if there are too many series."""
         id_ = self.series_ids.get(labels, 0)
         if not id_ and len(self.series_ids) < SERIES_MAX and self.string_bytes <= STRING_BYTES_MAX:
             id_ = self.series_ids[labels] = len(self.series_ids) + 1

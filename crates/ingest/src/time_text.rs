@@ -30,8 +30,8 @@ impl Unit {
         }
     }
 
-    /// The unit with which a number is a time between the years 1973 and 5138. In this period the ranges of the four
-    /// units do not overlap.
+    /// The unit in which the number is a time between the years 1973 and 5138. In this period the ranges of the four
+    /// units do not overlap, so there is only one such unit.
     pub fn guess(number: f64) -> Self {
         match number.abs() {
             n if n < 1e11 => Self::Seconds,

@@ -125,9 +125,9 @@ export class Dictionary {
   }
 
   /**
-   * Id of a short value that occurred before.
+   * Id of a short value.
    * @param {string} value
-   * @returns {number} 0 if it has none
+   * @returns {number} 0 if the value is long, occurs for the first time, or the dictionary is full
    */
   value(value) {
     const id = this.texts.get(value);

@@ -62,8 +62,8 @@ pub enum Kept {
 /// Samples after lossy simplification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
-    /// Strictly ascending times. The first time is the first original time, or the last time of the first aggregation
-    /// step.
+    /// Strictly ascending times. The first time is the first original time, or, with aggregation, the last original time in
+    /// the first step.
     pub at: Vec<Timestamp>,
     pub values: ValueColumn,
     /// The loss of the values; `None` if they are lossless.

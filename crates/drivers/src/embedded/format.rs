@@ -21,7 +21,7 @@ pub const VALUE_BYTES_MAX: usize = 64 << 20;
 pub const BATCH_BYTES_MAX: usize = 512 << 20;
 
 const DELETE: u8 = 1;
-/// Used in the index only: the partition is that of the previous row.
+/// Used in the index only: the row has the same partition as the previous row.
 const SAME_PARTITION: u8 = 2;
 
 /// The content of one row.

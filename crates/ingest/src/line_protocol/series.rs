@@ -67,7 +67,7 @@ struct Head {
     tags: Result<Arc<Labels>, LabelError>,
     /// The head that followed this head the last time. It predicts the next head.
     next: HeadIndex,
-    /// The series of the first line with this head, in order. Their keys are those of `shape`.
+    /// The first series of the first line with this head. The other series of the line follow it. `shape` has their keys.
     first: SeriesIndex,
     shape: Option<usize>,
 }

@@ -57,8 +57,8 @@ public final class HandedCall {
     }
 
     /**
-     * Begins a call with one attribute, as a child of {@code parent}, in a buffer that is lent for
-     * this moment. Like any other call it is recorded, or dropped and counted.
+     * Begins a call with one attribute, as a child of {@code parent}. It borrows a buffer during
+     * this method only. Like any other call it is recorded, or dropped and counted.
      */
     static HandedCall begin(
             Buffers home, int operation, Context parent, String key, String value) {

@@ -99,9 +99,9 @@ final class Pattern {
     /**
      * True if the text of a pattern matches the name. This runs for every loaded class, with any
      * pattern that a user may write. Backtracking is therefore limited to the part after the last
-     * star and the last two dots. An earlier star before a matched dot needs no second try, because
-     * the rest of the pattern has the same choices wherever the star ends. The same holds for
-     * earlier two dots before a matched group.
+     * star and the last two dots. An earlier star before a matched dot needs no second try: a star
+     * matches no dot, so every match of the star leads to the same dot and the same rest of the
+     * name. Earlier two dots before a matched group need no second try either.
      */
     private static boolean matches(String text, String name) {
         int at = 0;

@@ -1,7 +1,7 @@
 package io.tachograph.core.instrument;
 
 /**
- * The instrumentation of a method. The order of the constants is that of the numbers in PROBES
+ * The instrumentation of a method. The constants are in the order of their numbers in PROBES
  * (wire.md).
  */
 enum State {

@@ -6,7 +6,7 @@ package io.tachograph.bootstrap.probe;
  * each sort on a thread is recorded.
  */
 public final class Outermost {
-    /** The token of a call inside another call of its sort. */
+    /** The token of a call inside another call of the same sort. */
     public static final int INSIDE = Integer.MIN_VALUE;
 
     public static final int HTTP_SERVER = 0;
@@ -16,8 +16,8 @@ public final class Outermost {
     public static final int CONNECTION = 4;
 
     /**
-     * Sort of the code in which a pool starts one of its threads. The thread outlives the current
-     * call.
+     * Open while a pool starts one of its threads. The current call is then not the parent of the
+     * thread, because the thread outlives the call.
      */
     public static final int POOL_THREAD = 5;
 
