@@ -1,4 +1,5 @@
-//! Times and durations in parameters. Times are Unix seconds or RFC 3339, durations have the Prometheus form or are seconds.
+//! Times and durations in parameters. Times are Unix seconds or RFC 3339, in commands also dates and times relative to now.
+//! Durations have the Prometheus form or are seconds.
 
 use tacho_model::{DURATION_UNITS, Timestamp};
 
@@ -10,6 +11,33 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
         let at: jiff::Timestamp = text.parse().ok()?;
         i64::try_from(at.as_nanosecond()).ok()
     })
+}
+
+/// A time as a person writes it: as [`parse_time`], or `now`, `-2h`, `2h ago`, `now-2h`, or a date alone or with a time of day
+/// and without a zone, which is in UTC as all output is.
+pub fn parse_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let text = text.trim();
+    parse_time(text).or_else(|| relative(text, now)).or_else(|| in_utc(text))
+}
+
+fn relative(text: &str, now: Timestamp) -> Option<Timestamp> {
+    if text == "now" {
+        return Some(now);
+    }
+    let rest = text.strip_prefix("now").map_or(text, str::trim_start);
+    let (sign, duration) = match (rest.strip_prefix('-'), rest.strip_prefix('+'), rest.strip_suffix("ago")) {
+        (Some(duration), ..) => (-1, duration),
+        (_, Some(duration), _) if rest.len() < text.len() => (1, duration),
+        (.., Some(duration)) if rest.len() == text.len() => (-1, duration),
+        _ => return None,
+    };
+    now.checked_add(sign * parse_duration_with_unit(duration.trim())?)
+}
+
+fn in_utc(text: &str) -> Option<Timestamp> {
+    let at: jiff::civil::DateTime = text.parse().ok()?;
+    let at = at.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+    i64::try_from(at.as_nanosecond()).ok()
 }
 
 /// Parses `5m`, `1h30m`, `1.5s`, `100ms`, or a number of seconds. Returns nanoseconds above zero.
@@ -91,6 +119,50 @@ mod tests {
         ];
         for (text, expect) in cases {
             assert_eq!(parse_time(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_as_a_person_writes_them() {
+        let day = 86_400 * NS;
+        let now = 20_000 * day + 5;
+        for (text, expect) in [
+            ("now", Some(now)),
+            ("-2h", Some(now - 7_200 * NS)),
+            ("2h ago", Some(now - 7_200 * NS)),
+            ("1h30m ago", Some(now - 5_400 * NS)),
+            ("2hago", Some(now - 7_200 * NS)),
+            ("now-2h", Some(now - 7_200 * NS)),
+            ("now - 2h", Some(now - 7_200 * NS)),
+            ("now+1d", Some(now + day)),
+            ("-1.5s", Some(now - 1_500_000_000)),
+            // Unix seconds, as everywhere.
+            ("-60", Some(-60 * NS)),
+            ("1700000000", Some(1_700_000_000 * NS)),
+            ("2026-11-01", Some(1_793_491_200 * NS)),
+            ("2026-11-01 12:30", Some(1_793_536_200 * NS)),
+            ("2026-11-01T12:30:05", Some(1_793_536_205 * NS)),
+            ("2026-11-01T12:30:05Z", Some(1_793_536_205 * NS)),
+            ("2026-11-01T12:30:05+01:00", Some(1_793_532_605 * NS)),
+            (" 2026-11-01 ", Some(1_793_491_200 * NS)),
+            ("2h", None),
+            ("+2h", None),
+            ("-2", Some(-2 * NS)),
+            ("2 ago", None),
+            ("now-2", None),
+            ("now2h", None),
+            ("now 2h ago", None),
+            ("ago", None),
+            ("-", None),
+            ("", None),
+            ("01.11.2026", None),
+            ("11/01/2026", None),
+            ("12:30", None),
+            ("2026-13-01", None),
+            ("-300y", None),
+            ("soon", None),
+        ] {
+            assert_eq!(parse_moment(text, now), expect, "{text}");
         }
     }
 

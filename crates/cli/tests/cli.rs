@@ -215,78 +215,6 @@ fn a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
-fn empty_results_name_the_searched_range() {
-    let data = tempfile::tempdir().unwrap();
-    let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
-    let url = server.url();
-    let empty = |args: &[&str], expect: &[&str]| {
-        let (code, stdout, stderr) = run(&[args, &["--server", &url]].concat());
-        assert_eq!((code, stdout.as_str()), (Some(0), ""), "{args:?}: {stderr}");
-        for part in expect {
-            assert!(stderr.contains(part), "{args:?}: {part:?} in {stderr}");
-        }
-    };
-    let read = "it reads samples from 1969-12-31T23:54:00.000Z to 1969-12-31T23:59:00.000Z";
-    empty(
-        &["query", "up", "--time", "-60"],
-        &["up: no values at 1969-12-31T23:59:00.000Z", read, "hint: --last"],
-    );
-    let read = "it reads samples from 1969-12-31T22:59:00.000Z to 1969-12-31T23:59:00.000Z";
-    empty(
-        &["query", "rate(up[1h])", "--time", "-60"],
-        &["rate(up[1h]): no values at 1969-12-31T23:59", read],
-    );
-    empty(&["query", "up - down"], &["up - down: no values at 20", "Z\nhint: --last 1d"]);
-    let from = "from 1970-01-01T00:00:00.000Z to 1970-01-01T00:01:00.000Z";
-    empty(&["query", "up", "--start", "0", "--end", "60"], &["up: no values from", from]);
-    empty(&["query", "--functions", "avg_overtime"], &["no function matches", "did you mean avg_over_time?"]);
-    empty(&["entries", "log"], &["log: no entries in the last hour, from 20", "hint: --last 7d"]);
-    empty(&["entries", "log", "--start", "0", "--end", "60"], &[from]);
-    assert_eq!(server.post("/write", &[], b"gauge value=1\nlog value=\"text\"").status, 204);
-    empty(
-        &["query", "log"],
-        &["log: no values at ", "hint: it selects entries: `tacho entries` reads them\n"],
-    );
-    empty(&["query", "log", "--last", "5m"], &["hint: it selects entries: `tacho entries` reads them\n"]);
-    empty(
-        &["entries", "gauge"],
-        &["gauge: no entries", "hint: it selects samples: `tacho query` reads them\n"],
-    );
-    empty(&["entries", "log", "--contains", "zz"], &["none of 1 entries match in the last hour, from 20"]);
-    let refused = |query: &str, expect: &str| {
-        let (code, _, stderr) = run(&["query", query, "--server", &url]);
-        assert_eq!(code, Some(2), "{stderr}");
-        assert!(stderr.contains(expect), "{expect:?} in {stderr}");
-    };
-    refused(
-        "avg_overtime(up[5m])",
-        "unknown function with name \"avg_overtime\"; did you mean avg_over_time? (at column 1)",
-    );
-    refused("sum(\n  rate(up[5m)\n)", "(at line 2, column 13)\n  |   rate(up[5m)\n  |             ^\n");
-    refused("cpu.load", "hint: quote a name with such characters: '{\"cpu.load\"}'");
-    refused("rate(cpu.load[5m])", "hint: quote a name with such characters: '{\"cpu.load\"}'");
-    let select = |command: &[&str], expect: &str| {
-        let (code, _, stderr) = run(&[command, &["--server", &url]].concat());
-        assert_eq!((code, stderr.as_str()), (Some(2), expect), "{command:?}");
-    };
-    let at = "error: expected an operator or the end of the query, found \"b\" (at column 5)\n  | a{} b\n  |     ^\n";
-    for command in [
-        &["entries", "a{} b"][..],
-        &["export", "--match", "up", "--match", "a{} b"],
-        &["delete", "--match", "a{} b"],
-        &["tune", "--match", "a{} b"],
-    ] {
-        select(command, at);
-    }
-    let pattern = "error: invalid parameter \"pattern\": unclosed group (at column 2)\n  | x(\n  |  ^\n";
-    select(&["entries", "log", "--pattern", "x("], pattern);
-    let (code, list, _) = run(&["query", "--functions", "bottomk", "--json"]);
-    assert_eq!(code, Some(0));
-    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
-    assert!(list[0]["function"].as_str().unwrap().starts_with("bottomk"), "{list}");
-}
-
-#[test]
 fn deletions_report_what_they_remove() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
@@ -480,6 +408,13 @@ fn the_environment_names_the_server() {
     let (code, _, stderr) = with(nobody, &["traces"]);
     assert_eq!(code, Some(1));
     assert!(stderr.starts_with("error: cannot reach a server at 127.0.0.1:1"), "{stderr}");
+    let hint = "hint: is it running? start one with `tacho serve`, or check the address in TACHO_URL\n";
+    assert!(stderr.ends_with(hint), "{stderr}");
+    let (code, _, stderr) = with("http://nosuch.invalid", &["traces"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.ends_with("hint: check the address in TACHO_URL\n"), "{stderr}");
+    let (_, _, stderr) = with(nobody, &["traces", "--server", nobody]);
+    assert!(stderr.ends_with("or check the address in --server\n"), "{stderr}");
     let (code, _, stderr) = with("http://me:s3cret@box", &["traces"]);
     assert_eq!(code, Some(2));
     assert!(
@@ -513,7 +448,7 @@ fn an_address_that_is_not_a_server_is_explained() {
     let path = format!("{url}/api");
     let with_password = url.replace("http://", "http://me:s3cret@");
     for (server, code, line, hint) in [
-        (&*at, 1, format!("{at} answers 404 Not Found"), "check the address in --server or TACHO_URL"),
+        (&*at, 1, format!("{at} answers 404 Not Found"), "check the address in --server: no API"),
         (&at, 1, "the answer is not that of a Tachograph server".into(), "check the address"),
         (&at, 1, format!("{at} does not answer with HTTP"), "check the address"),
         (

@@ -97,6 +97,15 @@ fn the_command_prints_lines_tables_and_plots() {
         "2023-11-14T22:13:23.000Z  0    3r",
     ];
     assert_eq!(table, rows.join("\n") + "\n");
+    let (table, said) =
+        entries(&["log{host=\"a\"}", "--columns", "pid", "--limit", "1", "--contains", "line 19"]);
+    let omitted = "1 of 1 entries is omitted: --columns shows members of entries that are JSON objects, without it texts are \
+        shown as they are\n";
+    assert_eq!((table.as_str(), said.as_str()), ("TIME  PID\n", omitted));
+    let both = "{__name__=~\"log|lsof\"}";
+    let (_, said) = entries(&[both, "--columns", "pid,nope"]);
+    assert!(said.starts_with("40 of 60 entries are omitted: --columns"), "{said}");
+    assert!(said.ends_with("no entry shown has a top-level member \"nope\"\n"), "{said}");
     let (plot, _) = entries(&["log", "--plot", "--limit", "0"]);
     assert!(plot.starts_with("entries per 132 ms\n2 ┤") && plot.ends_with(" 22:13:38Z\n"), "{plot}");
     let (json, _) = entries(&["lsof", "--json"]);

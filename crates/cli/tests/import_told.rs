@@ -61,7 +61,7 @@ fn ambiguous_files_cause_warnings() {
 /// Name, content and arguments of a file, the expected exit code, a part of stderr, and the number of samples.
 type Case<'a> = (&'a str, &'a [u8], &'a [&'a str], i32, &'a str, u64);
 
-const ODD_FILES: [Case<'_>; 15] = [
+const ODD_FILES: [Case<'_>; 19] = [
     ("latin1.csv", b"time,W\xe4rme\n1,2\n3,4\n", &[], 1, "row 1 is not UTF-8: byte 0xE4 at character 7", 0),
     (
         "utf16.csv",
@@ -75,6 +75,38 @@ const ODD_FILES: [Case<'_>; 15] = [
     ("bare.csv", b"1700000000,2\n1700000001,4\n", &["--columns", "time,temp"], 0, "", 2),
     ("twice.csv", b"time,cpu,cpu\n1700000000,2,3\n", &[], 1, "columns 2 and 3 are both called \"cpu\"", 0),
     ("value.csv", b"time,value\n1700000000,2\n", &["--name", "named"], 0, "", 1),
+    (
+        "value.csv",
+        b"time,value\n1700000000,2\n",
+        &["--again"],
+        0,
+        "value.csv: its series is called \"value\", as its column: --name NAME gives it a name",
+        1,
+    ),
+    (
+        "log.csv",
+        b"time,host,value\n1700000000,a,text\n",
+        &["--name", "log"],
+        3,
+        "column \"value\" holds no numbers: --text imports its texts as entries",
+        0,
+    ),
+    (
+        "partly.csv",
+        b"time,a,cpu\n1700000000,x,3\n1700000001,4,z\n1700000002,y,z\n1700000003,1,1\n",
+        &[],
+        3,
+        "error: 3 broken rows: 1 is skipped, 2 are partly imported",
+        4,
+    ),
+    (
+        "partly.csv",
+        b"time,a,cpu\n1700000000,x,3\n1700000003,1,1\n",
+        &["--again"],
+        3,
+        "error: 1 broken row is partly imported, without the broken values",
+        3,
+    ),
     (
         "wide.csv",
         b"time,a,b\n1700000000,2,3\n",
@@ -155,7 +187,78 @@ fn input_that_would_be_misread_is_refused_or_reported() {
     let exported = place.export(&["--match", ALL]);
     let mut names: Vec<&str> = exported.lines().filter_map(|line| line.split('"').nth(5)).collect();
     names.dedup();
-    assert_eq!(names, ["a", "c", "cpu", "named", "temp"], "{exported}");
+    assert_eq!(names, ["a", "c", "cpu", "named", "temp", "value"], "{exported}");
+}
+
+#[test]
+fn exports_take_selectors_as_arguments_or_all_series() {
+    let place = Place::new();
+    let lines =
+        "a value=1 1700000000000000000\nb value=2 1700000000000000000\nlog value=\"x\" 1700000000000000000";
+    assert_eq!(place.server.post("/write", &[], lines.as_bytes()).status, 204);
+    // A series without a name.
+    let nameless = place.file("nameless.jsonl", b"{\"job\":\"j\",\"time\":1700000000,\"value\":3}\n");
+    let (code, _, stderr) = place.import(&[nameless.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let url = place.server.url();
+    let export = |args: &[&str]| run(&[&["export", "--only", "samples"], args].concat());
+    let values = |args: &[&str]| {
+        let (code, stdout, stderr) = export(args);
+        assert_eq!(code, Some(0), "{args:?}: {stderr}");
+        let mut values: Vec<char> =
+            stdout.lines().filter_map(|line| line.split("\"values\":[").nth(1)?.chars().next()).collect();
+        values.sort_unstable();
+        values.into_iter().collect::<String>()
+    };
+    let cases = [
+        (&["a"][..], "1"),
+        (&["a", "b"], "12"),
+        (&["a", "--match", "b"], "12"),
+        (&["--match", "b"], "2"),
+        (&["--all"], "123"),
+    ];
+    for (args, expect) in cases {
+        assert_eq!(values(&[args, &["--server", &url]].concat()), expect, "{args:?}");
+    }
+    let (code, _, stderr) = export(&["--all", "--format", "csv", "--server", &url]);
+    assert_eq!(code, Some(0), "{stderr}");
+    for (args, expect) in [
+        (&[][..], "the following required arguments were not provided"),
+        (&["a", "--all"], "cannot be used with"),
+        (&["a{", "--server", &url], "  | a{\n"),
+    ] {
+        let (code, _, stderr) = export(args);
+        assert_eq!(code, Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(expect), "{args:?}: {stderr}");
+    }
+    assert_eq!(place.server.get("/api/v1/export?all=1&match[]=a").status, 400);
+    assert_eq!(place.server.post("/api/v1/admin/tsdb/delete_series?all=1", &[], b"").status, 400);
+    let Place { server, dir: _dir } = place;
+    let data = server.data.clone();
+    assert!(server.stop().success());
+    assert_eq!(values(&["--all", "--data", data.to_str().unwrap()]), "123");
+}
+
+#[test]
+fn exported_entries_are_read_back_as_the_hint_says() {
+    let place = Place::new();
+    assert_eq!(place.server.post("/write", &[], b"log value=\"text\" 1700000000000000000").status, 204);
+    let (csv, url) = (place.path("log.csv"), place.server.url());
+    let export = |args: &[&str]| {
+        let common = ["export", "--match", "log", "--format", "csv", "--output", &csv, "--server", &url];
+        let (code, _, stderr) = run(&[&common, args].concat());
+        assert_eq!(code, Some(0), "{stderr}");
+        stderr
+    };
+    let without = export(&[]);
+    assert!(
+        without.contains("hint: --only entries writes them (`tacho import --text` reads them back)"),
+        "{without}"
+    );
+    let stderr = export(&["--only", "entries"]);
+    assert!(stderr.ends_with("hint: `tacho import --text` reads the file back\n"), "{stderr}");
+    let (code, outcome, stderr) = place.import(&[&csv, "--text", "--label", "copy=yes"]);
+    assert_eq!((code, &outcome["entries"]["count"]), (Some(0), &1.into()), "{stderr}");
 }
 
 #[test]
@@ -170,6 +273,30 @@ fn refused_records_are_counted_and_the_rest_is_verified() {
     assert!(stdout.contains("{id=\"100\"} and others\n"), "{stdout}");
     assert!(stdout.contains(said) && stdout.contains("verified: the store holds 2,000 samples"), "{stdout}");
     assert!(stderr.contains("the store refused 1,000 records\nhint: `tacho cardinality`"), "{stderr}");
+}
+
+#[test]
+fn records_refused_at_the_limit_on_chunks_have_their_own_reason_and_hint() {
+    let place = Place::with(&["--chunks-max", "100"]);
+    let line = |nth: u64| format!("m v={nth} {}\n", 1_000_000_000 + nth * 3 * 86_400);
+    let file = place.file("far.lp", (0..300).map(line).collect::<String>().as_bytes());
+    let args = ["import", file.to_str().unwrap(), "--precision", "s", "--server", &place.server.url()];
+    let (code, stdout, stderr) = run(&args);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    let said = "0 records kept, 300 refused:\n  limit of 100 chunks (chunks_max): 0 are stored, records in memory take up to 0 \
+        more and this batch up to 299, estimated from their times; records more than two days from now are refused: m_v and \
+        others\n";
+    assert!(stdout.contains(said), "{stdout}");
+    assert!(
+        stderr.contains("the store refused 300 records\nhint: records of a series that are more than"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("tacho cardinality"), "{stderr}");
+    let text = place
+        .server
+        .post("/write?precision=s", &[], (0..300).map(line).collect::<String>().as_bytes())
+        .text();
+    assert!(text.contains("series m_v: limit of 100 chunks (chunks_max): 0 are stored, "), "{text}");
 }
 
 #[test]

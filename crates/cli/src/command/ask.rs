@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tacho_api::export::ALLOW_DAMAGED;
 use tacho_api::json::float;
 use tacho_api::printable::printable;
 use tacho_api::time;
-use tacho_model::Kind;
 use tacho_query::promql;
 use tacho_store::ErrorKind;
 
 use crate::client::{self, Client, Named};
 use crate::failure::Failure;
+
+/// Timeout of a request for a hint: longer than the server's own limit of a second.
+const HINT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The server of a command.
 #[derive(clap::Args)]
@@ -58,22 +59,22 @@ pub struct Span {
     #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true,
         conflicts_with = "start")]
     last: Option<i64>,
-    /// Start: Unix seconds or RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
+    /// Start: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h
+    #[arg(long, visible_alias = "from", value_name = "TIME", value_parser = instant, allow_hyphen_values = true)]
     start: Option<i64>,
-    /// End: Unix seconds or RFC 3339 [default: now]
-    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
+    /// End: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: now]
+    #[arg(long, visible_alias = "to", value_name = "TIME", value_parser = instant, allow_hyphen_values = true)]
     end: Option<i64>,
 }
 
 /// The time range; by default all of time.
 #[derive(clap::Args)]
 pub struct Ends {
-    /// Start: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
+    /// Start: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
+    #[arg(long, visible_alias = "from", value_name = "TIME", value_parser = instant, allow_hyphen_values = true)]
     pub start: Option<i64>,
-    /// End: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = instant, allow_negative_numbers = true)]
+    /// End: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
+    #[arg(long, visible_alias = "to", value_name = "TIME", value_parser = instant, allow_hyphen_values = true)]
     pub end: Option<i64>,
 }
 
@@ -146,6 +147,20 @@ impl Server {
         let answer = client::json(&text)?;
         warn(&answer);
         Ok(answer)
+    }
+
+    /// As [`Self::get`], for a hint: nothing is printed, and a server that is slow or does not know the path gives none.
+    pub fn get_for_hint<'a>(
+        &self,
+        path: &str,
+        params: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    ) -> Option<Value> {
+        let params: Vec<(&str, Option<String>)> = params.into_iter().collect();
+        let path = client::path(path, params.iter().map(|(name, value)| (*name, value.as_deref())));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        let client = self.client().ok()?;
+        let answer = runtime.block_on(async { tokio::time::timeout(HINT_TIME_MAX, client.get(&path)).await });
+        answer.ok()?.ok()
     }
 
     pub fn get_text<'a>(
@@ -242,24 +257,6 @@ pub fn check_operation(
     }))
 }
 
-/// The hint for an empty response about records of one kind: if the selector has records of another kind in the range, names
-/// the command for these. No hint if the server does not answer.
-pub fn other_kinds(server: &Server, selector: &str, range: Range, asked: Kind) -> Option<String> {
-    let params = range.params().map(|(name, value)| (name, Some(value)));
-    let params = params.into_iter().chain([("match[]", Some(selector.to_owned()))]);
-    let answer =
-        server.get("/api/v1/admin/count", params.chain([(ALLOW_DAMAGED, Some("1".to_owned()))])).ok()?;
-    let others = [
-        (Kind::Sample, "samples", "`tacho query` reads them"),
-        (Kind::Entry, "entries", "`tacho entries` reads them"),
-        (Kind::Execution, "calls", "`tacho traces` and `tacho operations` read them"),
-    ];
-    let (_, records, command) = others
-        .into_iter()
-        .find(|(kind, records, _)| *kind != asked && number(&answer["data"][*records], "records") > 0)?;
-    Some(format!("it selects {records}: {command}"))
-}
-
 /// Converts ns to decimal seconds, exactly.
 pub fn seconds(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
@@ -342,9 +339,17 @@ pub fn wait(text: &str) -> Result<Duration, String> {
     duration(text).map(|ns| Duration::from_nanos(ns.unsigned_abs()))
 }
 
+/// A moment: Unix seconds, RFC 3339, a date or a time before now.
 pub fn instant(text: &str) -> Result<i64, String> {
-    time::parse_time(text)
-        .ok_or_else(|| "give Unix seconds or RFC 3339, for example 2026-01-31T12:00:00Z".into())
+    time::parse_moment(text, now()).ok_or_else(|| {
+        let is_span = time::parse_duration_with_unit(text).is_some();
+        match is_span {
+            true => format!("write -{text} or '{text} ago' for a time before now"),
+            false => "give Unix seconds, RFC 3339 as 2026-01-31T12:00:00Z, a date as 2026-01-31 (UTC), or a time before \
+                      now as -2h"
+                .into(),
+        }
+    })
 }
 
 #[cfg(test)]

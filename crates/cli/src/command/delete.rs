@@ -4,7 +4,7 @@ use serde_json::Value;
 use tacho_api::export::ALLOW_DAMAGED;
 use tacho_api::units;
 
-use super::{ask, mark};
+use super::{ask, mark, unmatched};
 use crate::client;
 use crate::failure::Failure;
 
@@ -65,7 +65,14 @@ impl Delete {
             (Some(what), false) => {
                 println!("would be deleted: {what}\nnothing was deleted; add --yes to delete");
             }
-            (None, _) => println!("nothing to delete: {}", nothing_found(ask::number(affected, "accepted"))),
+            (None, _) => {
+                let accepted = ask::number(affected, "accepted");
+                println!("nothing to delete: {}", nothing_found(accepted));
+                let hint = || unmatched::of_server(&self.server, &self.selectors, None);
+                if let Some(hint) = (accepted == 0).then(hint).flatten() {
+                    eprintln!("hint: {hint}");
+                }
+            }
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use tacho_api::units;
 use tacho_model::Kind;
 
 use super::ask::{self, Range, Server, Span};
-use super::mark;
+use super::{mark, unmatched};
 use crate::failure::Failure;
 use crate::terminal::plot::{Line, clock, plot};
 
@@ -45,7 +45,7 @@ pub struct Entries {
     /// Entries to show
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
-    /// Show these members of JSON objects as a table
+    /// Show these members of entries that are JSON objects as a table; other texts are omitted and counted
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     columns: Vec<String>,
     /// Plot the number of entries over time
@@ -83,8 +83,13 @@ impl Entries {
         } else if matched == 0 {
             eprintln!("{}", self.nothing(range, seen));
         }
-        for name in unknown_columns(entries, &self.columns) {
-            eprintln!("no entry shown has a top-level member {name:?}");
+        if !self.columns.is_empty() {
+            if let Some(omitted) = omitted_texts(entries) {
+                eprintln!("{omitted}");
+            }
+            for name in unknown_columns(entries, &self.columns) {
+                eprintln!("no entry shown has a top-level member {name:?}");
+            }
         }
         Ok(())
     }
@@ -94,11 +99,14 @@ impl Entries {
         let last = if self.span.is_given() { "" } else { "in the last hour, " };
         let dotted = |field: &String| field.split('=').next().is_some_and(|name| name.contains('.'));
         let hint = match seen {
-            0 => ask::other_kinds(&self.server, &self.selector, range, Kind::Entry).unwrap_or_else(|| {
-                let further = "--last 7d looks further back";
-                let names = "`tacho cardinality` lists the existing names";
-                if self.span.is_given() { names.to_owned() } else { further.to_owned() }
-            }),
+            0 => {
+                let selectors = std::slice::from_ref(&self.selector);
+                unmatched::of_server(&self.server, selectors, Some(Kind::Entry)).unwrap_or_else(|| {
+                    let further = "--last 7d looks further back";
+                    let names = "`tacho cardinality` lists the existing names";
+                    if self.span.is_given() { names.to_owned() } else { further.to_owned() }
+                })
+            }
             _ if self.fields.iter().any(dotted) => {
                 "--field matches top-level members only; --contains and --pattern search the whole text"
                     .into()
@@ -149,6 +157,22 @@ fn line(entry: &Value, series: &[String]) -> String {
         None => text,
     };
     format!("{}  {}  {}", ask::utc(&entry["time"]), printable(series), printable_lines(&text))
+}
+
+/// What is said about entries that a table cannot show.
+fn omitted_texts(entries: &[Value]) -> Option<String> {
+    let is_object = |entry: &&Value| {
+        serde_json::from_str::<Value>(ask::text(entry, "text")).is_ok_and(|value| value.is_object())
+    };
+    let texts = entries.len() - entries.iter().filter(is_object).count();
+    let (count, are) = (units::count(texts as u64), if texts == 1 { "is" } else { "are" });
+    (texts > 0).then(|| {
+        format!(
+            "{count} of {} entries {are} omitted: --columns shows members of entries that are JSON objects, without it \
+             texts are shown as they are",
+            units::count(entries.len() as u64)
+        )
+    })
 }
 
 /// The requested columns that no object has.

@@ -17,7 +17,7 @@ use tacho_ingest::{csv, line_rows};
 use tacho_model::{Batch, Entry, Kind, Matcher, NAME, Sample, TimeRange};
 use tacho_store::ErrorKind;
 
-use super::{ask, mark};
+use super::{ask, mark, unmatched};
 use crate::client;
 use crate::failure::Failure;
 use crate::terminal::progress;
@@ -36,11 +36,14 @@ use tacho_server::read::reader::{self, Reader};
 /// line protocol, which has neither NaN nor infinities; omitted records are counted. parquet is lossless; pandas, polars
 /// and DuckDB read it.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
-  tacho export --match '{job=\"shop\"}' --output shop.jsonl
-  tacho export --match 'up' --start 2026-01-01T00:00:00Z --format csv | head
-  tacho export --match '{service=~\".+\"}' --only entries --data ./tacho-data --output entries.jsonl
-  tacho export --match '{job=\"shop\"}' --format parquet --output shop.parquet
+#[command(
+    group(clap::ArgGroup::new("series").required(true).multiple(true).args(["selectors", "matches", "all"])),
+    after_help = "Examples:
+  tacho export cpu_usage --output cpu.jsonl
+  tacho export '{job=\"shop\"}' up --start 2026-01-01T00:00:00Z --format csv | head
+  tacho export --all --output all.jsonl
+  tacho export --all --only entries --data ./tacho-data --output entries.jsonl
+  tacho export '{job=\"shop\"}' --format parquet --output shop.parquet
 
 Exit codes:
   0  everything is written, and count and checksum agree with the store
@@ -48,9 +51,15 @@ Exit codes:
   2  arguments are wrong; nothing is written
   3  partly written: with --allow-damaged, unreadable records are missing")]
 pub struct Export {
-    /// Series: a PromQL selector; repeatable
-    #[arg(long = "match", value_name = "SELECTOR", required = true)]
+    /// Series: PromQL selectors, for example cpu_usage
+    #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
+    /// The same as SELECTOR; repeatable
+    #[arg(long = "match", value_name = "SELECTOR")]
+    matches: Vec<String>,
+    /// All series
+    #[arg(long, conflicts_with_all = ["selectors", "matches"])]
+    all: bool,
     #[command(flatten)]
     ends: ask::Ends,
     /// Output format
@@ -92,10 +101,14 @@ enum Only {
 
 impl Export {
     pub fn run(mut self) -> Result<(), Failure> {
-        let selectors = mark::selectors(&self.selectors)?;
-        let of_one_kind = matches!(self.format, Format::Csv | Format::Parquet);
+        self.selectors.append(&mut self.matches);
+        let selectors = match self.all {
+            // A selector without matchers accepts every series; a text cannot express it.
+            true => vec![Vec::new()],
+            false => mark::selectors(&self.selectors)?,
+        };
         // Without `--only`, the file may lack entries that the user expects.
-        let silent = of_one_kind && self.only.is_none();
+        let silent = self.is_of_one_kind() && self.only.is_none();
         if silent {
             self.only = Some(Only::Samples);
         }
@@ -122,14 +135,29 @@ impl Export {
         self.kind().into_iter().for_each(|kind| sink.kind = kind);
         let said = match &self.data {
             Some(data) => runtime.block_on(self.read_directory(data, &selectors, silent, &mut sink)),
-            None => runtime.block_on(self.read_server(silent, &mut sink)),
+            None => runtime.block_on(self.read_server(silent, &mut sink)).map(|said| {
+                let is_empty = said.totals.series == 0;
+                let of_server = || unmatched::of_server(&self.server, &self.selectors, self.kind());
+                Said { hint: is_empty.then(of_server).flatten(), ..said }
+            }),
         };
         sink.bar.finish_and_clear();
         let ended = match said {
-            Ok(said) => self.finish(&said, &mut sink),
+            Ok(said) => {
+                let finished = self.finish(&said, &mut sink);
+                if let Some(hint) = said.hint {
+                    eprintln!("hint: {hint}");
+                }
+                finished
+            }
             Err(failure) => Err(failure),
         };
         if sink.closed { Ok(()) } else { ended }
+    }
+
+    /// Whether a file of the format has samples or entries.
+    const fn is_of_one_kind(&self) -> bool {
+        matches!(self.format, Format::Csv | Format::Parquet)
     }
 
     fn kind(&self) -> Option<Kind> {
@@ -142,7 +170,7 @@ impl Export {
     /// Compares the totals of the sender with the received records.
     fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
-        let Said { totals: said, passed_over, incomplete } = said;
+        let Said { totals: said, passed_over, incomplete, .. } = said;
         let Totals { samples, entries, .. } = *said;
         if (samples, entries) != (sink.totals.samples, sink.totals.entries) {
             return Err(Failure::new(format!(
@@ -167,6 +195,10 @@ impl Export {
             ask::print_json(&report);
         } else {
             tell(&written, left_out, *passed_over);
+            // The other formats mark texts as such.
+            if self.only == Some(Only::Entries) && self.is_of_one_kind() && written.entries.count > 0 {
+                eprintln!("hint: `tacho import --text` reads the file back");
+            }
         }
         for missing in incomplete {
             eprintln!("warning: {}", printable(missing));
@@ -182,7 +214,8 @@ impl Export {
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, value)| (*name, value.as_deref()));
         let selectors = self.selectors.iter().map(|selector| ("match[]", Some(selector.as_str())));
-        client::path(path, selectors.chain(ends).chain(more.iter().copied()))
+        let all = [("all", self.all.then_some("1"))];
+        client::path(path, selectors.chain(all).chain(ends).chain(more.iter().copied()))
     }
 
     async fn read_server(&self, silent: bool, sink: &mut Sink) -> Result<Said, Failure> {
@@ -208,7 +241,7 @@ impl Export {
         let early = || Failure::new("the server's response ended early").hint("its log says why");
         let (totals, incomplete) = totals.ok_or_else(early)?;
         if !silent {
-            return Ok(Said { totals, passed_over: None, incomplete });
+            return Ok(Said { totals, passed_over: None, incomplete, hint: None });
         }
         let only = [("kind", Some(Kind::Entry.name())), (ALLOW_DAMAGED, Some("1"))];
         let path = self.path("/api/v1/admin/count", &only);
@@ -216,7 +249,7 @@ impl Export {
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
         let records = ask::number(&answer["data"]["entries"], "records");
         let passed_over = PassedOver { records, complete: answer["data"]["complete"] != false };
-        Ok(Said { totals, passed_over: Some(passed_over), incomplete })
+        Ok(Said { totals, passed_over: Some(passed_over), incomplete, hint: None })
     }
 
     async fn read_directory(
@@ -244,14 +277,18 @@ impl Export {
             sink.lines(slice.lines().as_bytes())?;
         }
         let (totals, incomplete) = (reader.totals, sentences(&reader.damages()));
+        let hint = match totals.series {
+            0 => unmatched::of_store(&store, selectors, self.kind()),
+            _ => None,
+        };
         if !silent {
-            return Ok(Said { totals, passed_over: None, incomplete });
+            return Ok(Said { totals, passed_over: None, incomplete, hint });
         }
         let entries = reader::find(&store, selectors, Some(Kind::Entry));
         let mut reader = Reader::new(store, entries, Some(Kind::Entry), range).over_damage(true);
         while reader.next().await.map_err(cannot)?.is_some() {}
         let (records, complete) = (reader.totals.entries.count, reader.damages().is_empty());
-        Ok(Said { totals, passed_over: Some(PassedOver { records, complete }), incomplete })
+        Ok(Said { totals, passed_over: Some(PassedOver { records, complete }), incomplete, hint })
     }
 }
 
@@ -287,7 +324,8 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
         let entries = units::counted(records, "entry is", "entries are");
         eprintln!(
             "warning: {least}{entries} omitted: a file of this format has samples or entries\n\
-             hint: --only entries writes them, --format jsonl both; --only samples omits this warning"
+             hint: --only entries writes them (`tacho import --text` reads them back), --format jsonl both; --only samples \
+             omits this warning"
         );
     }
 }
@@ -299,6 +337,8 @@ struct Said {
     passed_over: Option<PassedOver>,
     /// Unreadable records.
     incomplete: Vec<String>,
+    /// Why nothing was selected.
+    hint: Option<String>,
 }
 
 /// Entries omitted from a file of samples, and whether their number is exact.

@@ -68,8 +68,14 @@ mod tests {
             ),
             (
                 "query up --time soon",
-                "error: invalid value 'soon' for '--time <TIME>': give Unix seconds or RFC 3339, for example \
-                 2026-01-31T12:00:00Z\nhint: `tacho query --help` lists the arguments",
+                "error: invalid value 'soon' for '--time <TIME>': give Unix seconds, RFC 3339 as \
+                 2026-01-31T12:00:00Z, a date as 2026-01-31 (UTC), or a time before now as -2h\n\
+                 hint: `tacho query --help` lists the arguments",
+            ),
+            (
+                "query up --time 2h",
+                "error: invalid value '2h' for '--time <TIME>': write -2h or '2h ago' for a time before now\n\
+                 hint: `tacho query --help` lists the arguments",
             ),
             (
                 "probes off * --wait soon",

@@ -25,6 +25,7 @@ mod serve;
 mod trace;
 mod traces;
 mod tune;
+mod unmatched;
 mod variables;
 
 pub use mistake::mistake;

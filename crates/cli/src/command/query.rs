@@ -2,17 +2,20 @@
 
 use serde_json::{Value, json};
 use tacho_api::units;
-use tacho_model::Kind;
+use tacho_model::{Kind, Matcher};
 use tacho_query::promql::{self, Params, Plan};
 
-use super::ask::{self, LAST_NS, Range, Server, Span};
-use super::mark;
+use super::ask::{self, Range, Server, Span};
+use super::{mark, unmatched};
 use crate::failure::Failure;
 use crate::terminal::plot::{Line, clock, plot};
 use crate::terminal::table::{Align, Table};
 
 /// Default number of steps of a range, about as many as a terminal can show.
 const STEPS: i64 = 144;
+
+const WINDOW_OVER_TIME: &str = "over time each point is one value: apply a function such as rate or avg_over_time; at one moment \
+    (without --range, --last, --start, --end, --step and --plot) the samples of the window are listed";
 
 /// Evaluate a PromQL query, at one moment or over time
 ///
@@ -31,8 +34,8 @@ pub struct Query {
     query: String,
     #[command(flatten)]
     server: Server,
-    /// The moment: Unix seconds or RFC 3339 [default: now]
-    #[arg(long, value_name = "TIME", value_parser = ask::instant, allow_negative_numbers = true,
+    /// The moment: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: now]
+    #[arg(long, value_name = "TIME", value_parser = ask::instant, allow_hyphen_values = true,
         conflicts_with_all = ["range", "plot", "step", "last", "start", "end"])]
     time: Option<i64>,
     /// Evaluate over time instead of at one moment; over the last hour by default
@@ -74,7 +77,12 @@ impl Query {
             Some(range) => self.over_time(range),
             None => self.at_once(),
         };
-        let answer = answer.map_err(|failure| mark::in_promql(&self.query, failure))?;
+        let answer = answer.map_err(|failure| {
+            let is_window =
+                over_time && failure.message().starts_with("invalid expression type \"range vector\"");
+            let failure = mark::in_promql(&self.query, failure);
+            if is_window { failure.hint(WINDOW_OVER_TIME) } else { failure }
+        })?;
         if self.json {
             ask::print_json(&answer);
             return Ok(());
@@ -104,10 +112,13 @@ impl Query {
         self.server.get("/api/v1/query", params)
     }
 
+    /// Time between two points of a range, ns.
+    fn step_of(&self, range: Range) -> i64 {
+        self.step.unwrap_or_else(|| (range.end.saturating_sub(range.start) / STEPS).max(1_000_000))
+    }
+
     fn over_time(&self, range: Range) -> Result<Value, Failure> {
-        let step =
-            self.step.unwrap_or_else(|| (range.end.saturating_sub(range.start) / STEPS).max(1_000_000));
-        let params = [("query", self.query.clone()), ("step", ask::seconds(step))];
+        let params = [("query", self.query.clone()), ("step", ask::seconds(self.step_of(range)))];
         let all = params.into_iter().chain(range.params()).map(|(name, value)| (name, Some(value)));
         self.server.get("/api/v1/query_range", all.chain([("stats", self.wants_stats())]))
     }
@@ -116,23 +127,31 @@ impl Query {
     fn nothing(&self, range: Option<Range>) -> String {
         let query = &self.query;
         let at = self.time.unwrap_or_else(ask::now);
-        let plan = promql::parse(query).and_then(|parsed| parsed.plan(&Params::instant(at)));
-        let read = plan.ok().and_then(|plan| read(&plan));
-        let none = match (range, &read) {
+        let params = Params::instant(at);
+        let lookback = params.lookback;
+        let plan = promql::parse(query).and_then(|parsed| parsed.plan(&params));
+        let selections = plan.as_ref().map_or(&[][..], Plan::selectors);
+        let none = match (range, selections) {
             (Some(range), _) => format!("{query}: no values {range}"),
-            (None, Some((_, read))) => {
+            (None, [one]) => {
+                let read = Range { start: one.range.start, end: one.range.end };
                 format!("{query}: no values at {}; it reads samples {read}", ask::at(at))
             }
-            (None, None) => format!("{query}: no values at {}", ask::at(at)),
+            (None, _) => format!("{query}: no values at {}", ask::at(at)),
         };
-        let others = read.and_then(|(selector, Range { start, end })| {
-            // An instant query uses samples of the last five minutes, but entries and calls are searched in the last hour.
-            let start = start.min(end.saturating_sub(LAST_NS));
-            ask::other_kinds(&self.server, &selector, range.unwrap_or(Range { start, end }), Kind::Sample)
-        });
+        let selectors: Vec<String> = selections.iter().map(|one| selector(&one.matchers)).collect();
+        let hint = unmatched::of_server(&self.server, &selectors, Some(Kind::Sample));
         let names = "`tacho cardinality` lists the existing names";
-        match (others, range) {
-            (Some(others), _) => format!("{none}\nhint: {others}\n"),
+        match (hint, range) {
+            (Some(hint), _) => format!("{none}\nhint: {hint}\n"),
+            (None, Some(range)) if self.step_of(range) > lookback => {
+                let step = units::duration(self.step_of(range).unsigned_abs());
+                let read = units::duration(lookback.unsigned_abs());
+                format!(
+                    "{none}\nhint: points are {step} apart, and each reads the {read} before it: a shorter --step, or a \
+                     function such as avg_over_time, reads all samples\n"
+                )
+            }
             (None, Some(_)) => format!("{none}\nhint: {names}\n"),
             (None, None) => format!("{none}\nhint: --last 1d queries a range, {names}\n"),
         }
@@ -197,12 +216,10 @@ fn samples(result: &[Value]) -> Table<3> {
     table
 }
 
-/// If the query has only one selector, this selector and the range of the samples that it reads.
-fn read(plan: &Plan) -> Option<(String, Range)> {
-    let [selection] = plan.selectors() else { return None };
-    let Range { start, end } = Range { start: selection.range.start, end: selection.range.end };
-    let matchers: Vec<String> = selection.matchers.iter().map(ToString::to_string).collect();
-    Some((format!("{{{}}}", matchers.join(",")), Range { start, end }))
+/// The text of a selector with these matchers.
+fn selector(matchers: &[Matcher]) -> String {
+    let matchers: Vec<String> = matchers.iter().map(ToString::to_string).collect();
+    format!("{{{}}}", matchers.join(","))
 }
 
 /// Functions and aggregations whose name or description contains `word`, with their descriptions.

@@ -16,7 +16,7 @@ use super::affected::affected;
 use super::app::App;
 use super::damage;
 use super::error::ApiError;
-use super::export::{kind, selectors};
+use super::export::{self, kind, selectors};
 use super::params::Params;
 use super::prometheus::series;
 use super::turn::{away, turn};
@@ -34,7 +34,11 @@ pub fn routes() -> Router<Arc<App>> {
 /// `entry`) only records of that kind are counted.
 async fn count(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
-    counted(&app, &wanted(&app, &params).await?, only, damage::is_allowed(&params)?).await
+    let wanted = match export::is_all(&params)? {
+        true => (vec![Vec::new()], range(&params)?),
+        false => wanted(&app, &params).await?,
+    };
+    counted(&app, &wanted, only, damage::is_allowed(&params)?).await
 }
 
 async fn counted(
@@ -73,15 +77,19 @@ async fn delete_series(State(app): State<Arc<App>>, params: Params) -> Result<Re
 }
 
 async fn wanted(app: &App, params: &Params) -> Result<(Vec<Vec<Matcher>>, TimeRange), ApiError> {
-    let texts = selectors(params)?;
+    let (texts, range) = (selectors(params)?, range(params)?);
+    let turn = turn(&app.queries).await?;
+    let (selectors, _turn) = away(move || (series::parse(&texts), turn)).await?;
+    Ok((selectors?, range))
+}
+
+fn range(params: &Params) -> Result<TimeRange, ApiError> {
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
     let end = params.time("end")?.unwrap_or(TimeRange::ALL.end);
     if start > end {
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
-    let turn = turn(&app.queries).await?;
-    let (selectors, _turn) = away(move || (series::parse(&texts), turn)).await?;
-    Ok((selectors?, TimeRange::new(start, end)))
+    Ok(TimeRange::new(start, end))
 }
 
 /// Reclaims the space of tombstones and expired records.

@@ -45,7 +45,7 @@ async fn entries(State(app): State<Arc<App>>, params: Params) -> Result<Response
     };
     let limit = bounded(&params, "limit", LIMIT_DEFAULT, LIMIT_MAX)?;
     let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
-    let found = export::find(&app, selectors, Some(Kind::Entry)).await?;
+    let found = export::find(&app, Some(selectors), Some(Kind::Entry)).await?;
     let turn = turn(&app.queries).await?;
     // Dropped together with this future when the client disconnects or the request times out.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));

@@ -39,12 +39,12 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/export", get(export).post(export)).route("/api/v1/checksum", post(checksums))
 }
 
-/// Parameters: `match[]`, `start` and `end` (by default all of time), `kind` (by default both kinds). With `totals=1` the first
-/// line has the names of all labels. The last line has the number of records and their checksums, so that clients can detect a
-/// truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped, and the last line names
-/// them as `incomplete`.
+/// Parameters: `match[]` or `all=1`, `start` and `end` (by default all of time), `kind` (by default both kinds). With
+/// `totals=1` the first line has the names of all labels. The last line has the number of records and their checksums, so that
+/// clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped, and the
+/// last line names them as `incomplete`.
 async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
-    let selectors = selectors(&params)?;
+    let selectors = if is_all(&params)? { None } else { Some(selectors(&params)?) };
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
     let range = TimeRange::new(start, params.time("end")?.unwrap_or(TimeRange::ALL.end));
     if range.is_empty() {
@@ -111,15 +111,25 @@ pub(super) fn selectors(params: &Params) -> Result<Vec<String>, ApiError> {
     Ok(texts)
 }
 
-/// The series that at least one selector accepts: of samples, of entries, or of both.
+/// Whether all series are requested, with `all=1` instead of selectors.
+pub(super) fn is_all(params: &Params) -> Result<bool, ApiError> {
+    let is_all = params.get("all") == Some("1");
+    if is_all && params.get("match[]").is_some() {
+        return Err(ApiError::bad("parameters \"all\" and \"match[]\" exclude each other"));
+    }
+    Ok(is_all)
+}
+
+/// The series that at least one selector accepts: of samples, of entries, or of both. Without selectors all series.
 pub(super) async fn find(
     app: &App,
-    selectors: Vec<String>,
+    selectors: Option<Vec<String>>,
     only: Option<Kind>,
 ) -> Result<Vec<Selected>, ApiError> {
     let store = app.store.clone();
     let work = move |cancel: &Cancel| {
-        let selectors = series::parse(&selectors)?;
+        // A selector without matchers accepts every series; a text cannot express it.
+        let selectors = selectors.map_or_else(|| Ok(vec![Vec::new()]), |texts| series::parse(&texts))?;
         let found = reader::find_while(&store, &selectors, only, &|| !cancel.is_cancelled());
         Ok(found.ok_or_else(Cancel::error)?)
     };

@@ -21,6 +21,7 @@ mod guard;
 mod held;
 mod import;
 mod listener;
+mod matched;
 mod origin;
 mod paced;
 mod page;
@@ -50,6 +51,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(export::routes())
         .merge(entries::routes())
         .merge(cardinality::routes())
+        .merge(matched::routes())
         .merge(admin::routes())
         .merge(agents::routes())
         .merge(probes::routes())

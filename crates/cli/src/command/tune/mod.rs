@@ -51,11 +51,11 @@ pub struct Tune {
     /// Series to sample: a PromQL selector; also the selector of the recommended section
     #[arg(long = "match", value_name = "SELECTOR", default_value = "{__name__!=\"\"}")]
     selector: String,
-    /// Begin of the data: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
+    /// Begin of the data: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
+    #[arg(long, visible_alias = "from", value_name = "TIME", value_parser = ask::instant, allow_hyphen_values = true)]
     start: Option<i64>,
-    /// End of the data: Unix seconds or RFC 3339 [default: all]
-    #[arg(long, value_name = "TIME", value_parser = ask::instant)]
+    /// End of the data: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
+    #[arg(long, visible_alias = "to", value_name = "TIME", value_parser = ask::instant, allow_hyphen_values = true)]
     end: Option<i64>,
     /// File with the query mix for measuring reads [default: a mix of graphs and aggregations]
     #[arg(long, value_name = "FILE")]

@@ -1,0 +1,211 @@
+//! Why does a selector match no series? Finds the name or label that no series has, and similar ones.
+//!
+//! Reads the index only: an answer takes the same time whatever is stored.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use tacho_model::{Kind, MatchOp, Matcher, NAME};
+use tacho_query::promql;
+use tacho_store::Store;
+
+/// Limit on the values of a label that are compared, bytes.
+const VALUES_BYTES_MAX: usize = 4 << 20;
+/// Limit on the labels that have the wanted name as a value.
+const LABELS_MAX: usize = 3;
+
+/// What a selector matches: the number of series of each kind and, if one of its labels has no series, that label.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matched {
+    pub sample: usize,
+    pub entry: usize,
+    pub execution: usize,
+    pub unknown: Option<Unknown>,
+}
+
+/// A label, or a value of a label, that no series has. With a value, label `__name__` means the name of the series.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unknown {
+    pub label: String,
+    pub value: Option<String>,
+    /// Existing labels, or values of this label, that are similar, the most similar first.
+    pub similar: Vec<String>,
+    /// For a name of a series: labels that have it as a value.
+    pub labels: Vec<String>,
+}
+
+/// `None` when `waits` returns false.
+pub fn matched(store: &Store, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> Option<Matched> {
+    let count = |kind| Some(store.find_while(kind, matchers, waits)?.len());
+    let mut out = Matched {
+        sample: count(Kind::Sample)?,
+        entry: count(Kind::Entry)?,
+        execution: count(Kind::Execution)?,
+        unknown: None,
+    };
+    if out.sample + out.entry + out.execution == 0 {
+        out.unknown = Search { store, waits }.unknown(matchers)?;
+    }
+    Some(out)
+}
+
+struct Search<'a> {
+    store: &'a Store,
+    waits: &'a dyn Fn() -> bool,
+}
+
+impl Search<'_> {
+    fn unknown(&self, matchers: &[Matcher]) -> Option<Option<Unknown>> {
+        let equal = |matcher: &&Matcher| matcher.op() == MatchOp::Equal && !matcher.value().is_empty();
+        let (named, others): (Vec<_>, Vec<_>) =
+            matchers.iter().partition(|matcher| matcher.label() == NAME && equal(matcher));
+        for name in &named {
+            if !self.exists(std::slice::from_ref(name))? {
+                let names = self.values(NAME, &[])?;
+                let labels = self.labels_with(name.value())?;
+                return Some(Some(self.of_value(name, &names, labels)?));
+            }
+        }
+        // Labels and values of the series with this name: others would not help.
+        let name: Vec<Matcher> = named.into_iter().cloned().collect();
+        let scope = if name.is_empty() { Vec::new() } else { vec![name.clone()] };
+        let labels = self.labels(&scope)?;
+        for matcher in others {
+            // A series without the label is accepted as one with an empty value.
+            if matcher.matches_value("") {
+                continue;
+            }
+            if !labels.contains(matcher.label()) {
+                let similar = self.similar(matcher.label(), &labels)?;
+                let label = matcher.label().to_owned();
+                return Some(Some(Unknown { label, value: None, similar, labels: Vec::new() }));
+            }
+            if equal(&matcher) {
+                let with_name: Vec<Matcher> = name.iter().chain([matcher]).cloned().collect();
+                if !self.exists(&with_name)? {
+                    let values = self.values(matcher.label(), &scope)?;
+                    return Some(Some(self.of_value(matcher, &values, Vec::new())?));
+                }
+            }
+        }
+        Some(None)
+    }
+
+    fn of_value(&self, matcher: &Matcher, known: &BTreeSet<String>, labels: Vec<String>) -> Option<Unknown> {
+        let similar = self.similar(matcher.value(), known)?;
+        let (label, value) = (matcher.label().to_owned(), Some(matcher.value().to_owned()));
+        Some(Unknown { label, value, similar, labels })
+    }
+
+    fn similar(&self, word: &str, known: &BTreeSet<String>) -> Option<Vec<String>> {
+        let waiting = known.iter().map(String::as_str).take_while(|_| (self.waits)());
+        let similar = promql::similar_among(word, waiting).into_iter().map(str::to_owned).collect();
+        (self.waits)().then_some(similar)
+    }
+
+    fn exists(&self, matchers: &[Matcher]) -> Option<bool> {
+        for kind in Kind::ALL {
+            if !self.store.find_while(kind, matchers, self.waits)?.is_empty() {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    fn values(&self, label: &str, scope: &[Vec<Matcher>]) -> Option<BTreeSet<String>> {
+        let mut out = BTreeSet::new();
+        for kind in Kind::ALL {
+            out.extend(self.store.label_values_within(kind, label, scope, VALUES_BYTES_MAX, self.waits)?);
+        }
+        Some(out)
+    }
+
+    fn labels(&self, scope: &[Vec<Matcher>]) -> Option<BTreeSet<String>> {
+        let mut out = BTreeSet::new();
+        for kind in Kind::ALL {
+            out.extend(self.store.label_names(kind, scope, self.waits)?);
+        }
+        Some(out)
+    }
+
+    /// Labels, other than the name, with this value.
+    fn labels_with(&self, value: &str) -> Option<Vec<String>> {
+        let mut out = Vec::new();
+        for label in self.labels(&[])?.into_iter().filter(|label| label != NAME) {
+            if out.len() < LABELS_MAX && self.exists(&[Matcher::equal(&label, value)])? {
+                out.push(label);
+            }
+        }
+        Some(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tacho_model::{Batch, Body, Entry, EntrySeries, Labels, ManualClock, Sample, SampleSeries, Value};
+    use tacho_store::{MemoryDriver, Options};
+
+    use super::*;
+
+    async fn store(directory: &std::path::Path) -> Arc<Store> {
+        let labels = |pairs: &[(&str, &str)]| Arc::new(Labels::new(pairs.iter().copied()).unwrap());
+        let samples = |pairs: &[(&str, &str)]| SampleSeries {
+            labels: labels(pairs),
+            samples: vec![Sample { at: 1, value: Value::F64(1.0) }],
+        };
+        let entry = Entry { at: 1, body: Body::Text("text".into()) };
+        let batch = Batch {
+            samples: vec![
+                samples(&[(NAME, "cpu_usage"), ("host", "alpha"), ("service", "syslog")]),
+                samples(&[(NAME, "memory_usage"), ("hostname", "beta")]),
+            ],
+            entries: vec![EntrySeries { labels: labels(&[(NAME, "access_log")]), entries: vec![entry] }],
+            ..Batch::default()
+        };
+        let (driver, clock) = (Arc::new(MemoryDriver::new()), Arc::new(ManualClock::new(0)));
+        let store = Store::open(driver, directory, Options::default(), clock).await.unwrap();
+        store.append(batch, None).await.unwrap();
+        store
+    }
+
+    #[tokio::test]
+    async fn a_name_or_label_that_no_series_has_is_found_with_similar_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(directory.path()).await;
+        let unknown = |label: &str, value: Option<&str>, similar: &[&str], labels: &[&str]| {
+            let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+            Some(Unknown {
+                label: label.into(),
+                value: value.map(str::to_owned),
+                similar: owned(similar),
+                labels: owned(labels),
+            })
+        };
+        for (selector, counts, expect) in [
+            ("cpu_usage", [1, 0, 0], None),
+            ("access_log", [0, 1, 0], None),
+            ("{__name__=~\".+\"}", [2, 1, 0], None),
+            ("cpu_usge", [0; 3], unknown(NAME, Some("cpu_usge"), &["cpu_usage"], &[])),
+            ("acces_log", [0; 3], unknown(NAME, Some("acces_log"), &["access_log"], &[])),
+            ("usage", [0; 3], unknown(NAME, Some("usage"), &["cpu_usage", "memory_usage"], &[])),
+            ("syslog", [0; 3], unknown(NAME, Some("syslog"), &[], &["service"])),
+            ("cpu_usage{hots=\"alpha\"}", [0; 3], unknown("hots", None, &["host"], &[])),
+            ("{hots=\"alpha\"}", [0; 3], unknown("hots", None, &["host"], &[])),
+            ("cpu_usage{hots=~\"a.*\"}", [0; 3], unknown("hots", None, &["host"], &[])),
+            // A label of other series only.
+            ("cpu_usage{hostname=\"beta\"}", [0; 3], unknown("hostname", None, &[], &[])),
+            ("cpu_usage{host=\"alhpa\"}", [0; 3], unknown("host", Some("alhpa"), &["alpha"], &[])),
+            ("cpu_usage{host=~\"b.*\"}", [0; 3], None),
+            ("cpu_usage{zone!=\"\",host=\"alpha\"}", [0; 3], unknown("zone", None, &[], &[])),
+            ("cpu_usage{zone=\"\",host=\"beta\"}", [0; 3], unknown("host", Some("beta"), &[], &[])),
+        ] {
+            let found = matched(&store, &promql::parse_selector(selector).unwrap(), &|| true).unwrap();
+            assert_eq!([found.sample, found.entry, found.execution], counts, "{selector}");
+            assert_eq!(found.unknown, expect, "{selector}");
+        }
+        let matchers = promql::parse_selector("cpu_usge").unwrap();
+        assert_eq!(matched(&store, &matchers, &|| false), None);
+    }
+}
