@@ -238,7 +238,8 @@ fn json_is_one_document_except_for_findings_and_watching() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     assert_eq!(server.post("/write", &[], b"m value=1\nlog value=\"text\"").status, 204);
-    let (url, copy) = (server.url(), data.path().join("copy"));
+    let other = tempfile::tempdir().unwrap();
+    let (url, copy) = (server.url(), other.path().join("copy"));
     let documents = |args: &[&str]| {
         let (code, stdout, stderr) = run(args);
         assert_eq!(code, Some(0), "{args:?}: {stderr}");

@@ -135,6 +135,10 @@ async fn scattered_records_seal_a_generation_before_it_makes_too_many_chunks() {
     for part in 0..10 {
         let points: Vec<(i64, f64)> = (0..1_000).map(|n| ((part * 1_000 + n) * 3 * DAY, 1.0)).collect();
         store.append(samples("m", &points), None).await.unwrap();
+        // A generation is sealed only when the one before it is flushed.
+        while store.stats().sealed > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
     }
     assert!(store.stats().seals_by_size >= 2, "{:?}", store.stats());
     store.flush().await.unwrap();
