@@ -47,7 +47,7 @@ export class Link {
     /** The last write to the socket. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
     /**
-     * The unwritten rest of the last write after a farewell, which writes to the descriptor directly.
+     * The unwritten rest of the last write, after a farewell. A farewell writes to the descriptor directly.
      * @type {Uint8Array | null}
      */
     this.rest = null;

@@ -2,8 +2,8 @@
 //!
 //! Step before: a listener accepts a connection. Step after: the listener reads and writes the [`Socket`], with or without TLS.
 //!
-//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current ones and does the handshake. `refusals.rs`
-//! logs failed handshakes, `expiry.rs` certificates that expire soon.
+//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current certificates and does the handshake.
+//! `refusals.rs` logs failed handshakes, `expiry.rs` certificates that expire soon.
 
 mod expiry;
 mod files;
