@@ -1,7 +1,7 @@
 // Sends the data of the process's other threads. A thread gets no event when it is terminated or when its parent ends. So the
-// thread that ends, or that terminates another thread, asks the other thread to send its data on its own connection, and waits
-// for it. All threads share a table of states, so that only threads with unsent data are asked, and the wait for a thread with a
-// blocked loop is short.
+// thread that ends, or that terminates another thread, asks the other thread to send its data, and waits. The other thread uses
+// its own connection. All threads share a table of states, so that only threads with unsent data are asked, and the wait for a
+// thread with a blocked loop is short.
 //
 //   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //

@@ -95,7 +95,8 @@ async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>
         Ok(None) => None,
         Err(error) => {
             tracing::error!(%error, "export ended early");
-            // A client that requested totals gets the reason instead of them. Other clients only see a truncated response.
+            // A client that requested totals gets the reason instead of the totals. Other clients only see a truncated
+            // response.
             let why = || format!("{}\n", json!({ "error": error.to_string() }));
             Some((if totals { Ok(why().into()) } else { Err(error) }, None))
         }

@@ -151,8 +151,8 @@ pub async fn open<S: Io + 'static>(
     opened.ok()
 }
 
-/// Sends the last bytes to a peer that does not use TLS. Then reads and discards what the peer sends: closing a socket with
-/// unread bytes resets the connection, and the peer might not get the answer.
+/// Sends the last bytes to a peer that does not use TLS. Then reads and discards the bytes that the peer sends. Closing a
+/// socket with unread bytes would reset the connection, and the peer might not get the answer.
 pub async fn refuse(mut socket: Socket, answer: &[u8]) {
     let refusal = async {
         socket.write_all(answer).await?;
