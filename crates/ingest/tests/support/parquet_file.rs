@@ -189,8 +189,8 @@ impl Page {
         self.values = values.min(i32::MAX as usize);
     }
 
-    /// Replaces the body by the given number of text lengths. The page states as many values, as far as the field
-    /// permits.
+    /// Replaces the body by the given number of text lengths. The page states the same number of values, up to the
+    /// maximum of the field.
     pub fn claim_lengths(&mut self, lengths: usize) {
         let mut body = Vec::new();
         deltas(&mut body, lengths.min(1 << 40), 0, 0);
