@@ -206,7 +206,7 @@ export class Link {
   /**
    * @param {string} why
    * @param {number} pauseMs minimum pause before the next attempt
-   * @param {number[]} [dropped] number of dropped records before the failure, if it may have risen since
+   * @param {number[]} [dropped] number of dropped records before the failure, if the number may have risen since then
    */
   #fail(why, pauseMs, dropped) {
     const wasOpen = this.protocol.state === 'open';

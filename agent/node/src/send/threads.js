@@ -21,7 +21,7 @@ const [WIDTH, ID, STATE, PARENT, SEEN] = [4, 0, 1, 2, 3];
 const TABLE = 'tachograph.threads';
 const CHANNEL = 'tachograph.threads';
 const PARENT_ID = 'tachograph.parent';
-/** A slot is free if its thread has made no check for this long: it died without an event, or cannot be asked. */
+/** A slot is free if its thread has made no check for this long. The thread has died without an event, or cannot be asked. */
 const GONE_SECONDS = 30;
 /** A thread must begin to send within this share of the wait at the end of the process. */
 const SHARE = 1 / 8;

@@ -72,7 +72,7 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
 /// The rest of an export: the reader, and the unsent parts of the last slice.
 type Left = (Reader, VecDeque<Slice>);
 
-/// The next part of the body, and the rest of the export. `None` for the rest after the last part.
+/// The next part of the body, and the rest of the export. After the last part, the rest is `None`.
 async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>, Option<Left>)> {
     let (mut reader, mut parts) = state?;
     let part = match parts.pop_front() {

@@ -107,7 +107,8 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
 }
 
 /// The time from which rows must be read before a merge may start at `floor`. This is the start of the first row that
-/// reaches over `floor` from before, or the earliest reach of a row after it. `None` if no row reaches over `floor`.
+/// reaches over `floor` from before, or the earliest time to which a row after `floor` reaches back. `None` if no row
+/// reaches over `floor`.
 pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
     let over = rows.iter().map(|row| (row.key.start, row.reach()));
     let over = over.filter(|(start, reach)| ordered && reach.start < floor && floor <= reach.end.max(*start));
