@@ -203,7 +203,7 @@ test('a program with a stack overflow gets its own exception, and recording cont
 test('if the stack overflows at any place, the frames are well formed', () => {
   const all = parts();
   const fill = (/** @type {number} */ left) => (left > 0 ? fill(left - 1) : 0);
-  // Reaches the end of the stack at different places: names, attributes, parts and frames are written there.
+  // Reaches the end of the stack at different places, at which names, attributes, parts and frames are written.
   const deeper = (n, step) => {
     record(all.recorder, `name ${n} ${step}`, () => {
       all.recorder.attribute(current(), `key ${n % 50}`, `value ${n % 70} ${step}`);

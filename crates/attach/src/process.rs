@@ -81,7 +81,8 @@ impl Process {
         };
         // The thread group id is the process id, even if this file was opened by the id of another thread.
         let pid = *numbers("Tgid")?.first()?;
-        // The ids are in order from the outermost namespace to that of the process. Kernels before 4.1 lack this line.
+        // The ids are in order from the outermost namespace to the namespace of the process. Kernels before 4.1 lack
+        // this line.
         let own_pid = numbers("NSpid").and_then(|pids| pids.last().copied()).unwrap_or(pid);
         // The ids are in this order: real, effective, saved, file system.
         let effective = |key| numbers(key).and_then(|ids| ids.get(1).copied());

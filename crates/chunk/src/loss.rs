@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::bytes::{Reader, put_varint};
 
-/// Limit on the difference between a value and the recorded one. The limit is finite and not negative.
+/// Limit on the difference between a value and the recorded value. The limit is finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// A difference in the unit of the values.

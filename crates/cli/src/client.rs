@@ -43,7 +43,7 @@ struct Target {
     named: Named,
 }
 
-/// What named the address: hints refer to it.
+/// The source of the address. Hints refer to this source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     Flag,

@@ -252,7 +252,8 @@ fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     (code.unwrap(), lines, summary)
 }
 
-/// Maximum number of records of one row or one journal batch. A damaged row or batch may not show its number of records.
+/// Maximum number of records of one row or one journal batch. The number of records of a damaged row or batch may be
+/// unreadable.
 const UNIT_RECORDS: usize = 12 * 600;
 
 #[test]
@@ -271,7 +272,7 @@ fn a_repair_of_an_undamaged_directory_loses_nothing() {
     let (code, _, stderr) = run(&["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("is not an empty directory"), "{stderr}");
-    // A server continues with it, and knows the sessions.
+    // A server starts with the repaired directory, and knows its sessions.
     let server = Server::start_with(&into, &["--selfwatch-seconds", "0"]);
     assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     drop(server);

@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::{Server, run};
 
-/// Time of the first entries of `server`. There is one second between entries of a series.
+/// Time of the first entries of `server`. Successive entries of a series are one second apart.
 const BEGIN: i64 = 1_700_000_000;
 
 fn server(dir: &tempfile::TempDir) -> Server {

@@ -1,5 +1,6 @@
-//! Tests bodies of a few kilobytes that expand to gigabytes, and queries and answers that need as much memory. The server, which
-//! is limited to 4 GB, continues, names refused records and keeps the valid ones. Its memory stays small, even after a restart.
+//! Tests bodies of a few kilobytes that expand to gigabytes, and queries and answers that need gigabytes of memory. The server
+//! has a limit of 4 GB. It continues to run, names the refused records, and keeps the valid records. Its memory stays small,
+//! even after a restart.
 
 mod support;
 

@@ -31,7 +31,7 @@ fn order(fields: &[(FieldType, &str, &str)]) -> RecordType {
     RecordType { name: "shop_order_placed".into(), fields: fields.iter().map(field).collect() }
 }
 
-/// Two forms of the type: the first one, and that of the next version of the application.
+/// Two forms of the type: the first form, and the form in the next version of the application.
 fn forms() -> [RecordType; 2] {
     use FieldType::{F64, I64, Text};
     let first = [(Text, "customer", ""), (I64, "items", ""), (F64, "total", "EUR")];

@@ -136,8 +136,8 @@ struct ReadSeries {
 }
 
 fn read_series(message: &[u8]) -> Result<ReadSeries, SeriesError> {
-    // Counts the samples first, because a growing list would take three times the memory. A sample grows from two bytes
-    // to 24 even without that.
+    // Counts the samples first, because a growing list would take three times the memory. Even with this count, a
+    // sample grows from two bytes to 24.
     let (mut pairs, mut samples) = {
         let [labels, samples] = counts(message)?;
         (Vec::with_capacity(labels.min(LABELS_MAX)), Vec::with_capacity(samples))

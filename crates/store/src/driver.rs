@@ -136,7 +136,7 @@ pub struct Info {
     pub location: String,
 }
 
-/// Damage or loss that a back end found in its data since it was opened. The names are those of its files.
+/// Damage or loss that a back end found in its data since it was opened. The names are file names of the back end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Damaged files that stay in use, because their other parts are readable.
@@ -170,7 +170,7 @@ pub struct Capabilities {
     pub put_rows_hint: usize,
 }
 
-/// An existing row with a known key and an unreadable value: the stored bytes differ from those that were put.
+/// An existing row with a known key and an unreadable value: the stored bytes differ from the bytes that were put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     pub table: Table,

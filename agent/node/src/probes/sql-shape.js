@@ -1,6 +1,6 @@
 // Builds the shape of a statement from its tokens: white space becomes one blank, rows and lists of values are folded, long text
-// is cut. The rules are those of `SqlShape.java` and Python's `sql_shape.py`. Before: `sql.js`, which reads the tokens. After:
-// `../wire/dictionary.js`.
+// is cut. The rules are the same as in `SqlShape.java` and Python's `sql_shape.py`. Before: `sql.js`, which reads the tokens.
+// After: `../wire/dictionary.js`.
 
 /** Maximum length of a name, characters. */
 export const NAME_CHARS_MAX = 1_000;

@@ -47,7 +47,7 @@ export class Link {
     /** The last write to the socket. @type {Uint8Array} */
     this.chunk = Buffer.alloc(0);
     /**
-     * The unwritten rest of the last write after a farewell, which writes to the descriptor directly.
+     * The unwritten rest of the last write, after a farewell. A farewell writes to the descriptor directly.
      * @type {Uint8Array | null}
      */
     this.rest = null;
@@ -206,7 +206,7 @@ export class Link {
   /**
    * @param {string} why
    * @param {number} pauseMs minimum pause before the next attempt
-   * @param {number[]} [dropped] number of dropped records before the failure, if it may have risen since
+   * @param {number[]} [dropped] number of dropped records before the failure, if the number may have risen since then
    */
   #fail(why, pauseMs, dropped) {
     const wasOpen = this.protocol.state === 'open';

@@ -17,7 +17,7 @@ const GREETING_MS = 5_000;
 const PAUSE_MS = 1_000;
 /** Code of an ERROR: the server requires TLS. */
 const NEEDS_TLS = 11;
-/** Pause after a refusal that an immediate retry would only repeat. */
+/** Pause after a refusal, if the server would refuse an immediate retry for the same reason. */
 const REFUSED_MS = 60_000;
 
 /** The server refused the connection and gave the reason. */

@@ -17,8 +17,8 @@
 //
 // Signals are released in at most `RELEASES_MAX` callbacks per second because of the cost. A busy server has more callbacks with
 // recorded calls. In the other callbacks a signal waits for the loop. If such a callback never ends, SIGTERM, SIGINT and SIGHUP
-// have no effect, and only SIGKILL or SIGQUIT ends the process, unless TACHO_SIGNALS is false. The agent cannot detect such a
-// callback, because a blocked loop runs no other JavaScript.
+// have no effect, and only SIGKILL or SIGQUIT ends the process. This does not apply if TACHO_SIGNALS is false. The agent cannot
+// detect such a callback, because a blocked loop runs no other JavaScript.
 //
 // Before: `../agent.js`. After: `farewell.js`, then the signal is sent again.
 

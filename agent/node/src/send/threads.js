@@ -1,7 +1,7 @@
 // Sends the data of the process's other threads. A thread gets no event when it is terminated or when its parent ends. So the
-// thread that ends, or that terminates another thread, asks the other thread to send its data on its own connection, and waits
-// for it. All threads share a table of states, so that only threads with unsent data are asked, and the wait for a thread with a
-// blocked loop is short.
+// thread that ends, or that terminates another thread, asks the other thread to send its data, and waits. The other thread uses
+// its own connection. All threads share a table of states, so that only threads with unsent data are asked, and the wait for a
+// thread with a blocked loop is short.
 //
 //   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
@@ -21,7 +21,7 @@ const [WIDTH, ID, STATE, PARENT, SEEN] = [4, 0, 1, 2, 3];
 const TABLE = 'tachograph.threads';
 const CHANNEL = 'tachograph.threads';
 const PARENT_ID = 'tachograph.parent';
-/** A slot is free if its thread has made no check for this long: it died without an event, or cannot be asked. */
+/** A slot is free if its thread has made no check for this long. The thread has died without an event, or cannot be asked. */
 const GONE_SECONDS = 30;
 /** A thread must begin to send within this share of the wait at the end of the process. */
 const SHARE = 1 / 8;

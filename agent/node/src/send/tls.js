@@ -40,7 +40,7 @@ export class Tls {
     const absolute = (/** @type {string} */ path) => (path === '' ? '' : resolve(path)); // the program may change its directory
     /** Can be passed to another thread. @type {Files} */
     this.files = { ca: ca === SYSTEM ? ca : absolute(ca), cert: absolute(cert), key: absolute(key) };
-    // Taken at the start: the program may replace functions of the modules, or change the defaults, later.
+    // Taken at the start, because the program may later replace functions of the modules or change the defaults.
     /** @type {typeof import('node:tls')} */
     const tls = require('node:tls');
     const { checkServerIdentity, connect, createSecureContext } = tls;

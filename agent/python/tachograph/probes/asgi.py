@@ -42,7 +42,7 @@ class Asgi:
 
         async def watch(message: dict[str, Any]) -> None:
             nonlocal status
-            with contextlib.suppress(AttributeError, TypeError, ValueError):  # an invalid message is left to the server
+            with contextlib.suppress(AttributeError, TypeError, ValueError):  # the server handles an invalid message
                 if message.get("type") == "http.response.start":
                     status = int(message.get("status", 0))
             await send(message)

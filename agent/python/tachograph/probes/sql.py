@@ -1,8 +1,8 @@
 """Reduces a statement to its shape: literals become `?`, and comments are removed.
 
 White space becomes one blank, a list of values becomes one value. So statements that differ only in data are one operation, and
-no data leaves the process. The rules are those of `Sql.java` of the Java agent and `sql.js` of the Node.js agent; the cases in
-`testdata/sql` test all three.
+no data leaves the process. The rules are the same as in `Sql.java` of the Java agent and `sql.js` of the Node.js agent; the
+cases in `testdata/sql` test all three.
 
 Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If a
 text has two readings that differ in a literal, or a quote is not closed, the shape ends with `...`. Before: dbapi. After:
@@ -30,7 +30,7 @@ DIALECTS = ("postgresql", "mysql", "sqlite", "sqlserver", "standard", "other")
 _PLAIN, _ESCAPE, _LIKELY, _UNSURE = range(4)
 
 _BLANKS = re.compile(r"[\0- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
-# `\w` matches letters, decimal digits, and also characters such as `²`; `_end_of_name` stops at the latter.
+# `\w` matches letters, decimal digits, and also characters such as `²`; `_end_of_name` stops at such characters.
 _WORD = re.compile(r"[\w$]*")
 _WORD_WITH_HASH = re.compile(r"[\w$#]*")
 _PARAMETER = re.compile(r"[?$]\w*")

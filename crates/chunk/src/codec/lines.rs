@@ -26,8 +26,8 @@ struct Parsed {
     /// Number of values on the line, minus one.
     more: Vec<u64>,
     slopes: Vec<u64>,
-    /// Difference of the line's first number from the last number of the previous line plus the new slope. The jump is
-    /// 0 if the lines meet. The first line has no jump.
+    /// The line's first number minus the expected number. The expected number is the last number of the previous line
+    /// plus the new slope. The jump is 0 if the lines meet. The first line has no jump.
     jumps: Vec<u64>,
 }
 

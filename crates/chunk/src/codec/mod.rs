@@ -5,7 +5,7 @@
 //! depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain form, the plain
 //! form is kept, because it decodes fastest. A new codec needs a file, a line here, and a row in `docs/format/chunk.md`.
 //!
-//! This file and those of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
+//! This file and the files of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
 //! encodes columns within its output with the ladder.
 
 mod ans;

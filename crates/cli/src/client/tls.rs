@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::failure::Failure;
 
-/// Variable with the file of certificate authorities that are trusted instead of those of the system.
+/// Variable with the file of certificate authorities that are trusted instead of the authorities of the system.
 pub const CA: &str = "TACHO_TLS_CA";
 /// Value of [`CA`] for the authorities of the system. This is the default here. Agents have no default, so their setting needs
 /// this value.

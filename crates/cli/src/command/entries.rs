@@ -159,7 +159,7 @@ fn line(entry: &Value, series: &[String]) -> String {
     format!("{}  {}  {}", ask::utc(&entry["time"]), printable(series), printable_lines(&text))
 }
 
-/// What is said about entries that a table cannot show.
+/// The message about entries that a table cannot show.
 fn omitted_texts(entries: &[Value]) -> Option<String> {
     let is_object = |entry: &&Value| {
         serde_json::from_str::<Value>(ask::text(entry, "text")).is_ok_and(|value| value.is_object())

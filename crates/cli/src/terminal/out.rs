@@ -1,6 +1,6 @@
 //! Writes the output of the commands. It is not an error if a reader closes the pipe early (`tacho query ... | head`).
 //!
-//! In the whole crate, these macros replace those of the standard library, which panic on a closed pipe.
+//! In the whole crate, these macros replace the macros of the standard library, which panic on a closed pipe.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};

@@ -355,7 +355,7 @@ impl Inner {
         match self.bytes(&scans, row_max) {
             0 => return Ok(scans.iter().map(|_| Vec::new()).collect()),
             bytes if bytes <= INLINE_BYTES_MAX => {
-                // If this read fails, the second read finds the cause.
+                // If this read fails, the blocking read below repeats it and returns the error.
                 if let Ok(rows) = self.read(&scans, parts.as_ref(), Patience::Memory) {
                     return Ok(rows);
                 }

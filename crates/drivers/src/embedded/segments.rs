@@ -265,8 +265,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Writes the manifest, including the current minimum length of the growing segment. A copy of the directory with
-    /// files of different times then cannot silently lack the copied rows of a removed segment.
+    /// Writes the manifest, including the current minimum length of the growing segment. Otherwise a copy of the
+    /// directory with files of different times could lack the copied rows of a removed segment without an error.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
@@ -288,8 +288,8 @@ impl Segments {
         self.active.as_ref().map(|active| active.number)
     }
 
-    /// Whether an older file may have rows that deletes in this one hide. Quarantined files and files that could not be
-    /// removed are included.
+    /// Whether an older file may have rows that are hidden by deletes in file `number`. Quarantined files and files
+    /// that could not be removed are included.
     pub fn has_older(&self, number: u32) -> bool {
         self.manifest.files.keys().any(|other| *other < number)
     }

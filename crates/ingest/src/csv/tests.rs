@@ -309,7 +309,7 @@ fn number_format_of_other_files_decides_ambiguities() {
     assert_eq!(numbers("t;a\n1;-1\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234.5\n", german), (Some(','), '.', 0, true));
-    // Other files determine only the decimal point.
+    // The detected number format of another file decides only which character is the decimal point.
     assert_eq!(numbers("t;a\n1;1,5\n", None), (None, ',', 0, true));
     let [comma, point] = [',', '.'].map(|decimal| Some(Numbers { decimal, thousands: None }));
     assert_eq!(numbers("t;a\n1;1,234\n", comma), (None, ',', 0, false));

@@ -37,7 +37,8 @@ use series::{Line, SeriesTable};
 pub enum Precision {
     #[default]
     Nanoseconds,
-    /// Nanoseconds, because the sender states no unit: a time that is plausible in a larger unit only is refused.
+    /// The sender states no unit, so times are taken as nanoseconds. A time that is plausible only in a larger unit is
+    /// refused.
     Assumed,
     Microseconds,
     Milliseconds,
@@ -61,11 +62,11 @@ impl Precision {
 
 /// 1980 and 2100 in Unix seconds: times between them are plausible.
 const PLAUSIBLE: std::ops::Range<i64> = 315_532_800..4_102_444_800;
-/// Names and parts of a second of the units that times are often written in, instead of ns. The plausible times of these units
-/// do not overlap, and are in January and February 1970 as ns.
+/// Units that senders often use instead of ns: name, and number of units per second. The plausible times of these units do not
+/// overlap. If they are read as ns, they are in January and February 1970.
 const LARGER_UNITS: [(&str, i64); 3] = [("s", 1), ("ms", 1_000), ("us", 1_000_000)];
 
-/// Why a time whose unit is not stated is not one in ns.
+/// The reason why a time without a stated unit is probably not in ns.
 fn doubt(time: i64) -> Option<String> {
     let (unit, per_second) =
         LARGER_UNITS.into_iter().find(|(_, per_second)| PLAUSIBLE.contains(&(time / per_second)))?;

@@ -112,7 +112,7 @@ impl Sorter {
             }
             if !faults.is_empty() {
                 let before = rows.text.len();
-                // A row of a wide file has other values.
+                // A row of a wide file has further values, which are imported.
                 rows.block.partly += u64::from(is_read && matches!(self.plan.shape, Shape::Wide(_)));
                 rows.broken(&table, row, number, place, &mut faults);
                 self.taken += SET_BYTES + 2 * (rows.text.len() - before);

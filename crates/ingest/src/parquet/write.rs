@@ -28,7 +28,7 @@ const GROUP_BYTES_MAX: usize = 16 << 20;
 /// Writes samples or entries.
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
-    /// Labels that have a column; the name is the first one.
+    /// Labels that have a column; the first label is the name.
     labels: Vec<String>,
     kind: Kind,
     /// Runs of rows of one series, and the length of each run.

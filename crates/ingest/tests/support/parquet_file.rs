@@ -189,8 +189,8 @@ impl Page {
         self.values = values.min(i32::MAX as usize);
     }
 
-    /// Replaces the body by the given number of text lengths. The page states as many values, as far as the field
-    /// permits.
+    /// Replaces the body by the given number of text lengths. The page states the same number of values, up to the
+    /// maximum of the field.
     pub fn claim_lengths(&mut self, lengths: usize) {
         let mut body = Vec::new();
         deltas(&mut body, lengths.min(1 << 40), 0, 0);
@@ -295,7 +295,7 @@ fn deltas(out: &mut Vec<u8>, count: usize, first: i64, step: i64) {
     let mut is_first = step != 0;
     while left > 0 {
         if is_first {
-            // The other differences exceed the smallest step by 32 bits each.
+            // Each difference is stored as its excess over the smallest difference, in 32 bits.
             let least = step.min(0);
             out.extend(zigzag(least));
             out.extend_from_slice(&[32; 4]);

@@ -10,8 +10,8 @@
 //! the series and times to read. Evaluation iterates over the list once and computes each node for *all* its times: a
 //! matrix of rows (series) by steps. It does not recurse, and windows slide over sorted samples.
 //!
-//! The semantics are those of Prometheus 3: windows are open at the left, staleness markers end a series, metric names
-//! are dropped immediately. `tests/cases/answers_of_prometheus.qtest` tests this. Intentional differences:
+//! The semantics are the same as in Prometheus 3: windows are open at the left, staleness markers end a series, metric
+//! names are dropped immediately. `tests/cases/answers_of_prometheus.qtest` tests this. Intentional differences:
 //! - times are nanoseconds;
 //! - dates of NaN and infinities are NaN (Prometheus: depends on the conversion of the processor);
 //! - parameters of aggregations are evaluated at each step, even if the vector has `@` (Prometheus: once);

@@ -7,7 +7,8 @@
 //!                            probes.json
 //! ```
 //!
-//! A rule is in force before its request is answered. A kept rule is on disk by then.
+//! Before the request for a rule is answered, the rule is in force. A rule that is to survive a restart is also on
+//! disk.
 
 mod agents;
 mod file;

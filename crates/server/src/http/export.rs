@@ -72,7 +72,7 @@ async fn export(State(app): State<Arc<App>>, params: Params) -> Result<Response,
 /// The rest of an export: the reader, and the unsent parts of the last slice.
 type Left = (Reader, VecDeque<Slice>);
 
-/// The next part of the body, and the rest of the export. `None` for the rest after the last part.
+/// The next part of the body, and the rest of the export. After the last part, the rest is `None`.
 async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>, Option<Left>)> {
     let (mut reader, mut parts) = state?;
     let part = match parts.pop_front() {
@@ -95,7 +95,8 @@ async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>
         Ok(None) => None,
         Err(error) => {
             tracing::error!(%error, "export ended early");
-            // A client that requested totals gets the reason instead of them. Other clients only see a truncated response.
+            // A client that requested totals gets the reason instead of the totals. Other clients only see a truncated
+            // response.
             let why = || format!("{}\n", json!({ "error": error.to_string() }));
             Some((if totals { Ok(why().into()) } else { Err(error) }, None))
         }

@@ -2,8 +2,8 @@
 //!
 //! Step before: a listener accepts a connection. Step after: the listener reads and writes the [`Socket`], with or without TLS.
 //!
-//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current ones and does the handshake. `refusals.rs`
-//! logs failed handshakes, `expiry.rs` certificates that expire soon.
+//! `files.rs` reads certificates and keys with `pem.rs`. This file holds the current certificates and does the handshake.
+//! `refusals.rs` logs failed handshakes, `expiry.rs` certificates that expire soon.
 
 mod expiry;
 mod files;
@@ -151,8 +151,8 @@ pub async fn open<S: Io + 'static>(
     opened.ok()
 }
 
-/// Sends the last bytes to a peer that does not use TLS. Then reads and discards what the peer sends: closing a socket with
-/// unread bytes resets the connection, and the peer might not get the answer.
+/// Sends the last bytes to a peer that does not use TLS. Then reads and discards the bytes that the peer sends. Closing a
+/// socket with unread bytes would reset the connection, and the peer might not get the answer.
 pub async fn refuse(mut socket: Socket, answer: &[u8]) {
     let refusal = async {
         socket.write_all(answer).await?;

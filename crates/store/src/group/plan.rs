@@ -25,7 +25,7 @@ use crate::upkeep::Mask;
 #[derive(Debug)]
 pub struct Stored {
     pub place: Place,
-    /// How far the originals of moved times may be outside of the chunk.
+    /// The distance by which original times may be outside of the chunk, if its first or last time was moved.
     pub overhang: Overhang,
     /// The chunk without the prefix of its row, or the parts of the chunk that the question needs.
     pub chunk: Bytes,

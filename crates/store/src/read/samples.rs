@@ -1,7 +1,7 @@
 //! Reads the samples of series in a time range. Each row is read once, and each column of times is decoded once.
 //!
-//! Series in the same groups form a unit. Many units share one call to the driver. A generation is read from memory while
-//! it is there, and from the driver afterwards.
+//! Series in the same groups form a unit. Many units share one call to the driver. A generation is read from memory until
+//! its flush has ended, and from the driver afterwards.
 //!
 //! Path of one record. Before: `flush.rs` put its chunk into the driver. After: `server/src/http/` passes it to `query`.
 
@@ -59,8 +59,8 @@ pub async fn samples(
     windows: Option<&Windows>,
     room: &AtomicUsize,
 ) -> Result<SampleAnswer> {
-    // Reads beyond both ends by twice the limit on moves. A sample there may have been moved out of the range, or may
-    // be a copy of such a sample.
+    // Extends the range at both ends by twice the limit on moves. A sample in an extension may have been moved out of
+    // the range, or may be a copy of such a sample.
     let moved = reader.options.policies.time_max().saturating_mul(2);
     let reach =
         TimeRange::new(range.start.saturating_sub_unsigned(moved), range.end.saturating_add_unsigned(moved));

@@ -107,7 +107,8 @@ pub fn unfinished(rows: &[Facts], floor: Timestamp, merges: &[Merge], aim: &Aim)
 }
 
 /// The time from which rows must be read before a merge may start at `floor`. This is the start of the first row that
-/// reaches over `floor` from before, or the earliest reach of a row after it. `None` if no row reaches over `floor`.
+/// reaches over `floor` from before, or the earliest time to which a row after `floor` reaches back. `None` if no row
+/// reaches over `floor`.
 pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<Timestamp> {
     let over = rows.iter().map(|row| (row.key.start, row.reach()));
     let over = over.filter(|(start, reach)| ordered && reach.start < floor && floor <= reach.end.max(*start));
@@ -115,7 +116,7 @@ pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<T
 }
 
 /// The merge that cuts a set of rows that all overlap each other and the rows from `next` on, because no window could
-/// hold all of them. `None` if there is a clean boundary, or if unknown rows may reach in.
+/// hold all of them. `None` if there is a clean boundary, or if unknown earlier rows may overlap the set.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     if rows.is_empty() || !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {
@@ -310,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Adjacent rows with these numbers of records; each covers a time of ten.
+    /// Adjacent rows with these numbers of records. Each row covers ten units of time.
     fn side_by_side(records: &[usize]) -> Vec<Facts> {
         records.iter().zip(0..).map(|(records, at)| row(at * 10, at * 10 + 9, *records, 1)).collect()
     }
@@ -363,7 +364,7 @@ mod tests {
         check(&chain(6), large, &[(0..2, 19)]);
         let known = choose(&chain(4), i64::MIN, Some(Next::at(35)), &AIM);
         assert_eq!(known, [Merge { rows: 0..4, until: 34 }]);
-        // Late rows within the time of a full one.
+        // Late rows within the time range of a full row.
         let mut late = vec![row(0, 99, 100, 1)];
         late.extend((0..4).map(|at| row(20 + at, 50, 1, 0)));
         check(&late, AIM, &[(0..5, END)]);

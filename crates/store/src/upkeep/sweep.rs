@@ -152,7 +152,8 @@ async fn is_needed(
     false
 }
 
-/// Removes a deletion that masks no record of any row. Readers that began earlier may still have seen such a record.
+/// Removes a deletion that masks no record of any row. Waits for readers first, because a reader that began earlier may
+/// still have read a masked record.
 async fn remove(upkeep: &Arc<Upkeep>, tombstone: &Tombstone) {
     wait_for_readers(&upkeep.store.snapshots).await;
     if !delete_with_retries(upkeep, &[tombstone.delete()]).await {

@@ -17,13 +17,13 @@ use super::formats::Learned;
 use super::ledger::{Entry, Ledger};
 use super::state::State;
 
-/// The beginning of the file. The checksum of the other lines follows in the first line.
+/// The beginning of the first line of the file. The rest of this line is the checksum of the other lines.
 const MAGIC: &str = "tacho-import-checkpoint 1 ";
 /// Limit on the series of a checkpoint. Each takes about 200 bytes. With more series, no checkpoint is written.
 const SERIES_MAX: usize = 200_000;
 /// Minimum interval between checkpoints.
 pub const EVERY: Duration = Duration::from_millis(250);
-/// A checkpoint is made after at least `COST` times the time that the last one took.
+/// Minimum time between two checkpoints, as a multiple of the time that it took to make the last checkpoint.
 const COST: u32 = 50;
 
 /// The content of a checkpoint.

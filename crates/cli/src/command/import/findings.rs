@@ -32,7 +32,7 @@ pub struct Findings {
     doubts: u64,
     pub rows: u64,
     pub broken: u64,
-    /// Those of the broken rows whose other values are imported.
+    /// Number of the broken rows whose other values are imported.
     #[serde(default)]
     partly: u64,
     named: Vec<String>,

@@ -89,7 +89,7 @@ fn is_everything(pattern: &str) -> bool {
 }
 
 /// Whether the rule stops the recording of all methods that the agent recorded before. Such a rule is probably not intended.
-/// Rules that add methods, or that match only methods that were not recorded, lose nothing.
+/// A rule that adds methods, or that matches only methods that were not recorded, does not stop any recording.
 fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     let taken: &[&str] = match ask::text(rule, "state") {
         "off" => &["on", "aggregated"],

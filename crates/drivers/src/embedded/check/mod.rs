@@ -150,8 +150,8 @@ fn try_hold(directory: &Path) -> Result<Held> {
     Ok(Held { found, manifest, files, wrong })
 }
 
-/// Number of the newest file that is long enough for a row. Its successor may be an unfinished file of a process that died.
-/// That process may not have ended this file.
+/// Number of the newest file that is long enough for a row. The file after it may be unfinished, because its process died.
+/// In this case the newest file may not have been ended either.
 fn newest(files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
     files.iter().rfind(|(_, (_, bytes))| *bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number)
 }

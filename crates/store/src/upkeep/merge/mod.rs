@@ -22,8 +22,8 @@ use tacho_model::{Kind, Timestamp};
 pub use rows::{Cutting, Made, Merged, Source, Treatment, Unreadable, end_of_step};
 
 /// Merges the records of `sources` up to and including `until`. Later records stay unchanged. `members` has one treatment
-/// for each member of the group. `lives` has, for each member, how often its value changed and how often it fell, as far
-/// as earlier merges counted it.
+/// for each member of the group. `lives` has two counts for each member: the changes and the decreases of its value that
+/// earlier merges counted.
 pub fn merge(
     kind: Kind,
     sources: &[Source],

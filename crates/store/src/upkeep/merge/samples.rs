@@ -1,7 +1,7 @@
 //! Merges rows of samples. Columns of values with the same times stay together, regardless of their source rows.
 //!
-//! A rule changes a value or a time once (`lossy.rs`). Each column records its exact values, and each class its exact
-//! times. Only exact values and times are changed, so that errors never add up.
+//! A rule changes a value or a time once (`lossy.rs`). Each column records which of its values are exact, and each
+//! class records which of its times are exact. Only exact values and times are changed, so that errors never add up.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -91,8 +91,9 @@ fn rest(
     if shapes.is_empty() {
         return Ok(Vec::new());
     }
-    // Old samples of a rest are dropped or downsampled later, together with the samples that they overlap. Otherwise an
-    // older value could reappear. No time is moved, because samples between the times of the rest are unknown here.
+    // Old samples of this rest are dropped or downsampled by a later merge, together with the samples that they
+    // overlap. Otherwise an older value could reappear. No time is moved, because samples between the times of the rest
+    // are unknown here.
     let later =
         |m: &Treatment| Treatment { thin: None, expired_before: Timestamp::MIN, semantic: None, ..m.clone() };
     let whole: Vec<Treatment> = members.iter().map(later).collect();

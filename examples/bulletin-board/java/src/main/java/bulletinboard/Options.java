@@ -38,7 +38,7 @@ example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://boar
     private static final int THREADS_MIN = 8;
 
     /**
-     * @throws IllegalArgumentException naming the option, the value and what was expected
+     * @throws IllegalArgumentException naming the option, the value and the expected form
      */
     static Options parse(List<String> arguments, Map<String, String> environment) {
         Map<String, String> given = new HashMap<>();

@@ -176,7 +176,10 @@ class LeftOutIT {
         assertEquals(Map.of(), pieces, "no piece lacks its trace");
     }
 
-    /** Declared records are always kept. Those in a recorded trace have the ids of the trace. */
+    /**
+     * Declared records are always kept. Declared records in a recorded trace have the ids of the
+     * trace.
+     */
     private static void assertNoted(Decoder got, long rare, long kept) {
         List<Declared> noted =
                 got.declared.stream()

@@ -90,8 +90,8 @@ public final class Operations {
     }
 
     /**
-     * Callers also read this without the lock: past the bound new names keep arriving, and no
-     * thread of the program may wait for the lock.
+     * Callers also read this without the lock. After the bound is reached, new names still arrive,
+     * and no thread of the program may wait for the lock.
      */
     private boolean isFull(int kind) {
         return count >= countMax || kind != METHOD && ids[kind].size() >= dynamicMax;

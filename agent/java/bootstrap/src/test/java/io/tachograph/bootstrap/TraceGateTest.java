@@ -225,7 +225,7 @@ class TraceGateTest {
         assertEquals("[0, 0, 1, 1]", counts(buffers, "request"));
     }
 
-    /** By default every trace is recorded, also if the header says that it is not. */
+    /** By default every trace is recorded, even if its header has no sampled flag. */
     @ParameterizedTest
     @ValueSource(strings = {"00", "01"})
     void withoutTheSettingAllTracesAreRecorded(String flags) {

@@ -24,7 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** The record of a request that another thread answers ends with the answer. */
+/** If another thread answers a request, the record of the request ends with the answer. */
 class AsyncIT {
     private static final long LATER_NS = 250_000_000;
 

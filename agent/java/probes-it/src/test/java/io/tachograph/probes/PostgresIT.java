@@ -58,8 +58,8 @@ class PostgresIT {
         try (Watched shop = watched(jdk, false, pool)) {
             shop.end();
             assertTrue(shop.output().contains("failed as it should"), shop.output());
-            // The dialect of PostgreSQL was used although the pool wraps the statement, because the
-            // text is not cut.
+            // The text is not cut. So the dialect of PostgreSQL was used, although the pool wraps
+            // the statement.
             assertEquals(
                     List.of("select \"title\" from \"ad\" where \"id\" = ? and title <> ?"),
                     plain(names(shop, "plain()"), shop));

@@ -12,9 +12,9 @@ import java.util.Set;
  * its method calls the exception that it wraps. Exceptions in other modules are excluded for the
  * same reason.
  *
- * <p>Messages of databases contain values and statements, and so do those of exceptions that wrap
- * them. If a {@code java.sql.SQLException} is the exception or one of its causes, only class and
- * code are recorded. For an exception of a driver without {@code java.sql}, only the class is
+ * <p>Messages of database exceptions, and of exceptions that wrap them, contain values and
+ * statements. If a {@code java.sql.SQLException} is the exception or one of its causes, only class
+ * and code are recorded. For an exception of a driver without {@code java.sql}, only the class is
  * recorded.
  */
 final class ExceptionText {

@@ -59,7 +59,7 @@ class SettingsTest {
         assertEquals(Files.readString(folder.resolve("agent.txt")), lines);
     }
 
-    /** If such a value counted as absent, the connection would not be encrypted. */
+    /** If one of these values counted as absent, the connection would not be encrypted. */
     @ParameterizedTest
     @ValueSource(
             strings = {

@@ -27,8 +27,8 @@ class TraceSamplerTest {
                 buffer.exit(buffer.enter(operation));
             }
             sampler.sample(new SampleBatch(1));
-            // The first trace and a hundred more are recorded. After 40 traces, 61 of these are
-            // left.
+            // The first trace and 100 further traces are recorded, 101 in total. After the step
+            // with 40 traces, 61 of the 101 are left.
             assertEquals(Math.min(61, traces), traces - sampler.callsLeftOut());
         }
     }
