@@ -8,7 +8,7 @@ use tacho_store::Store;
 
 use super::ask::Server;
 
-/// Time limit of the search for a hint. A hint is optional, so the user must not wait long for it.
+/// Time limit of the search for a hint. A hint is optional, so the command does not wait longer for it.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The first hint about one of the selectors; `None` if the server does not answer. `asked` is the kind of the records that

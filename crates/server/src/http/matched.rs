@@ -16,7 +16,7 @@ use super::params::Params;
 use super::prometheus::series::{parse, selecting, texts};
 use crate::read::unmatched::matched as look_up;
 
-/// Time limit of the search for a hint. A hint is optional, so the client must not wait long for it.
+/// Time limit of the search for a hint. A hint is optional, so the client does not wait longer for it.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
 pub fn routes() -> Router<Arc<App>> {
