@@ -22,7 +22,7 @@ _HARMLESS = {
 }
 if sys.platform != "linux" and hasattr(signal, "SIGIO"):
     _HARMLESS.add(int(signal.SIGIO))
-_EXECS = ("execv", "execve")  # the other variants call these
+_EXECS = ("execv", "execve")  # the other `exec` functions call these two
 
 _installed: list[bool] = []
 

@@ -69,7 +69,7 @@ class Home:
 
     def wake(self) -> None:
         """Ends the sender's sleep. Never waits."""
-        with contextlib.suppress(RuntimeError):  # it is awake
+        with contextlib.suppress(RuntimeError):  # the sender is awake
             self.waker.release()
 
 

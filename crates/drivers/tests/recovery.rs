@@ -20,7 +20,7 @@ async fn a_batch_torn_at_any_byte_is_cut_off_completely() {
     driver.put(vec![row(3, b"three"), row(4, b"four")]).await.unwrap();
     drop(driver);
     let file = &bench.segments()[0];
-    // Without the mark after it, the process died before the batch was acknowledged.
+    // Removes the mark after the batch. Without the mark, the batch counts as not acknowledged.
     let mut whole = std::fs::read(file).unwrap();
     whole.truncate(whole.len() - 16);
     for end in good..whole.len() {

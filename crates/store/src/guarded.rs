@@ -2,7 +2,8 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A lock that stays usable after a panic under it. Every change under the lock must be complete in itself.
+/// A lock that stays usable after a thread has panicked while it held the lock. Therefore the state must be consistent
+/// after every single change.
 #[derive(Debug, Default)]
 pub struct Guarded<T>(RwLock<T>);
 

@@ -258,7 +258,8 @@ async fn statistics_answer_for_a_chunk_inside_one_window() {
     assert_eq!(some, ["1..10 10 sum 55", "11..20 10 sum 155", "21-30", "31..40 10 sum 355"]);
     assert_eq!((report.chunks_summarised, report.chunks_decoded), (3, 1));
 
-    // With late samples, open or not, or NaN, the samples are used instead of statistics.
+    // Chunks that overlap late samples are decoded, because their statistics cannot be used. The same applies to
+    // a chunk with a NaN. The late samples are first in the memtable and then in a chunk.
     store.append(samples("a", &[(15, 0.5), (41, f64::NAN)]), None).await.unwrap();
     for _ in 0..2 {
         let all = TimeRange::new(1, 60);

@@ -1,4 +1,4 @@
-//! Few distinct numbers that repeat: states, status codes, booleans.
+//! Codec for few distinct numbers that repeat: states, status codes, booleans.
 
 use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;

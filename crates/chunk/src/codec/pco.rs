@@ -55,7 +55,8 @@ impl Codec for Pco {
         "pco"
     }
 
-    /// The bins are about as good as tokens. The codec also finds structure in floats; a search is needed for that.
+    /// For integers, the bins take about as many bits as tokens. For floats, the codec also finds other structure; an
+    /// estimate cannot show it without a search.
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.numbers.words.len() < COUNT_MIN || look.encoding.effort == Effort::Fast {
             return None;

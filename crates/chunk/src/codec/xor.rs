@@ -1,8 +1,8 @@
-//! Floats that share most bits with the previous one. Stores the differing bits, shifted right by the number of low bits
-//! that no number of the column uses.
+//! Codec for floats that share most bits with the previous float. Stores the differing bits, shifted right by the number
+//! of low bits that no number of the column uses.
 //!
 //! The idea is from Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022).
-//! Here, the ladder chooses how the differing bits are encoded.
+//! Unlike there, the differing bits are a nested column, for which the best codec is chosen.
 
 use tacho_model::ValueType;
 

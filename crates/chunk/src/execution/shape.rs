@@ -1,4 +1,4 @@
-//! What is a segment without its times? A shape is computed once and used for all rows that have it.
+//! What is a segment without its times? It is a shape. A shape is computed once and used for all rows with this shape.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,4 +1,5 @@
-//! Few distinct strings that repeat. This codec is only read. New chunks have such strings as templates without slots.
+//! Codec for few distinct strings that repeat. It only decodes. New chunks have such strings as templates without
+//! slots.
 
 use tacho_model::ValueType;
 

@@ -8,11 +8,11 @@ use tacho_store::Store;
 
 use super::ask::Server;
 
-/// A hint is not worth a longer wait.
+/// Time limit of the search for a hint. A hint is optional, so the command does not wait longer for it.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
-/// The first hint about one of the selectors, for a command that reads records of the kind `asked`, or of any kind. Without an
-/// answer of the server there is none.
+/// The first hint about one of the selectors; `None` if the server does not answer. `asked` is the kind of the records that
+/// the command reads; `None` means any kind.
 pub fn of_server(server: &Server, selectors: &[String], asked: Option<Kind>) -> Option<String> {
     let params = selectors.iter().map(|selector| ("match[]", Some(selector.clone())));
     let answer = server.get_for_hint("/api/v1/matched", params)?;

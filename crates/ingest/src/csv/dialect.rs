@@ -3,7 +3,7 @@
 use super::number::Numbers;
 use crate::time_text::TimeFormat;
 
-/// How a file is written.
+/// The variant of CSV in which a file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
     pub delimiter: u8,

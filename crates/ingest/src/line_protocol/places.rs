@@ -58,7 +58,7 @@ impl Places {
             hole = (hole + 1) & mask;
         }
         self.len -= 1;
-        // Elements that could no longer be found are moved into the hole (TAOCP 6.4, algorithm R).
+        // Moves the elements into the free slot that could otherwise no longer be found (TAOCP 6.4, algorithm R).
         let mut next = hole;
         loop {
             next = (next + 1) & mask;

@@ -16,7 +16,7 @@ use super::params::Params;
 use super::prometheus::series::{parse, selecting, texts};
 use crate::read::unmatched::matched as look_up;
 
-/// A hint is not worth a longer wait.
+/// Time limit of the search for a hint. A hint is optional, so the client does not wait longer for it.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
 pub fn routes() -> Router<Arc<App>> {
@@ -38,7 +38,7 @@ async fn matched(State(app): State<Arc<App>>, params: Params) -> Result<Response
         let found = found.collect::<Result<Vec<_>, _>>()?;
         Ok(Json(json!({ "status": "success", "data": found })).into_response())
     };
-    // Dropped at the timeout, which cancels the work.
+    // At the timeout the future is dropped, which cancels the work.
     let answer = tokio::time::timeout(TIME_MAX, selecting(&app, &app.queries, work)).await;
     answer.unwrap_or_else(|_| Err(ApiError::execution(format!("no answer within {TIME_MAX:?}"))))
 }

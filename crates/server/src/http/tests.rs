@@ -27,7 +27,8 @@ use crate::record_types::RecordTypes;
 /// A request whose range contains the call of `executions`.
 const SERVICES: &str = "/api/services?start=0&end=2";
 
-/// Number of series. Their labels of 60 kB each exceed the limit of an answer that is written at the same time as a heavy one.
+/// Number of series, each with labels of 60 kB. All labels together exceed the limit on an answer that is written while a
+/// heavy request runs.
 const SERIES: usize = 150;
 const LABELS: usize = 60;
 const LABEL_BYTES: usize = 1_000;

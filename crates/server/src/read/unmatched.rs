@@ -34,7 +34,7 @@ pub struct Unknown {
     pub labels: Vec<String>,
 }
 
-/// `None` when `waits` returns false.
+/// `None` when the search was stopped because `waits` returned false.
 pub fn matched(store: &Store, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> Option<Matched> {
     let count = |kind| Some(store.find_while(kind, matchers, waits)?.len());
     let mut out = Matched {
@@ -66,7 +66,8 @@ impl Search<'_> {
                 return Some(Some(self.of_value(name, &names, labels)?));
             }
         }
-        // Labels and values of the series with this name: others would not help.
+        // Suggests only labels and values of the series with this name. With other labels the selector would match
+        // no series either.
         let name: Vec<Matcher> = named.into_iter().cloned().collect();
         let scope = if name.is_empty() { Vec::new() } else { vec![name.clone()] };
         let labels = self.labels(&scope)?;

@@ -137,7 +137,7 @@ mod tests {
                 prop_assert_eq!((left.len(), left.to_vec().len()), (numbers.len() - 1, numbers.len() - 1));
             }
             let series = *numbers.last().unwrap() as usize + 1;
-            // Never much more than the smaller of the two forms.
+            // The memory is never much larger than that of the smaller form.
             prop_assert!(postings.heap_bytes() <= 512.max(2 * series.div_ceil(8)).min(512 + 32 * numbers.len()));
         }
     }

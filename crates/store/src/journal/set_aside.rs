@@ -35,7 +35,7 @@ pub fn lost_in(directory: &Path) -> Vec<Arc<str>> {
     journals.sort_unstable();
     let lost = journals.into_iter().filter_map(|(generation, path)| match Lack::read(&path) {
         Some(lack) => lack.reason(generation),
-        // The lack file is missing, because an older version quarantined the journal, or it is damaged.
+        // The lack file (`NAME.lack`) is damaged, or it is missing because an older version quarantined the journal.
         None => match read(&path, |_| {}) {
             Ok(contents) => contents.lack().reason(generation),
             Err(error) => Some(format!("{} cannot be read: {error}", file_name(generation)).into()),

@@ -24,7 +24,8 @@ pub struct Tail {
 impl Tail {
     /// Combines two tails.
     pub fn and(self, other: Self) -> Self {
-        // If a boundary is clean, a later start does not change that.
+        // The tail with the earlier start also says whether the boundary is clean. Chunks with a later start do not
+        // change that.
         let first = if other.from < self.from { other } else { self };
         Self { chunks: self.chunks + other.chunks, ..first }
     }

@@ -9,7 +9,7 @@ use super::facts::{Facts, Next};
 
 /// Boundaries between rows. Each list has one item more than there are rows.
 pub struct Joints {
-    /// `clean[i]`: no conflicting row before row `i` reaches to its start or beyond it.
+    /// `clean[i]`: no conflicting row before row `i` reaches to the start of row `i` or beyond this start.
     clean: Vec<bool>,
     /// Like `clean`, but ignores overlaps between siblings of a merge.
     settled: Vec<bool>,

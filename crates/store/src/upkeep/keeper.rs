@@ -266,7 +266,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_task_sleeps_until_there_is_work() {
         let memory = || Arc::new(MemoryDriver::new());
-        // A fault in one of `u64::MAX` calls never occurs, but its possibility changes the capability.
+        // A fault in one of `u64::MAX` calls never occurs. But a driver with such faults does not report the capability
+        // of an atomic `put`, so no merges run.
         let torn = Faults { torn: u64::MAX, ..Faults::default() };
         let torn = Arc::new(Faulty::new(memory(), torn));
         // In addition to the first and the last wake of the day: four sweeps if merges run, and three rounds of

@@ -21,7 +21,8 @@ impl Masks {
     /// Returns a function from labels to the current masks of a series. `None` in the usual case that no series has
     /// masks.
     pub fn by_labels(&self) -> Option<impl Fn(&Labels) -> Vec<Mask>> {
-        // Copies the list of pointers, so that a deletion does not wait for the list while patterns are tried.
+        // Holds the lock of the list only while the pointers in it are copied. So a deletion does not wait while
+        // patterns are matched.
         let (tombstones, policies) = (self.tombstones.read().clone(), &self.options.policies);
         if tombstones.is_empty() && policies.retention.is_empty() {
             return None;

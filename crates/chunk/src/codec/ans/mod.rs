@@ -1,9 +1,10 @@
-//! Numbers with small or repetitive differences. With entropy coding, a frequent difference takes a fraction of a byte.
+//! Codec for numbers with small or repetitive differences. With entropy coding, a frequent difference takes a fraction of
+//! a byte.
 //!
 //! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`),
 //! and tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on all of
 //! them in parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens. Marks take
-//! 30 of these bytes (`marks.rs`). They allow reading an hour without decoding the day.
+//! 30 of these bytes (`marks.rs`). With marks, a reader of one hour does not decode the whole day.
 
 mod marks;
 mod table;

@@ -45,7 +45,7 @@ pub async fn series(State(app): State<Arc<App>>, params: Params) -> Answer {
     if let Some(response) = selecting(&app, &app.queries, list(LIGHT_LABELS_BYTES_MAX)).await? {
         return Ok(response);
     }
-    // A waiting request keeps no series in memory, because many clients may request as many series.
+    // A request that waits for the permit keeps no series in memory. Many such requests may wait at the same time.
     let response = selecting(&app, &app.heavy, list(usize::MAX)).await?;
     response.ok_or_else(|| ApiError::internal("a list of series ended without a response"))
 }

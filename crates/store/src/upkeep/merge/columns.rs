@@ -25,7 +25,8 @@ pub struct Column {
 pub struct Class {
     pub at: Arc<[Timestamp]>,
     pub times: Moving,
-    /// Generation of the new rows: the largest generation of the sources, or of its own parts.
+    /// Generation of the new rows: the largest generation of all sources. For exact times between moved times: the
+    /// largest generation of the sources of these times only.
     pub generation: u64,
     pub columns: Vec<Column>,
 }

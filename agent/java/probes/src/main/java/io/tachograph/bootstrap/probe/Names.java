@@ -44,7 +44,8 @@ final class Names {
         if (known != null) {
             return known.operation;
         }
-        // Past the bound, new names still arrive often, and a thread must not wait for a lock then.
+        // After the bound is reached, new names still arrive often. A thread must not take the lock
+        // for each of them.
         return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
     }
 
