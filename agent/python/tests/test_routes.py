@@ -129,7 +129,8 @@ application = Starlette(routes=[
     Mount("/closed", app=PlainTextResponse("none", 404)),
 ])
 """
-# An unknown version of a library, or a module of the program with the name of a library; and code of the program that raises.
+# Programs with an unknown version of a library, with a module of their own that has the name of a library, or with code that
+# raises.
 ODD_IMPORT = """
 import sys, tachograph
 tachograph.wsgi(lambda environ, start: [])
@@ -306,7 +307,7 @@ class Routes(ServerTest):
 
 
 class Scans(unittest.TestCase):
-    """Unknown paths take no room from answered paths."""
+    """Unknown paths do not use up the names for answered paths."""
 
     @mock.patch.dict(server_names._guesses, clear=True)
     @mock.patch.dict(server_names._early, clear=True)

@@ -218,8 +218,8 @@ pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Re
     Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
-/// The failure that a service is unknown. `place`: the searched range, such as `from ... to ...`. `none`: the hint if no
-/// service at all is known.
+/// The error for an unknown service. `place`: the searched range, such as `from ... to ...`. `none`: the hint if no service at
+/// all is known.
 pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
     let failure = Failure::new(format!("no service {service:?} {place}"));
     match known.len() {

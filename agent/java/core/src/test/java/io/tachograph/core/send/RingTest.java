@@ -327,8 +327,8 @@ class RingTest {
         options.tracesMax = tracesMax;
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
-        // The first trace is recorded, and as many as the limit in the first second. No shares are
-        // set here.
+        // The first trace is recorded. In the first second, as many further traces are recorded as
+        // the limit permits. No shares are set here.
         assertEquals(Math.min(THREADS * ROOTS, tracesMax + 1), decoder.roots.size());
         for (Caller caller : callers) {
             Iterator<Node> made = caller.roots.iterator();
