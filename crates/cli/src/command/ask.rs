@@ -149,7 +149,8 @@ impl Server {
         Ok(answer)
     }
 
-    /// As [`Self::get`], for a hint: nothing is printed, and a server that is slow or does not know the path gives none.
+    /// The same as [`Self::get`], for a hint: prints nothing, and returns `None` if the server is slow or does not know the
+    /// path.
     pub fn get_for_hint<'a>(
         &self,
         path: &str,

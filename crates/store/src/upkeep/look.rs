@@ -234,7 +234,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     seen
 }
 
-/// What follows a part of the window.
+/// The boundary after a part of the window.
 #[derive(Clone, Copy)]
 enum Behind {
     /// An unreadable row. All earlier rows end before this time.
