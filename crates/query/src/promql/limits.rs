@@ -8,7 +8,7 @@ pub struct Limits {
     pub query_bytes_max: usize,
     /// Depth of nested brackets. It bounds the stack of the parser.
     pub nesting_max: usize,
-    /// Operators in one query. Operators nest too: `a+a+a` is a tree of depth 2.
+    /// Operators in one query. Operators also make the tree deeper: `a+a+a` is a tree of depth 2.
     pub operators_max: usize,
     /// Regular expressions in one query. Compiling a regular expression may take milliseconds.
     pub patterns_max: usize,
