@@ -115,8 +115,8 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def quantile(histogram: Sequence[tuple[float, int]], share: float) -> float:
-    """The smallest value of a histogram with at least the part `share` of all values at or below it. The histogram has pairs
-    (value, count) in rising order."""
+    """The smallest value of a histogram such that at least the part `share` of all values is less than or equal to it. The
+    histogram has pairs (value, count) in rising order."""
     wanted = share * sum(count for _, count in histogram)
     for value, count in histogram:
         wanted -= count

@@ -1,7 +1,7 @@
 """The queries as plain data, and random sets of queries from a seed.
 
-Windows of `Grouped` are [start, start + window), ... on whole minutes. The bounds of all other queries are between two
-times of the data. Therefore it does not matter which end of a range a system includes.
+Windows of `Grouped` are [start, start + window), ... on whole minutes. The bounds of all other queries are
+between two times of the data. Therefore the results do not depend on the end of a range that a system includes.
 """
 
 from dataclasses import dataclass

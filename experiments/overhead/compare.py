@@ -11,7 +11,8 @@ from bench.common.statistic import Interval, ratio_interval
 from .summary import Row, rows
 
 CONFIDENCE = 0.99
-"""Confidence of the intervals. Dozens of ratios are compared: with 95 %, some would appear to change in every run."""
+"""Confidence of the intervals. Dozens of ratios are compared. With a confidence of 95 %, some ratios would appear to
+change in every run."""
 CHANGE_MIN = 0.02
 """A smaller change is not significant, even if its interval excludes 1, because memory layout alone causes changes of
 this size."""

@@ -249,7 +249,7 @@ test('series are bounded', () => {
   assert.equal(totals.samplesDropped, 20_000 - 16_384);
 });
 
-/** Outages at given times. Dropped records are written as `calls samples entries`; `looks` is a periodic check. */
+/** Outages as events at given times. Dropped records are written as `calls samples entries`; `looks` is a periodic check. */
 const OUTAGES = [
   [
     'one outage',

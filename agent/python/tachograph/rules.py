@@ -86,9 +86,10 @@ class Rules:
 
 
 def _search(rules: Sequence[Rule]) -> list[tuple[str, int, Pattern]]:
-    """Prepares the rules for the search, the last rule first: a text that every matching name contains, the position of the rule,
-    and its pattern. The text is searched first, because that costs a hundredth of matching the pattern. The text of a pattern is
-    the one that occurs in the fewest other rules; among equals, the longest."""
+    """Prepares the rules for the search, the last rule first. Returns for each rule a text that every matching name contains, the
+    position of the rule, and its pattern. The search looks for the text before it matches the pattern, because that costs a
+    hundredth of matching the pattern. If several texts are possible, the one that occurs in the fewest other rules is used, and
+    of those the longest."""
     found = [(at, rule.pattern) for at, rule in enumerate(rules) if rule.pattern is not None]
     count = Counter(text for _, pattern in found for text in pattern.texts)
     return [(min(pattern.texts, key=lambda text: (count[text], -len(text))), at, pattern) for at, pattern in reversed(found)]

@@ -1,5 +1,5 @@
-"""The rule that decides an operation. Checks patterns and their order (vectors shared by the agents), compares the search with
-one over all rules, and checks the cost of the search."""
+"""The rule that decides an operation. Checks patterns and their order (vectors shared by the agents), compares the result of
+the search with that of a search over all rules, and checks the cost of the search."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class Decisions(unittest.TestCase):
             board.go_on()
         now = 1_000.0
         self.assertEqual(board.answer(now), wire.probed(wire.Report(1, 0, 0, 0, [])))
-        # Seconds after the last report: arrival of a change, and its report.
+        # Seconds from the last report to the arrival of a change, and to the report of this change.
         rising = [(0.0, pause) for pause in (0.2, 0.4, 0.8, 1.6, 3.2, 5.0)]
         late = [(quiet, quiet) for quiet in (4.9, 5.1, 3_600.0)]
         steps = [*rising, *rising, (0, 0.2), late[0], (0, 0.8), late[1], *rising, late[2], (0, 0.2), (0, 0.4)]

@@ -129,7 +129,8 @@ application = Starlette(routes=[
     Mount("/closed", app=PlainTextResponse("none", 404)),
 ])
 """
-# An unknown version of a library, or a module of the program with the name of a library; and code of the program that raises.
+# Programs with an unknown version of a library, with a module of their own that has the name of a library, or with code that
+# raises.
 ODD_IMPORT = """
 import sys, tachograph
 tachograph.wsgi(lambda environ, start: [])
@@ -269,7 +270,7 @@ class Routes(ServerTest):
         self.assertEqual(self.server.counts(self.service), {"GET /slow/<name>": 1})
 
     def check_names(self, source: str, *names: str) -> None:
-        """Checks the names of one request to each of these paths. All their routes have the same end."""
+        """Requests four paths whose routes have the same end, and checks the names of the requests."""
         asks = "".join(f"get({name!r})\n" for name in ("/users/a", "/admin/users/a", "/shop/users/a", "/of/name/users/a"))
         self.run_program(source + asks + "tachograph.flush(30)\n", samplers="false")
         self.assertEqual(set(self.server.counts(self.service)), {f"GET {name}" for name in names})
@@ -306,7 +307,7 @@ class Routes(ServerTest):
 
 
 class Scans(unittest.TestCase):
-    """Unknown paths take no room from answered paths."""
+    """Unknown paths do not use up the names for answered paths."""
 
     @mock.patch.dict(server_names._guesses, clear=True)
     @mock.patch.dict(server_names._early, clear=True)

@@ -1,4 +1,4 @@
-//! Answers that are empty or refused: what the commands say then. Times and JSON in all commands.
+//! Tests the hints of the commands for empty answers and refused requests, and times and JSON in all commands.
 
 mod support;
 

@@ -176,7 +176,8 @@ async fn load_sessions(driver: &dyn Driver) -> Result<(Sessions, u64)> {
     let mut sessions = Sessions::default();
     let mut last_session = 0;
     each_row(driver, sessions_scan(), |row| {
-        // Without this row, a batch of the session may be stored twice. That does not justify refusing to start.
+        // Without this row, a batch of the session may be stored twice. This is not a sufficient reason to refuse the
+        // start.
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
         let (id, session) = decode_session(&row)?;
         last_session = last_session.max(session.generation);

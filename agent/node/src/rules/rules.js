@@ -66,9 +66,10 @@ export class Rules {
 }
 
 /**
- * Prepares the rules for the search, the last rule first: a text that every matching name contains, the position of the rule, and
- * its pattern. The text is searched first, because that costs less than matching the pattern. The text of a pattern is the one
- * that occurs in the fewest other rules; among equals, the longest.
+ * Prepares the rules for the search, the last rule first. Returns for each rule a text that every matching name contains, the
+ * position of the rule, and its pattern. The search looks for the text before it matches the pattern, because that costs less
+ * than matching the pattern. If several texts are possible, the one that occurs in the fewest other rules is used, and of those
+ * the longest.
  * @param {Rule[]} rules
  */
 function search(rules) {

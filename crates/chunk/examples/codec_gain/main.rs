@@ -58,7 +58,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The choice that [`report::title`] calls `name`.
+/// The choice with the title `name` ([`report::title`]).
 fn choice(name: &str) -> Result<Choice, String> {
     let known = || CodecSet::choices().map(report::title);
     let found = CodecSet::choices().find(|choice| report::title(*choice) == name.trim());

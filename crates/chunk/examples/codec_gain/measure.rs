@@ -122,8 +122,8 @@ fn fastest<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     })
 }
 
-/// Processor time of this thread where the system states it (Linux). Otherwise the time of day, which only distinguishes
-/// runs.
+/// Processor time of this thread if the system states it (Linux). Otherwise the wall time since the first call, which is
+/// only an approximation.
 fn processor_seconds() -> f64 {
     thread_local! { static BEGUN: Instant = Instant::now(); }
     let stated = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

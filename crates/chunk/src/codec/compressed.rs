@@ -74,7 +74,7 @@ impl Codec for Compressed {
         self.name
     }
 
-    /// Never chosen by the ladder, because it compresses encoded columns: see [`compress`].
+    /// The ladder never chooses this codec, because it compresses encoded columns. [`compress`] chooses it.
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

@@ -25,7 +25,7 @@ const PROBE: usize = 8;
 #[expect(clippy::cast_possible_truncation, reason = "decoding is compared")]
 pub(crate) fn scaled(word: u64, exponent: u8) -> Option<i64> {
     if exponent == 0 {
-        // Also covers numbers above 2^52, where the sum below would round.
+        // This case also converts numbers above 2^52, for which the sum below would be rounded.
         return whole(word).map(u64::cast_signed);
     }
     let power = POWERS.get(usize::from(exponent))?;

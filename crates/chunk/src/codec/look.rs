@@ -17,7 +17,8 @@ const RUNS: usize = 4;
 /// Bits per number above which codecs that search for patterns get a trial at full effort. Numbers of more than a byte
 /// may contain repetitions.
 const OPEN_ABOVE: f64 = 8.0;
-/// Number of values in a trial. With half as many, the relative size of tables would hide columns that become smaller.
+/// Number of values in a trial. With half as many values, the tables would be so large relative to the values that the
+/// trial would miss columns that become smaller.
 const TRIAL: usize = 1_024;
 
 /// A column, the permitted encoding, and a sample of the column.

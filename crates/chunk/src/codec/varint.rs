@@ -19,7 +19,7 @@ fn differences(words: &[u64]) -> impl Iterator<Item = u64> {
         .map(move |word| zigzag(word.wrapping_sub(std::mem::replace(&mut before, *word)).cast_signed()))
 }
 
-/// Size of `words` in this form, bytes. Used as a measure of their order.
+/// Size of `words` in this form, bytes. A smaller size means that the numbers are more ordered.
 pub(crate) fn cost(words: impl IntoIterator<Item = u64>) -> u64 {
     let words: Vec<u64> = words.into_iter().collect();
     differences(&words).map(|n| u64::from(varint_bytes(n))).sum()

@@ -149,7 +149,8 @@ impl Server {
         Ok(answer)
     }
 
-    /// As [`Self::get`], for a hint: nothing is printed, and a server that is slow or does not know the path gives none.
+    /// The same as [`Self::get`], for a hint: prints nothing, and returns `None` if the server is slow or does not know the
+    /// path.
     pub fn get_for_hint<'a>(
         &self,
         path: &str,
@@ -218,8 +219,8 @@ pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Re
     Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
-/// The failure that a service is unknown. `place`: the searched range, such as `from ... to ...`. `none`: the hint if no
-/// service at all is known.
+/// The error for an unknown service. `place`: the searched range, such as `from ... to ...`. `none`: the hint if no service at
+/// all is known.
 pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
     let failure = Failure::new(format!("no service {service:?} {place}"));
     match known.len() {

@@ -104,7 +104,7 @@ fn get(path: &str) -> Result<lab::Mix, Failure> {
     })
 }
 
-/// The failure that a load cannot start.
+/// The error of a load that cannot start.
 fn failure(error: lab::Error) -> Failure {
     match &error {
         lab::Error::Connect { .. } => Failure::new(error)

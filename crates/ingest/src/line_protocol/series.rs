@@ -19,7 +19,7 @@ use crate::budget::Budget;
 const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_NAMES: &[char] = &[',', '=', ' '];
 
-/// The field with this name does not become part of the series' name.
+/// For a field with this name, the series has the name of the measurement only.
 const VALUE: &str = "value";
 
 /// Position in the table's list of heads.

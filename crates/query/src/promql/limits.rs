@@ -8,12 +8,12 @@ pub struct Limits {
     pub query_bytes_max: usize,
     /// Depth of nested brackets. It bounds the stack of the parser.
     pub nesting_max: usize,
-    /// Operators in one query. Operators nest too: `a+a+a` is a tree of depth 2.
+    /// Operators in one query. Operators also make the tree deeper: `a+a+a` is a tree of depth 2.
     pub operators_max: usize,
     /// Regular expressions in one query. Compiling a regular expression may take milliseconds.
     pub patterns_max: usize,
-    /// Steps of a range query; the same limit as in Prometheus. A week at one-minute steps is allowed; a mistyped step
-    /// is not.
+    /// Steps of a range query; the same limit as in Prometheus. It allows a week at one-minute steps, and refuses most
+    /// mistyped steps.
     pub steps_max: usize,
     /// Steps of one subquery over its whole range.
     pub subquery_steps_max: usize,

@@ -3,7 +3,7 @@
 use tacho_api::settings::WHOLE_NUMBER;
 use tacho_query::promql;
 
-/// The message in our words; others, such as those of our own types and those about syntax, as they are.
+/// Returns the message in our words. Messages of our own types and messages about syntax are returned unchanged.
 pub fn reworded(message: &str) -> String {
     if let Some(names) = message.strip_prefix("unknown field ") {
         return unknown_key(names);

@@ -11,8 +11,8 @@ pub struct ControlFigures {
     pub rules: Family<Gauge, 1>,
     /// Lists of rules sent to agents.
     pub sent: Family<Counter, 1>,
-    /// Responses of agents to lists of rules. `outcome` is taken, stale (to an older list, or to none) or cut (kept without its
-    /// lists).
+    /// Responses of agents to lists of rules. `outcome` is taken, stale (a response to an older list, or to no list) or cut (a
+    /// response that is kept without its lists).
     pub answers: Family<Counter, 1>,
 }
 

@@ -1,5 +1,5 @@
-//! Log lines about connections without a successful handshake. The first refusal is logged at once. Later refusals are
-//! counted, and logged in at most one line a minute.
+//! Log lines about connections without a successful handshake. The first refusal is logged immediately. Later refusals
+//! are counted, and their count is logged in at most one line a minute.
 
 use std::io;
 use std::net::SocketAddr;

@@ -112,7 +112,7 @@ impl<D: Driver> Driver for Retry<D> {
     async fn put(&self, rows: Vec<Row>) -> Result<()> {
         let mut attempts = self.attempts();
         loop {
-            // Cheap compared with a put, because values are shared and keys are short.
+            // Cloning is cheap compared with a put, because values are shared and keys are short.
             match self.inner.put(rows.clone()).await {
                 Ok(()) => return Ok(()),
                 Err(error) => attempts.after(error).await?,

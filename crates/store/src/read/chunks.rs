@@ -62,8 +62,8 @@ fn partitions(reader: &Reader, kind: Kind, id: SeriesId) -> Vec<(SeriesId, u16)>
     index.groups_of(number).map(|(group, member)| (index.group(group).id, member)).collect()
 }
 
-/// The share of a member in the bytes of its row: its own bytes, and an equal share of the common bytes. `None` if the
-/// chunk has no samples of the member.
+/// The share of a member in the bytes of its row. It is the sum of the member's own bytes and an equal share of the
+/// common bytes. `None` if the chunk has no samples of the member.
 fn share(header: &Header, member: u16, row_bytes: usize) -> Option<usize> {
     if header.kind != Kind::Sample {
         return Some(row_bytes);

@@ -49,7 +49,7 @@ pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize,
     let gate = upkeep.gate.read().await;
     let tombstone = upkeep.store.tombstones.read().last_id();
     let (begun, mut bytes) = (Instant::now(), 0);
-    // Each partition once per batch. A second job would see rows that are about to be replaced.
+    // Each partition is checked once per batch, because a second job would see rows that are about to be replaced.
     let mut looked: HashSet<Partition> = HashSet::new();
     let mut seen: Vec<Seen> = Vec::new();
     let mut looks = FuturesUnordered::new();

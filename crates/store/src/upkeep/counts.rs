@@ -5,8 +5,8 @@ use crate::counters::{Count, counters};
 /// Statistics at one moment. Fields not marked "now" count since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepStats {
-    /// Now: chunks that no merge has read, and the number of these in partitions with enough chunks for a merge (merge
-    /// debt).
+    /// Now: the number of chunks that no merge has read, and how many of these chunks are in partitions with enough
+    /// chunks for a merge (merge debt).
     pub chunks_fresh: u64,
     pub chunks_due: u64,
     /// Now: deletions that are not completed.

@@ -58,7 +58,7 @@ pub struct Seen {
     pub replacements: Vec<RowReplacement>,
     /// The stretch to continue with after the replacements.
     pub rest: Option<Stretch>,
-    /// The part that is left for later merges.
+    /// The part of the window that later merges will read.
     pub tail: Option<Tail>,
     /// Whether the partition has no rows.
     pub empty: bool,
@@ -165,7 +165,7 @@ fn aim(upkeep: &Upkeep, job: &Job, rules: &Rules) -> Aim {
 }
 
 async fn delete(driver: &dyn Driver, places: &[Place]) -> Result<()> {
-    // One call for each row. The order matters, and there are few rows.
+    // One call for each row, because the order of the rows matters. There are few rows.
     for (partition, clustering) in places {
         let delete = Delete::row(Table::Chunks, partition.clone(), clustering.clone());
         driver.delete(vec![delete]).await?;
@@ -234,7 +234,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     seen
 }
 
-/// What follows a part of the window.
+/// The boundary after a part of the window.
 #[derive(Clone, Copy)]
 enum Behind {
     /// An unreadable row. All earlier rows end before this time.

@@ -127,7 +127,8 @@ async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
             }
         };
         report(upkeep, &error, "merged rows were not put");
-        // A full disk is not retried. A deletion that waits for this put may be the only way to free space.
+        // The put is not retried on a full disk, because a deletion that waits for this put may be the only way to free
+        // space.
         if !error.retryable() || error.kind() == ErrorKind::StorageFull {
             return Err(error);
         }

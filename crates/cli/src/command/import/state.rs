@@ -1,8 +1,8 @@
 //! The state file of an import: its progress. After an interruption, the same command resumes from it.
 //!
 //! Pieces are numbered, and the same files are always cut into the same pieces. So the number of the last stored piece is
-//! enough to resume. The store also keeps this number and stores no piece twice. With a checkpoint (`checkpoint.rs`), an
-//! import need not read the part before the checkpoint again.
+//! enough to resume. The store also keeps this number, so it stores each piece only once. With a checkpoint
+//! (`checkpoint.rs`), an import need not read the part before the checkpoint again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;

@@ -81,7 +81,7 @@ async fn evaluate(app: &App, params: &Params, mut at: promql::Params) -> Answer 
 }
 
 /// Whether parsing the query and finding its series takes microseconds: no pattern takes long to compile, and the index is
-/// small. The number of samples is not considered.
+/// small. The result does not depend on the number of samples.
 fn is_light(app: &App, text: &str) -> bool {
     text.len() <= TEXT_INLINE_MAX
         && !has_costly_pattern(text)

@@ -460,8 +460,9 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The parent for calls that this thread causes: its innermost recorded open call; else the
-     * current trace, if it is not recorded; else the attached context; else null.
+     * The parent for calls that this thread causes. It is the first of these that exists: the
+     * innermost recorded open call, the current trace if it is not recorded, the attached context.
+     * Null if there is none.
      */
     public Context context() {
         if (depth == 0) {

@@ -19,7 +19,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Work in other threads for a call belongs to the trace of the call, in every way of submission.
+ * Work that a call submits to other threads belongs to the trace of the call, for every method of
+ * submission.
  */
 class ContextIT {
     private static final String WORK = "shop.BusyShop.work(String)";

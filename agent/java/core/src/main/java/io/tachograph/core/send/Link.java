@@ -38,8 +38,8 @@ final class Link {
     private static final long REFUSED_NANOS = 60_000_000_000L;
 
     /**
-     * Minimum pause after any ERROR. The back-off may be short then, because a WELCOME before the
-     * ERROR has reset it.
+     * Minimum pause after any ERROR. Without it, the pause could be short, because a WELCOME before
+     * the ERROR has reset the back-off.
      */
     private static final long PAUSE_NANOS = 1_000_000_000;
 

@@ -14,8 +14,8 @@ public final class FrameReader {
     private static final int BODY_BYTES_MAX = 1 << 20;
 
     /**
-     * The length in a frame header whose bytes are "HTTP". The server's other port answers with
-     * them.
+     * The length in a frame header that consists of the bytes "HTTP". The HTTP port of the server
+     * answers with these bytes.
      */
     private static final int HTTP = 0x50545448;
 

@@ -327,8 +327,8 @@ class RingTest {
         options.tracesMax = tracesMax;
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
-        // The first trace is recorded, and as many as the limit in the first second. No shares are
-        // set here.
+        // The first trace is recorded. In the first second, as many further traces are recorded as
+        // the limit permits. No shares are set here.
         assertEquals(Math.min(THREADS * ROOTS, tracesMax + 1), decoder.roots.size());
         for (Caller caller : callers) {
             Iterator<Node> made = caller.roots.iterator();
@@ -364,8 +364,8 @@ class RingTest {
     @CsvSource({"8,2"})
     void threadsWithoutABufferAreCounted(long seed, int threadsMax) throws Exception {
         Buffers.Options options = new Buffers.Options();
-        // The number is rounded up to 64, so all callers get a buffer. The count must be right in
-        // any case.
+        // The number of buffers is rounded up to 64, so all callers get a buffer. The count of
+        // dropped calls must be right in any case.
         options.threadsMax = threadsMax;
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());

@@ -20,8 +20,8 @@ import java.util.function.Consumer;
  *
  * <p>References to the server's objects are weak. If the server abandons a request, the request
  * stays open in the data but keeps no objects in memory. A request in an unrecorded trace has no
- * call to end. It is still the parent of the work of other threads, so that they do not record it
- * either.
+ * call to end. It is still the parent of the work of other threads, so that these threads do not
+ * record that work either.
  */
 public final class LaterAnswer implements Consumer<Throwable> {
     private static final int REQUESTS_MAX = 65_536;
