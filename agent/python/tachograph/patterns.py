@@ -7,10 +7,10 @@
     shop.board.Board.post    one method, or shop.board.post one function
     shop..*Service.find*     methods that begin with find, of classes that end in Service
 
-A star matches any characters but a dot, two dots any number of packages. A pattern is compared with the names of the module, of
-each class around a function, and of the function. It matches if it matches one of these names. Patterns have any length and any
-number of stars. Matching does not backtrack, so its time is bounded by the product of the lengths of pattern and name. Before:
-config. After: imports, rules.
+A star matches any characters except a dot. Two dots match any number of packages. A pattern is compared with the names of the
+module, of each class around a function, and of the function. It selects the function if it matches one of these names. Patterns
+have any length and any number of stars. Matching does not backtrack, so its time is bounded by the product of the lengths of
+pattern and name. Before: config. After: imports, rules.
 """
 
 from __future__ import annotations

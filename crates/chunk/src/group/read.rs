@@ -115,8 +115,8 @@ fn take_member(
 }
 
 /// Selects the columns that are needed for the samples of some members in `range`. Returns their ranges in the whole
-/// body. In the header, changes the positions of these columns to positions in a body that has only the selected
-/// columns. Changes the positions of the other columns to be outside of any body.
+/// body. The caller then reads a body with only the selected columns. So in the header, each selected column gets its
+/// position in this body, and each other column gets a position outside of any body.
 pub(crate) fn gather(
     header: &mut Header,
     range: TimeRange,

@@ -14,11 +14,10 @@ import io.tachograph.core.log.Messages;
  *   &#64;com.shop.Watched         classes, and methods, with an annotation
  * </pre>
  *
- * A star matches any characters but a dot. Two dots match any number of packages. {@code *} alone
- * matches everything. A pattern selects all methods of a class if it matches the full name of the
- * class. A pattern is also divided at its last dot, if that dot is not part of {@code ..}. The
- * divided pattern selects a method if the first part matches the class and the second part matches
- * the method.
+ * A star matches any characters except a dot. Two dots match any number of packages. {@code *}
+ * alone matches everything. A pattern selects all methods of a class if it matches the full name of
+ * the class. A pattern is also divided at its last dot, if that dot is not part of {@code ..}: it
+ * selects a method if the first part matches the class and the second part matches the method.
  */
 final class Pattern {
     /** The pattern that matches all classes, as {@code ..*} does. */
