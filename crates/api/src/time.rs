@@ -13,8 +13,8 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// A time as a person writes it: as [`parse_time`], or `now`, `-2h`, `2h ago`, `now-2h`, or a date alone or with a time of day
-/// and without a zone, which is in UTC as all output is.
+/// Parses a time that a person writes: a form of [`parse_time`], a time relative to now (`now`, `-2h`, `2h ago`, `now-2h`), or
+/// a date with or without a time of day. Without a zone it is in UTC, like all output.
 pub fn parse_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = text.trim();
     parse_time(text).or_else(|| relative(text, now)).or_else(|| in_utc(text))

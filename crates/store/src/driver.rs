@@ -278,8 +278,8 @@ pub trait Driver: Send + Sync + 'static {
         Ok(rows.into_iter().map(|rows| rows.into_iter().map(cut).collect()).collect())
     }
 
-    /// Lists the keys of all rows of a table, in any order, if that is possible without reading values. The store uses it
-    /// at start to find existing generations. Otherwise returns `false` without listing any key.
+    /// Lists the keys of all rows of a table, in any order. If that is not possible without reading values, returns `false`
+    /// and lists no key. The store uses it at start to find existing generations.
     async fn keys(&self, _: Table, _: EachKey<'_>) -> Result<bool> {
         Ok(false)
     }

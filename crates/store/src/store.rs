@@ -41,7 +41,7 @@ pub struct Store {
     metadata: Arc<Metadata>,
     upkeep: Arc<Upkeep>,
     progress: watch::Receiver<Progress>,
-    /// `None` while the store is dropped. Also `None`, like the tasks, in a store opened read-only.
+    /// `None` while the store is dropped, and in a read-only store, which has no tasks.
     commands: Option<Sender<Command>>,
     committer: Option<JoinHandle<()>>,
     flusher: Option<tokio::task::JoinHandle<()>>,
@@ -107,12 +107,12 @@ impl Store {
         Ok(())
     }
 
-    /// Stores a batch. When this returns `Ok`, the batch is on disk, except new series above a limit, which the answer
-    /// lists. On an error, no part of the batch is stored. Pass an `Arc` to keep a copy for a repetition. An empty batch
-    /// with an origin marks its frames as accepted.
+    /// Stores a batch. When this returns `Ok`, the batch is on disk. Series that a limit refused are not stored: the answer
+    /// counts them and names the first ones. On an error, no part of the batch is stored. Pass an `Arc` to keep a copy for a
+    /// repetition. An empty batch with an origin marks its frames as accepted.
     ///
-    /// Frames of one session may arrive in any order. A late frame is stored while the process that accepted the later
-    /// frames still runs. A frame that was accepted before is answered with `Repeated`.
+    /// Frames of one session may arrive in any order. A frame whose number is below the highest one is stored if its number
+    /// is a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
     ///
     /// # Errors
     /// `Invalid` when a record breaks a limit or the batch takes a quarter of the memory budget; `Full` when the sender
@@ -163,7 +163,8 @@ impl Store {
         self.find_while(kind, matchers, &|| true).unwrap_or_default()
     }
 
-    /// Like [`Store::find`], while `waits` returns true; otherwise `None`. Patterns may take seconds.
+    /// Like [`Store::find`], but stops with `None` when `waits` returns false, because the caller no longer waits. Patterns
+    /// may take seconds.
     pub fn find_while(
         &self,
         kind: Kind,
@@ -263,7 +264,8 @@ impl Store {
         self.read_entries(id, range).await?.whole()
     }
 
-    /// Blocks that overlap the range, including the ages of carried calls. Single rows may be outside of the range.
+    /// Blocks that overlap `range`. A block begins at the start of its earliest carried call. Single rows of a block may be
+    /// outside of `range`.
     pub async fn executions(&self, id: SeriesId, range: TimeRange) -> Result<Vec<Arc<ExecutionBlock>>> {
         self.executions_within(id, range, &AtomicUsize::new(usize::MAX), |_| true).await?.whole()
     }
@@ -324,8 +326,8 @@ impl Store {
     /// range if the start of its segment is.
     ///
     /// # Errors
-    /// `Invalid` without a matcher that selects; `Limit` when too many deletions are pending; the error of the driver.
-    /// After an error of the driver, the deletion may still take effect after a restart.
+    /// `Invalid` if every matcher accepts the empty value, or if the range is empty; `Limit` when too many deletions are
+    /// pending; the error of the driver. After an error of the driver, the deletion may still take effect after a restart.
     pub async fn delete(&self, matchers: &[Matcher], range: TimeRange) -> Result<Deleted> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
@@ -334,7 +336,7 @@ impl Store {
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
 
-    /// Merges everything flushed into full chunks without pauses, and waits for the end.
+    /// Merges all flushed records into full chunks without pauses, and waits for the end.
     ///
     /// # Errors
     /// `Invalid` when the driver cannot put rows atomically; the error of the driver. Finished merges are kept.
@@ -342,7 +344,7 @@ impl Store {
         self.order(Order::MergeAll).await
     }
 
-    /// Applies all rules and all flushed deletions, and waits for the end.
+    /// Applies all rules, and all deletions that cover only flushed generations. Waits for the end.
     ///
     /// # Errors
     /// Like [`Store::merge_all`].
@@ -357,7 +359,8 @@ impl Store {
         self.upkeep.order(order)?.await.map_err(|_| closed())?
     }
 
-    /// Refuses further batches and flushes. After an error, the journal holds the records that the driver did not accept.
+    /// Refuses further batches, then flushes all records. After an error, the journal holds the records that the driver did
+    /// not accept.
     pub async fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.flush().await
@@ -375,8 +378,8 @@ impl Store {
         self.intake.space.check()
     }
 
-    /// Confirms the clock, so that it is used to delete records again. Returns the jump that was not trusted. Durable on
-    /// return.
+    /// Confirms the clock. From then on, retention uses it again to delete expired records. Returns the jump that was not
+    /// trusted. Durable on return.
     ///
     /// # Errors
     /// The error of the driver. The clock is then not confirmed.

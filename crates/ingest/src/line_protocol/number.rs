@@ -89,7 +89,7 @@ fn eight_digits(bytes: [u8; 8]) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
     let word = u64::from_le_bytes(bytes);
-    // All bytes are in the range 0x30 to 0x3f, also after adding 6.
+    // A byte is a digit if its upper four bits are 3, before and after adding 6.
     if word & HIGH != ZEROS || word.wrapping_add(0x0606_0606_0606_0606) & HIGH != ZEROS {
         return None;
     }

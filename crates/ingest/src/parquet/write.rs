@@ -1,5 +1,5 @@
-//! The inverse of [`super::Parquet`]: writes a long file, one row group after the other. The columns are described in
-//! `own.rs`.
+//! The inverse of [`super::Parquet`]: writes a file in the long layout (one record per row), one row group after the other.
+//! The columns are described in `own.rs`.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ use tacho_model::{Body, Entry, Kind, Labels, NAME, Sample, Value};
 
 use super::own;
 
-/// Rows of a row group. They are in memory until the group is written. One reader thread usually processes this many
-/// rows.
+/// Rows of a row group. They are in memory until the group is written. Readers usually give each row group to one thread.
 const GROUP_ROWS_MAX: usize = 1 << 17;
 /// Cells of a row group. If a file has many labels, its row groups have fewer rows.
 const GROUP_CELLS_MAX: usize = 1 << 23;

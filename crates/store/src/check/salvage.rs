@@ -59,8 +59,8 @@ impl Salvage {
             let mut copy = Copy::new(Writer::create(disk, directory, &header)?, disk);
             let checked = source.check(generation, known, |arrival| copy.add(&arrival))?;
             let length = copy.finish()?;
-            // Records of flushed generations are in the driver. A start reads only the sessions in the journals of
-            // these generations.
+            // Records of flushed generations are in the driver, so they are not counted here. When a store opens, it reads
+            // only sessions from the journals of these generations.
             if generation > known.flushed() {
                 salvage.records.iter_mut().zip(checked.records).for_each(|(sum, more)| *sum += more);
             }

@@ -25,13 +25,14 @@ use crate::upkeep::Mask;
 #[derive(Debug)]
 pub struct Stored {
     pub place: Place,
-    /// The distance by which original times may be outside of the chunk, if its first or last time was moved.
+    /// How far original times may be outside of the chunk, if a merge moved its first or last time (`resent.rs`).
     pub overhang: Overhang,
     /// The chunk without the prefix of its row, or the parts of the chunk that the question needs.
     pub chunk: Bytes,
     /// Size of the whole chunk, bytes.
     pub whole: usize,
-    /// Member numbers in the chunk's group and the positions of their series, ordered by member.
+    /// The wanted members of the chunk's group: the member number, and the index of its series among the wanted series.
+    /// Ordered by member.
     pub members: Arc<[(u16, usize)]>,
 }
 

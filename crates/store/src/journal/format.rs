@@ -28,8 +28,8 @@ pub const MARK_BYTES: usize = 16;
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// Limit on the labels that one record defines, bytes when written out. Bounds the time to read them.
 pub const DEFINITIONS_BYTES_MAX: usize = 1 << 30;
-/// Limit on the part of these labels that is kept in memory, bytes. Labels that differ in few names share the others. The
-/// limit prevents a small record from growing to a huge one.
+/// Limit on the memory of these labels, bytes. Equal labels of several series are stored once, and count once. The limit
+/// prevents a small record from taking a lot of memory.
 pub const DEFINITIONS_KEPT_BYTES_MAX: usize = 256 << 20;
 /// Limit on the texts that a file defines. Further texts are written in place. Bounds the table against a hostile sender.
 pub const TEXTS_MAX: usize = 65_536;

@@ -7,8 +7,8 @@ use crate::keys::ChunkKey;
 
 /// Returns for each row whether it is alive. Each row is given with its replacement and its own merge number.
 ///
-/// The result for a row is correct only if the list has all rows of the partition, of all spans, that start within the
-/// row's time range. A row that replaced one of the row's records also starts within that range.
+/// The result for a row is correct only if the list has all rows of the partition, of all spans, that start before the end of
+/// the row. A row that replaces this row is among them.
 pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
     if rows.iter().all(|(_, replacement, _)| replacement.is_none()) {

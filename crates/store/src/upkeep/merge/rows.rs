@@ -70,8 +70,8 @@ pub struct Made {
     pub start: Timestamp,
     pub overhang: Overhang,
     pub generation: u64,
-    /// Set for the rest of a source row after the end of the merge: the key of the source row. The rest keeps the
-    /// position of that row among the rows of its generation.
+    /// If a merge ends inside a source row, the later records of that row go into a row of their own, the rest. For a rest,
+    /// this is the key of its source row. The rest keeps the position of that row among the rows of its generation.
     pub rest_of: Option<ChunkKey>,
     /// Number of samples, entries, or completed calls.
     pub records: u64,

@@ -17,8 +17,8 @@ package io.tachograph.bootstrap;
  * <p>Before: the advice of a probe. After: {@link ThreadBuffer}.
  */
 public final class Recorder {
-    // Replaced once, before the first class is instrumented. It is a field because inlined advice
-    // reads it without a method call.
+    // Set once by `start`, before the first class is instrumented. `Started` copies it into a final
+    // field.
     private static volatile Buffers starting;
 
     private Recorder() {}

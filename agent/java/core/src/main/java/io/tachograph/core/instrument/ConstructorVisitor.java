@@ -239,8 +239,8 @@ final class ConstructorVisitor extends MethodVisitor {
     }
 
     /**
-     * Called before each instruction. Without it a range could be empty, which the class file
-     * format forbids.
+     * Called before each instruction. The state also changes at labels and frames, but a range
+     * begins only at an instruction, because the class file format forbids empty ranges.
      */
     private void reach() {
         self.reach();
