@@ -1,15 +1,13 @@
 //! Hints for an empty answer: the name or label that no series has, or the command for records of another kind.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tacho_model::{Kind, Matcher, NAME};
-use tacho_server::read::unmatched::{self, Matched, Unknown};
+use tacho_query::promql;
+use tacho_server::read::unmatched::{self, Matched, TIME_MAX, Unknown};
 use tacho_store::Store;
 
 use super::ask::Server;
-
-/// Time limit of the search for a hint. A hint is optional, so the command does not wait longer for it.
-const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The first hint about one of the selectors; `None` if the server does not answer. `asked` is the kind of the records that
 /// the command reads; `None` means any kind.
@@ -47,11 +45,7 @@ fn hint(matched: &Matched, asked: Option<Kind>) -> Option<String> {
 fn of_unknown(unknown: &Unknown) -> String {
     let Unknown { label, value, similar, labels } = unknown;
     let quoted: Vec<String> = similar.iter().map(|name| format!("{name:?}")).collect();
-    let meant = match &*quoted {
-        [] => String::new(),
-        [one] => format!("; did you mean {one}?"),
-        [some @ .., last] => format!("; did you mean {} or {last}?", some.join(", ")),
-    };
+    let meant = promql::one_of(&quoted).map_or_else(String::new, |names| format!("; did you mean {names}?"));
     match value {
         Some(name) if label == NAME => {
             let rest = match labels.first() {

@@ -80,7 +80,7 @@ pub use output::{Output, Point, Series};
 pub use params::Params;
 pub use plan::{Plan, Selection};
 pub use series::{Piece, SeriesData};
-pub use similar::{similar, similar_among};
+pub use similar::{one_of, similar, similar_among};
 
 /// The staleness marker: the series has no value from this time on. Prometheus writes it when a target vanishes. It is
 /// a NaN that no arithmetic operation returns, so rows also use it for "no value at this step".

@@ -14,12 +14,15 @@ const PART_MIN: usize = 3;
 /// Names of functions and aggregations similar to `word`, as a phrase: `a, b or c`. `None` if there are none.
 pub fn similar(word: &str) -> Option<String> {
     let functions = functions().iter().map(|f| f.name);
-    let names = similar_among(word, functions.chain(aggregations().iter().map(|(name, _)| *name)));
-    match &*names {
-        [] => None,
-        [one] => Some((*one).to_owned()),
-        [some @ .., last] => Some(format!("{} or {last}", some.join(", "))),
-    }
+    one_of(&similar_among(word, functions.chain(aggregations().iter().map(|(name, _)| *name))))
+}
+
+/// The names as a phrase: `a, b or c`. `None` if there are none.
+pub fn one_of<S: AsRef<str>>(names: &[S]) -> Option<String> {
+    let (last, some) = names.split_last()?;
+    let some: Vec<&str> = some.iter().map(AsRef::as_ref).collect();
+    let last = last.as_ref();
+    Some(if some.is_empty() { last.to_owned() } else { format!("{} or {last}", some.join(", ")) })
 }
 
 /// The names similar to `word`, the most similar first. These are the names with a small edit distance. If there are

@@ -29,13 +29,11 @@ fn unknown_key(names: &str) -> String {
     let unknown = names.next().unwrap_or_default();
     let known: Vec<&str> = names.collect();
     let similar = promql::similar_among(unknown, known.iter().copied());
-    match (&*similar, &*known) {
-        ([], []) => format!("unknown key {unknown:?}"),
-        ([], known) => format!("unknown key {unknown:?}, known are {}", known.join(", ")),
-        (similar, _) => {
-            let quoted: Vec<String> = similar.iter().map(|name| format!("{name:?}")).collect();
-            format!("unknown key {unknown:?}; did you mean {}?", quoted.join(" or "))
-        }
+    let quoted: Vec<String> = similar.iter().map(|name| format!("{name:?}")).collect();
+    match promql::one_of(&quoted) {
+        Some(names) => format!("unknown key {unknown:?}; did you mean {names}?"),
+        None if known.is_empty() => format!("unknown key {unknown:?}"),
+        None => format!("unknown key {unknown:?}, known are {}", known.join(", ")),
     }
 }
 

@@ -1,7 +1,6 @@
 //! `/api/v1/matched`: how many series selectors match and, for none, which label is unknown. For hints of clients.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -14,10 +13,7 @@ use super::app::App;
 use super::error::ApiError;
 use super::params::Params;
 use super::prometheus::series::{parse, selecting, texts};
-use crate::read::unmatched::matched as look_up;
-
-/// Time limit of the search for a hint. A hint is optional, so the client does not wait longer for it.
-const TIME_MAX: Duration = Duration::from_secs(1);
+use crate::read::unmatched::{TIME_MAX, matched as look_up};
 
 pub fn routes() -> Router<Arc<App>> {
     Router::new().route("/api/v1/matched", get(matched).post(matched))

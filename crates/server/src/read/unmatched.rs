@@ -3,12 +3,15 @@
 //! Reads the index only: an answer takes the same time whatever is stored.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tacho_model::{Kind, MatchOp, Matcher, NAME};
 use tacho_query::promql;
 use tacho_store::Store;
 
+/// Time limit of the search for a hint. A hint is optional, so no client waits longer for it.
+pub const TIME_MAX: Duration = Duration::from_secs(1);
 /// Limit on the values of a label that are compared, bytes.
 const VALUES_BYTES_MAX: usize = 4 << 20;
 /// Limit on the labels that have the wanted name as a value.
