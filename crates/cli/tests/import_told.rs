@@ -80,7 +80,7 @@ const ODD_FILES: [Case<'_>; 19] = [
         b"time,value\n1700000000,2\n",
         &["--again"],
         0,
-        "value.csv: its series is called \"value\", as its column: --name NAME gives it a name",
+        "value.csv: the name of its series is \"value\", the name of the column: --name NAME sets another name",
         1,
     ),
     (

@@ -79,7 +79,7 @@ pub fn refused(authority: &str, error: &io::Error) -> Failure {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
             failure.hint(match file(CA) {
                 Some(path) if path.as_os_str() != SYSTEM => format!(
-                    "no authority in {CA}={} has signed the server's certificate: put the one that has into the file",
+                    "no authority in {CA}={} has signed the server's certificate: add its authority to the file",
                     path.display()
                 ),
                 _ => format!("name the file of the authority that signed its certificate in {CA}"),

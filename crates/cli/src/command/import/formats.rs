@@ -232,7 +232,9 @@ fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<S
     let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);
     let (column, None) = (columns.next()?, columns.next()) else { return None };
     let applies = matches!(dialect.shape, Shape::Wide) && !has_name && csv::is_value_name(column);
-    applies.then(|| format!("its series is called {column:?}, as its column: --name NAME gives it a name"))
+    applies.then(|| {
+        format!("the name of its series is {column:?}, the name of the column: --name NAME sets another name")
+    })
 }
 
 fn describe(dialect: &Dialect, header: &[String], reading: &Reading) -> String {
