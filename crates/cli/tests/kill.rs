@@ -25,15 +25,22 @@ use tacho_server::clock::SystemClock;
 use tacho_store::{Options, Store};
 
 const SEED: u64 = 14;
-/// Numbers of servers that are killed: at least and at most while they serve, and while they start.
+/// Number of servers that are killed while they serve, at least. `TACHO_KILLS` sets another number.
 const KILLS: u32 = 50;
-const KILLS_MAX: u32 = 500;
-const KILLS_AT_START: u32 = 10;
+/// Limit on the number of servers that are killed, as a multiple of that number.
+const KILLS_MAX_FACTOR: u32 = 10;
+/// One of this many lives is followed by a kill of a server that starts.
+const LIVES_PER_KILL_AT_START: u32 = 5;
+/// Lives are examined in runs of this many. If a run had fewer merges than lives, the following lives are twice as long.
+const RUN: u32 = 10;
+/// Limit on the number of times that lives become twice as long.
+const SLOWER_MAX: u32 = 6;
 /// Limit on the frames that one agent sends before they are acknowledged.
 const WINDOW: usize = 48;
 /// Number of acknowledged frames that are sent again after each reconnect.
 const REPEATED: u64 = 3;
-/// Pause between two bursts. Limits the amount of data without leaving the server idle.
+/// Pause between two bursts while lives are short. Limits the amount of data without leaving the server idle. The pause
+/// grows with the lives: the amount of data per life stays the same, and the server has more time to merge it.
 const BREATH: Duration = Duration::from_millis(2);
 
 /// An agent that sends frame after frame. After a reconnect it sends all unacknowledged frames again.
@@ -52,7 +59,7 @@ impl Sender {
     }
 
     /// Sends until the server has ended or, with `stop_at`, until that many frames are acknowledged.
-    fn run(&mut self, at: SocketAddr, stop_at: Option<u64>) {
+    fn run(&mut self, at: SocketAddr, stop_at: Option<u64>, pause: Duration) {
         let Ok(mut agent) = Agent::connect(at, &agent::hello(self.session)) else { return };
         let acked = agent.welcome.acked;
         assert!(
@@ -82,7 +89,7 @@ impl Sender {
                 Some(other) => panic!("session {}: {other:?}", self.session),
                 None => return,
             }
-            std::thread::sleep(BREATH);
+            std::thread::sleep(pause);
         }
     }
 
@@ -104,11 +111,12 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
     let config = data.path().join("tacho.toml");
     std::fs::write(&config, CONFIG).unwrap();
     let flags = ["--config", config.to_str().unwrap()];
-    let mut merges = 0;
-    let mut kills = 0;
-    while kills < KILLS || !has_done_enough(merges, &senders, &writer, &deleter) {
+    let least = std::env::var("TACHO_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let (mut merges, mut merges_in_run) = (0, 0);
+    let (mut kills, mut slower) = (0, 0);
+    while kills < least || !has_done_enough(merges, &senders, &writer, &deleter) {
         assert!(
-            kills < KILLS_MAX,
+            kills < KILLS_MAX_FACTOR * least,
             "only {merges} merges, {} HTTP writes, {} samples deleted in {kills} lives",
             writer.acknowledged(),
             deleter.deleted.len()
@@ -117,27 +125,35 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
         let (records, http) = (server.records, server.http);
         std::thread::scope(|scope| {
             for sender in &mut senders {
-                scope.spawn(|| sender.run(records, None));
+                scope.spawn(|| sender.run(records, None, BREATH * (1 << slower)));
             }
             scope.spawn(|| writer.run(http));
             scope.spawn(|| deleter.run(http));
-            // On a busy machine a server does too little in a short lifetime, so lifetimes double after every `KILLS`.
-            std::thread::sleep(Duration::from_millis((20 + random.below(230)) << (kills / KILLS).min(6)));
-            merges += merges_of(&server);
+            std::thread::sleep(Duration::from_millis((20 + random.below(230)) << slower));
+            merges_in_run += merges_of(&server);
             server.kill();
         });
-        if kills.is_multiple_of(KILLS / KILLS_AT_START) {
+        if kills.is_multiple_of(LIVES_PER_KILL_AT_START) {
             kill_while_starting(data.path(), &flags, Duration::from_millis(random.below(60)));
         }
         kills += 1;
+        if kills.is_multiple_of(RUN) {
+            // On a busy machine a server does too little in a short life.
+            slower += u32::from(merges_in_run < u64::from(RUN) && slower < SLOWER_MAX);
+            merges += std::mem::take(&mut merges_in_run);
+        }
     }
 
     let frames: u64 = senders.iter().map(|sender| sender.next - 1).sum();
-    println!("{kills} lives, {frames} frames, {} HTTP writes acknowledged", writer.acknowledged());
+    println!(
+        "{kills} lives, the last ones {}-fold as long, {frames} frames, {} HTTP writes acknowledged",
+        1 << slower,
+        writer.acknowledged()
+    );
     println!("{merges} merges, {} samples deleted, {} kept", deleter.deleted.len(), deleter.kept.len());
     let server = Server::start_with(data.path(), &flags);
     for sender in &mut senders {
-        sender.run(server.records, Some(sender.next + 10));
+        sender.run(server.records, Some(sender.next + 10), BREATH);
         assert_eq!(sender.waiting.len(), 0);
     }
     check_counts(&server, &senders);
@@ -193,8 +209,12 @@ fn kill_while_starting(data: &Path, flags: &[&str], after: Duration) {
 
 /// Checks the counts that the server returns over HTTP.
 fn check_counts(server: &Server, senders: &[Sender]) {
-    let time = (content::BASE / 1_000_000_000) + 1_800;
-    let answer = server.get(&format!("/api/v1/query?query=count_over_time(heap%5B1h%5D)&time={time}")).json();
+    let last = senders.iter().map(|sender| sender.next).max().unwrap();
+    // All samples: from a minute before the first to a minute after the last.
+    let time = content::base(last) / 1_000_000_000 + 60;
+    let seconds = time - content::BASE / 1_000_000_000 + 60;
+    let query = format!("/api/v1/query?query=count_over_time(heap%5B{seconds}s%5D)&time={time}");
+    let answer = server.get(&query).json();
     let mut got: Vec<(String, String)> = answer["data"]["result"]
         .as_array()
         .unwrap_or_else(|| panic!("{answer}"))
