@@ -56,6 +56,27 @@ async fn a_segment_with_a_damaged_header_is_kept_and_read() {
     }
 }
 
+/// Found by the fuzz target `segment`: the first start cut off the damaged end, and the second start removed the rest as
+/// an unfinished file.
+#[tokio::test]
+async fn a_short_file_with_a_row_is_never_removed() {
+    let with_checksum = |bytes: &[u8]| [&crc32c::crc32c(bytes).to_le_bytes(), bytes].concat();
+    let row =
+        with_checksum(&[&[0, 1, 1, 0, 4, 0, 3, 0, 0, 0], &b"p"[..], &7u32.to_be_bytes(), b"abc"].concat());
+    // The head of a batch of one row shows that the bytes before it were on disk. The row is damaged.
+    let head = [&b"\xf5bat"[..], &16u32.to_le_bytes(), &1u32.to_le_bytes()].concat();
+    let batch = [&head[..], &crc32c::crc32c(&head).to_le_bytes(), &[b'y'; 16]].concat();
+    let bench = Bench::new();
+    let path = bench.directory.path().join("00000001.segment");
+    std::fs::write(&path, [&[b'x'; 27], &row[..], &batch].concat()).unwrap();
+    for start in 1..=3 {
+        let driver = bench.open().await;
+        assert_eq!(keys(&driver).await, [7], "start {start}");
+        assert_ne!(driver.health(), Health::default(), "start {start}");
+    }
+    assert!(std::fs::metadata(&path).unwrap().len() < 54, "longer than a file that was never finished");
+}
+
 #[tokio::test]
 async fn a_damaged_batch_head_loses_no_row() {
     for (batches, from_end) in [(5, false), (20, false), (20, true)] {

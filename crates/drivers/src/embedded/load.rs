@@ -54,9 +54,6 @@ pub fn load_from(
     let mut header = vec![0; HEADER_BYTES.min(length as usize)];
     read(&mut header, 0).map_err(failed)?;
     let mut damage = Damage { header: !is_header(&header, number, path)?, ..Damage::default() };
-    if length < WITH_ROW_BYTES_MIN && damage.header {
-        return Ok(Loaded::Unfinished);
-    }
     let end = known.filter(|known| known.state != State::Growing).map_or(length, |k| k.bytes.min(length));
     damage.excess = length - end;
     let rows_end = match read_index(read, end).map_err(failed)? {
@@ -82,7 +79,8 @@ pub fn load_from(
     };
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
-        return Ok(Loaded::Unknown);
+        // Only the absence of rows shows that a short file was never finished: damage may have moved a row.
+        return Ok(if length < WITH_ROW_BYTES_MIN { Loaded::Unfinished } else { Loaded::Unknown });
     }
     Ok(Loaded::Scanned(scanned))
 }
