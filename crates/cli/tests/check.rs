@@ -193,7 +193,7 @@ fn every_flipped_bit_is_reported() {
     let is_checked =
         |path: &PathBuf| !WITHOUT_CHECKSUM.contains(&path.file_name().unwrap().to_str().unwrap());
     let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
-    let flips = std::env::var("TACHO_CHECK_FLIPS").map_or(FLIPS, |flips| flips.parse().unwrap());
+    let flips = support::number_from("TACHO_CHECK_FLIPS", FLIPS);
     let (mut state, mut missed, mut kinds) = (20_261_124, Vec::new(), BTreeMap::new());
     for n in 0..flips {
         let path = &files[n % files.len()];
@@ -289,7 +289,7 @@ fn a_repair_loses_only_damaged_records() {
     let whole = records(&data);
     let is_checked = |path: &PathBuf| path.extension().is_some_and(|e| e == "segment" || e == "journal");
     let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
-    let flips = std::env::var("TACHO_REPAIR_FLIPS").map_or(REPAIRS, |flips| flips.parse().unwrap());
+    let flips = support::number_from("TACHO_REPAIR_FLIPS", REPAIRS);
     let (mut state, mut lost_all, mut partly) = (4_711, 0, 0);
     for n in 0..flips {
         let path = &files[n % files.len()];

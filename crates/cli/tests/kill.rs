@@ -25,22 +25,23 @@ use tacho_server::clock::SystemClock;
 use tacho_store::{Options, Store};
 
 const SEED: u64 = 14;
-/// Number of servers that are killed while they serve, at least. `TACHO_KILLS` sets another number.
+/// Minimum number of servers that are killed while they serve. The environment variable `TACHO_KILLS` replaces it.
 const KILLS: u32 = 50;
-/// Limit on the number of servers that are killed, as a multiple of that number.
+/// Maximum number of servers that are killed while they serve, as a multiple of the minimum.
 const KILLS_MAX_FACTOR: u32 = 10;
-/// One of this many lives is followed by a kill of a server that starts.
+/// After the first of every five kills, a server is also killed while it starts.
 const LIVES_PER_KILL_AT_START: u32 = 5;
-/// Lives are examined in runs of this many. If a run had fewer merges than lives, the following lives are twice as long.
+/// After every ten lives, the test compares the merges of these lives with their number. With fewer merges than lives, the
+/// following lives are twice as long.
 const RUN: u32 = 10;
-/// Limit on the number of times that lives become twice as long.
-const SLOWER_MAX: u32 = 6;
+/// Lives become twice as long at most six times.
+const DOUBLINGS_MAX: u32 = 6;
 /// Limit on the frames that one agent sends before they are acknowledged.
 const WINDOW: usize = 48;
 /// Number of acknowledged frames that are sent again after each reconnect.
 const REPEATED: u64 = 3;
-/// Pause between two bursts while lives are short. Limits the amount of data without leaving the server idle. The pause
-/// grows with the lives: the amount of data per life stays the same, and the server has more time to merge it.
+/// Pause of an agent between two bursts of frames. Limits the amount of data without leaving the server idle. The pause
+/// doubles when lives double. So the amount of data per life stays the same, and the server has more time to merge it.
 const BREATH: Duration = Duration::from_millis(2);
 
 /// An agent that sends frame after frame. After a reconnect it sends all unacknowledged frames again.
@@ -111,12 +112,12 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
     let config = data.path().join("tacho.toml");
     std::fs::write(&config, CONFIG).unwrap();
     let flags = ["--config", config.to_str().unwrap()];
-    let least = std::env::var("TACHO_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
-    let (mut merges, mut merges_in_run) = (0, 0);
-    let (mut kills, mut slower) = (0, 0);
-    while kills < least || !has_done_enough(merges, &senders, &writer, &deleter) {
+    let kills_min = support::number_from("TACHO_KILLS", KILLS);
+    let (mut merges, mut merges_before_run) = (0, 0);
+    let (mut kills, mut doublings) = (0, 0);
+    while kills < kills_min || !has_done_enough(merges, &senders, &writer, &deleter) {
         assert!(
-            kills < KILLS_MAX_FACTOR * least,
+            kills < KILLS_MAX_FACTOR * kills_min,
             "only {merges} merges, {} HTTP writes, {} samples deleted in {kills} lives",
             writer.acknowledged(),
             deleter.deleted.len()
@@ -125,12 +126,12 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
         let (records, http) = (server.records, server.http);
         std::thread::scope(|scope| {
             for sender in &mut senders {
-                scope.spawn(|| sender.run(records, None, BREATH * (1 << slower)));
+                scope.spawn(|| sender.run(records, None, BREATH * (1 << doublings)));
             }
             scope.spawn(|| writer.run(http));
             scope.spawn(|| deleter.run(http));
-            std::thread::sleep(Duration::from_millis((20 + random.below(230)) << slower));
-            merges_in_run += merges_of(&server);
+            std::thread::sleep(Duration::from_millis((20 + random.below(230)) << doublings));
+            merges += merges_of(&server);
             server.kill();
         });
         if kills.is_multiple_of(LIVES_PER_KILL_AT_START) {
@@ -139,15 +140,15 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
         kills += 1;
         if kills.is_multiple_of(RUN) {
             // On a busy machine a server does too little in a short life.
-            slower += u32::from(merges_in_run < u64::from(RUN) && slower < SLOWER_MAX);
-            merges += std::mem::take(&mut merges_in_run);
+            doublings += u32::from(merges - merges_before_run < u64::from(RUN) && doublings < DOUBLINGS_MAX);
+            merges_before_run = merges;
         }
     }
 
     let frames: u64 = senders.iter().map(|sender| sender.next - 1).sum();
     println!(
         "{kills} lives, the last ones {}-fold as long, {frames} frames, {} HTTP writes acknowledged",
-        1 << slower,
+        1 << doublings,
         writer.acknowledged()
     );
     println!("{merges} merges, {} samples deleted, {} kept", deleter.deleted.len(), deleter.kept.len());

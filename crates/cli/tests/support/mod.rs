@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Path of the binary under test.
 pub fn tacho() -> &'static str {
     env!("CARGO_BIN_EXE_tacho")
+}
+
+/// Reads a number from the environment variable `variable`. Returns `default` if the variable is not set.
+pub fn number_from<T: FromStr>(variable: &str, default: T) -> T {
+    std::env::var(variable).map_or(default, |value| {
+        value.parse().unwrap_or_else(|_| panic!("{variable} is not a number: \"{value}\""))
+    })
 }
 
 /// A running server; killed when dropped.
