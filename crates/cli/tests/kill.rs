@@ -25,11 +25,11 @@ use tacho_server::clock::SystemClock;
 use tacho_store::{Options, Store};
 
 const SEED: u64 = 14;
-/// Number of servers that are killed while they serve, at least. `TACHO_KILLS` sets another number.
+/// Minimum number of servers that are killed while they serve. `TACHO_KILLS` sets another number.
 const KILLS: u32 = 50;
 /// Limit on the number of servers that are killed, as a multiple of that number.
 const KILLS_MAX_FACTOR: u32 = 10;
-/// One of this many lives is followed by a kill of a server that starts.
+/// After one of this many lives, the next server is killed while it starts.
 const LIVES_PER_KILL_AT_START: u32 = 5;
 /// Lives are examined in runs of this many. If a run had fewer merges than lives, the following lives are twice as long.
 const RUN: u32 = 10;
