@@ -142,7 +142,7 @@ test('an invalid rule, or one without matches, is reported', async () => {
   await untilRecorded(service, EVERY);
   const faulty = await probes('off', '@com.shop.Watched', '--service', service);
   assert.equal(faulty.code, 3);
-  assert.match(faulty.err, /cannot follow it: .*not supported in JavaScript/);
+  assert.match(faulty.err, /cannot follow the rule: .*not supported in JavaScript/);
   const nothing = await probes('off', 'com.shop..*', '--service', service);
   assert.equal(nothing.code, 0);
   assert.match(nothing.err, /com\.shop\.\.\* decides no method of faulty/);

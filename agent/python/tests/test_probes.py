@@ -197,7 +197,7 @@ class Probes(ServerTest):
         self.until_recorded(*INCLUDED)
         status, _, err = self.command("off", "@com.shop.Watched", "--service", self.service)
         self.assertEqual(status, 3)
-        self.assertRegex(err, "1 of 1 agent cannot follow it: .*: patterns of decorators are not supported")
+        self.assertRegex(err, "1 of 1 agent cannot follow the rule: .*: patterns of decorators are not supported")
         status, _, err = self.command("off", "com.shop..*", "--service", self.service)
         self.assertEqual(status, 0)
         self.assertIn("com.shop..* decides no method of", err)

@@ -22,7 +22,7 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// The beginning of the reason for the limit on chunks; behind it are the counts of the moment.
+/// The end of the constant part of the reason for the limit on chunks. The counts after it change.
 pub const CHUNKS: &str = "(chunks_max): ";
 
 /// The part of a reason that is equal for all records that the same limit refused.

@@ -180,7 +180,7 @@ impl Stream {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|e| {
                 Failure::new(format!("{} ended its response early: {e}", self.target))
-                    .hint("its log says why")
+                    .hint("the log of the server says why")
             })?;
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
@@ -301,7 +301,7 @@ fn authority(server: &str) -> Result<(String, bool), Failure> {
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if let Some((host, path)) = rest.split_once(['/', '?', '#']) {
         let first = rest.chars().nth(host.chars().count()).unwrap_or('/');
-        return Err(wrong(&format!("an address has no path, and this one has {first}{path}")).hint(form));
+        return Err(wrong(&format!("the address must not have a path, but has {first}{path}")).hint(form));
     }
     // An IPv6 address is in brackets, so a colon inside of brackets does not separate a port.
     let (host, port) = match rest.rsplit_once(':') {
@@ -343,13 +343,13 @@ fn interrupted(target: &Target, error: &hyper::Error) -> Failure {
             .hint(format!("{}: 7070 is usually the port of HTTP, 7071 that of the agents", target.check()));
     }
     Failure::new(format!("the connection to {target} ended: {error}"))
-        .hint("its log says why, if it is a Tachograph server")
+        .hint("if this is a Tachograph server, its log says why")
 }
 
 /// Parses a response as JSON.
 pub fn json(text: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|e| {
-        Failure::new(format!("the answer is not that of a Tachograph server: it is not JSON: {e}"))
+        Failure::new(format!("the answer is not from a Tachograph server, because it is not JSON: {e}"))
             .hint("check the address of the server")
     })
 }
@@ -427,8 +427,8 @@ mod tests {
         for (server, expect) in [
             ("ftp://x", "ftp://x: unsupported scheme ftp, only http and https are supported"),
             ("ht tp://x", "ht tp://x: unsupported scheme ht tp, only http and https are supported"),
-            ("http://a:1/api?x", "http://a:1/api?x: an address has no path, and this one has /api?x"),
-            ("a:1?x", "a:1?x: an address has no path, and this one has ?x"),
+            ("http://a:1/api?x", "http://a:1/api?x: the address must not have a path, but has /api?x"),
+            ("a:1?x", "a:1?x: the address must not have a path, but has ?x"),
             ("http://a:99999", "http://a:99999: port \"99999\" is not a number from 1 to 65535"),
             ("a:0", "a:0: port \"0\" is not a number from 1 to 65535"),
             ("a:", "a:: port \"\" is not a number from 1 to 65535"),

@@ -449,7 +449,7 @@ fn an_address_that_is_not_a_server_is_explained() {
     let with_password = url.replace("http://", "http://me:s3cret@");
     for (server, code, line, hint) in [
         (&*at, 1, format!("{at} answers 404 Not Found"), "check the address in --server: no API"),
-        (&at, 1, "the answer is not that of a Tachograph server".into(), "check the address"),
+        (&at, 1, "the answer is not from a Tachograph server".into(), "check the address"),
         (&at, 1, format!("{at} does not answer with HTTP"), "check the address"),
         (
             &agents,
@@ -457,7 +457,7 @@ fn an_address_that_is_not_a_server_is_explained() {
             format!("{agents} answers 400 Bad Request: this port takes records of agents"),
             "check the address",
         ),
-        (&path, 2, format!("{path}: an address has no path"), "give HOST:PORT"),
+        (&path, 2, format!("{path}: the address must not have a path"), "give HOST:PORT"),
         (&with_password, 2, with_password.replace("me:s3cret", "***"), "give HOST:PORT"),
         ("nosuch.invalid", 1, "cannot find the host of nosuch.invalid:7070".into(), "check the address"),
         ("127.0.0.1:1", 1, "cannot reach a server at 127.0.0.1:1".into(), "is it running?"),

@@ -358,11 +358,11 @@ fn omitted_results_and_records_of_other_kinds_are_reported() {
         (&["traces", "--limit", "1"], "more traces match: raise --limit, or narrow the search\n"),
         (
             &["query", "{service=\"shop\"}"],
-            "hint: it selects calls: `tacho traces` and `tacho operations` read them\n",
+            "hint: the selector matches calls: `tacho traces` and `tacho operations` read them\n",
         ),
         (
             &["entries", "{service=\"shop\"}"],
-            "hint: it selects calls: `tacho traces` and `tacho operations` read them\n",
+            "hint: the selector matches calls: `tacho traces` and `tacho operations` read them\n",
         ),
     ] {
         let (code, _, stderr) = support::run(&[args, &["--server", &url], &TIMES[..]].concat());

@@ -41,12 +41,15 @@ fn empty_results_name_the_searched_range() {
     empty(&["query", "gauge", "--time", "-60"], &["gauge: no values at 1969", "hint: --last 1d"]);
     empty(
         &["query", "log"],
-        &["log: no values at ", "hint: it selects entries: `tacho entries` reads them\n"],
+        &["log: no values at ", "hint: the selector matches entries: `tacho entries` reads them\n"],
     );
-    empty(&["query", "log", "--last", "5m"], &["hint: it selects entries: `tacho entries` reads them\n"]);
+    empty(
+        &["query", "log", "--last", "5m"],
+        &["hint: the selector matches entries: `tacho entries` reads them\n"],
+    );
     empty(
         &["entries", "gauge"],
-        &["gauge: no entries", "hint: it selects samples: `tacho query` reads them\n"],
+        &["gauge: no entries", "hint: the selector matches samples: `tacho query` reads them\n"],
     );
     empty(&["entries", "log", "--contains", "zz"], &["none of 1 entries match in the last hour, from 20"]);
 }
@@ -118,7 +121,7 @@ fn an_unknown_name_or_label_is_named_with_similar_ones() {
         (&["export", "--match", "cpu_usage"], "\n"),
         (
             &["export", "--match", "access_log", "--only", "samples"],
-            "hint: it selects entries: `tacho entries` reads them\n",
+            "hint: the selector matches entries: `tacho entries` reads them\n",
         ),
         (&["delete", "--match", "cpu_usge"], name),
     ] {

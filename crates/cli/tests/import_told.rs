@@ -42,7 +42,7 @@ const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
         "s.jsonl",
         "{\"metric\":{\"__name__\":\"n\"},\"values\":[1],\"timestamps\":[1700000000]}\n",
         &[],
-        "1970-01-20T16:13:20Z; their member (timestamps: ms",
+        "1970-01-20T16:13:20Z; the JSON member (timestamps: ms",
     ),
 ];
 
@@ -80,7 +80,7 @@ const ODD_FILES: [Case<'_>; 19] = [
         b"time,value\n1700000000,2\n",
         &["--again"],
         0,
-        "value.csv: the name of its series is \"value\", the name of the column: --name NAME sets another name",
+        "value.csv: the series is named \"value\", like the column: --name NAME sets another name",
         1,
     ),
     (

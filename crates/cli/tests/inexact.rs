@@ -100,7 +100,7 @@ fn downsampled_values_are_reported_as_such() {
     let (code, _, stderr) = run(&["export", "--match", "m", "--server", &server.url(), "--output", output]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(
-        stderr.contains("1 series is not exact: ") && stderr.contains("; old ones are averages of 1 h"),
+        stderr.contains("1 series is not exact: ") && stderr.contains("; old values are averages of 1 h"),
         "{stderr}"
     );
     let lines = std::fs::read_to_string(output).unwrap();

@@ -150,7 +150,7 @@ fn mistakes_name_parameter_and_value() {
         ("state=of&pattern=a", "\"state\": \"of\" is not on, off or aggregate"),
         ("state=off", "parameter \"pattern\" is missing"),
         ("state=off&pattern=", "parameter \"pattern\" is empty"),
-        ("state=off&pattern=com+shop", "pattern \"com shop\": ' ' cannot be part of one"),
+        ("state=off&pattern=com+shop", "pattern \"com shop\": ' ' cannot be part of a pattern"),
         ("state=off&pattern=a%0Ab", "pattern \"a\\nb\" has a control character"),
         (&format!("state=off&pattern={long}"), "pattern has 1025 bytes, at most 1024 are allowed"),
         (&format!("state=off&pattern=a&service={long}"), "service has 1025 bytes, at most 512"),
@@ -357,7 +357,7 @@ fn commands_switch_wait_and_warn() {
     assert_eq!(stderr, "warning: * matches everything in shop on h1: 100 methods\n");
     let (code, stdout, stderr) = tacho(&["probes", "off", "odd.pattern", "--json"]);
     let id = serde_json::from_str::<Value>(&stdout).unwrap()["rule"]["id"].to_string();
-    let fault = "error: 1 of 1 agent cannot follow it: shop on h1: no such pattern\n";
+    let fault = "error: 1 of 1 agent cannot follow the rule: shop on h1: no such pattern\n";
     assert_eq!((code, stderr), (3, format!("{fault}hint: `tacho probes clear {id}` removes the rule\n")));
     let (_, stdout, _) = tacho(&["agents"]);
     assert!(

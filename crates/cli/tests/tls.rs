@@ -215,7 +215,7 @@ fn clients_trust_only_the_given_authority() {
         &["not valid for name"],
     );
     let system = ("TACHO_TLS_CA", Path::new("system"));
-    let name_it = "hint: name the file of the authority that signed its certificate in TACHO_TLS_CA";
+    let name_it = "hint: set TACHO_TLS_CA to the file of the authority that signed the server's certificate";
     fails(&ask(&https(&server), &[system]), &["no TLS connection", name_it]);
     succeeds(&ask(&https(&server), &[system, ("SSL_CERT_FILE", &ours.file)]));
 }

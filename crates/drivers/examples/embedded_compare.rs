@@ -1,9 +1,9 @@
-//! Measures the figures of ADR 0001: the embedded driver compared with fjall, on rows like those of chunks.
+//! Measures the figures of ADR 0001: the embedded driver compared with fjall, on rows with the sizes of chunks.
 //!
 //! `cargo run --release -p tacho-drivers --features fjall --example embedded_compare [ROWS] [DIRECTORY]`
 //!
-//! Every step runs in a separate process, so that memory and open files are those of the step. Values have 1 to 8 KB of
-//! random bytes, like compressed chunks. A `put` has 1,000 rows, as in a flush.
+//! Every step runs in a separate process, so that its memory and open files are measured alone. Values have 1 to 8 KB of random
+//! bytes, like compressed chunks. A `put` has 1,000 rows, as in a flush.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -206,7 +206,7 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A line of this process' status, MB.
+/// A value of `/proc/self/status`, MB.
 fn memory(field: &str) -> Result<f64, Failure> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with(field)).ok_or("no such field")?;

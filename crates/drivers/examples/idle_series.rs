@@ -1,4 +1,4 @@
-//! Memory of a million series with one sample each since the last seal.
+//! Measures the memory of a million series that each have one sample since the last seal.
 //!
 //! `cargo run --release -p tacho-drivers --example idle_series [SERIES]`. Compares the resident memory of the process
 //! before and after the samples arrive. Before the arrival, the index has the series, but the series have no open
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Failure> {
         each(known - empty)
     );
     println!(
-        "with one open sample: {:.0} bytes each more, {:.0} by the store's count",
+        "with one open sample each: {:.0} more bytes per series, {:.0} by the store's count",
         each(idle - known),
         each(counted)
     );

@@ -1,4 +1,4 @@
-//! Rate and cost of the steps of a record on the embedded driver: append, crash, recover, seal, read.
+//! Measures rate and CPU time of each step on the embedded driver: append, recovery after a crash, seal, read.
 //!
 //! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Each printed line has the wall time and CPU
 //! time of the whole process. The load is 10 million samples of 1,000 series (100 hosts, 10 fields between 0 and 100),
@@ -20,7 +20,7 @@ type Failure = Box<dyn std::error::Error>;
 const HOSTS: usize = 100;
 const FIELDS: usize = 10;
 const SAMPLES_A_SERIES: i64 = 10_000;
-/// Number of times per batch. Every series has a sample at each time.
+/// Number of timestamps per batch. Every series has one sample at each of them.
 const MOMENTS_A_BATCH: i64 = 10;
 const STEP_NS: i64 = 10_000_000_000;
 const SEGMENTS: u64 = 250_000;

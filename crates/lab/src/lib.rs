@@ -1,7 +1,7 @@
 //! Measures how a service performs under load.
 //!
 //! [`run`] sends requests to a service over a fixed number of connections, for a duration or a number of requests. Each
-//! connection sends its next request after the response to the previous one (a *closed* loop; mode B of the scaling study).
+//! connection sends its next request after the response to the previous one (a *closed* loop).
 //! Every request has a unique id in `X-Request-Id`. The same 128 bits are the trace id in `traceparent`, so that records
 //! of the client and of the server can be joined.
 

@@ -159,7 +159,7 @@ fn a_session_derived_from_a_secret_needs_that_secret() {
     for secret in [None, Some(Secret([8; 16]))] {
         let refused =
             Agent::connect(server.at, &with(secret)).err().expect("a client without the secret is refused");
-        expect_error(refused, ErrorCode::Session, "not that of the secret");
+        expect_error(refused, ErrorCode::Session, "the secret does not belong to this session");
     }
     // The owner of the session is not affected, and can reconnect.
     agent.send_frames([6, 7]);

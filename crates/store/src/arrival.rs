@@ -54,8 +54,8 @@ pub enum Appended {
     Repeated,
 }
 
-/// Series that a limit refused. These are new series, and at the limit on chunks also series with records far from the
-/// present time. The other series of the batch are stored.
+/// Series that a limit refused. Most limits refuse only new series; the limit on chunks also refuses records far from the present
+/// time. All other records of the batch are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub series: usize,

@@ -162,7 +162,7 @@ impl Files {
         let path = self.directory.join(name);
         let message = format!(
             "{what}: the copy is not whole, or a file was damaged or removed; copy all of the data directory again \
-             while no server runs on it, or, to open it without what is missing, make an empty file {}",
+             while no server runs on it, or, to open it without the missing part, make an empty file {}",
             path.display()
         );
         Error::corrupt(message)
@@ -197,8 +197,8 @@ impl Files {
         forgets: bool,
     ) -> Result<Option<u128>> {
         let id = journals.map(|journals| journals.store).or(self.store());
-        // The identity is written before the first journal is created. Generation 1 is in the driver before the second
-        // journal is created.
+        // The identity is written before the first journal is created, and generation 1 is in the driver before the second
+        // journal is created. An empty driver next to a later journal has therefore lost its data.
         let emptied = is_empty && !forgets && self.journals.iter().any(|found| found.generation > 1);
         if id.is_some() && !emptied {
             if !is_empty {

@@ -63,7 +63,7 @@ impl Intake {
         refused
     }
 
-    /// The stored chunks and those of records in memory, of which `of_batch` are held for the batch.
+    /// The counts of stored chunks and of chunks for records in memory. The batch itself needs `of_batch` chunks.
     fn estimate(&self, of_batch: usize) -> Estimate {
         let stored: u64 = self.metadata.stored.read().iter().map(|stored| stored.chunks).sum();
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);

@@ -24,9 +24,9 @@ pub struct Options {
     pub open_bytes_max: usize,
     /// Retry delay for senders above the memory budget.
     pub retry_after: Duration,
-    /// Limit on series of all kinds; each takes about 500 bytes of memory. A new series above this limit or one of the
-    /// next three limits is refused; the existing series of its batch are stored. Concurrent batches may exceed the
-    /// limits slightly.
+    /// Limit on series of all kinds; each takes about 500 bytes of memory. A new series above this limit, `index_bytes_max`,
+    /// `label_names_max` or `label_values_max` is refused; the existing series of its batch are stored. Concurrent batches may
+    /// exceed the limits slightly.
     pub series_max: usize,
     /// Limit on the estimated memory of the index of all series with their labels, bytes. A new series above this limit
     /// is refused. Series in the driver are loaded even above it.

@@ -344,8 +344,8 @@ impl Recovery<'_> {
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
         if let Some(origin) = arrival.origin {
-            // The journal may contain a batch twice. Batches of flushed generations are not in the replayed journals. A
-            // late frame has a lower number than the row of its session.
+            // The journals may contain a batch twice. It is compared only with the replayed batches: batches of flushed
+            // generations are not in these journals, and a late frame has a lower number than the row of its session.
             if self.replayed.is_repeated(origin) {
                 return;
             }

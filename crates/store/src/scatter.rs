@@ -64,13 +64,13 @@ pub const fn live(now: Timestamp) -> TimeRange {
     TimeRange::new(now.saturating_sub(WINDOW_NS), now.saturating_add(WINDOW_NS))
 }
 
-/// The chunks that a batch at the limit is compared with. Those of records in memory are estimated from their times: it is the
-/// largest number that they can make.
+/// Numbers of chunks that are compared with the limit when a batch arrives. Those for records in memory are estimated from the
+/// times of the records: the largest number of chunks that they can need.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     pub max: usize,
     pub stored: usize,
-    /// Of records in memory, without the batch.
+    /// For records in memory, without the batch.
     pub in_memory: usize,
     pub of_batch: usize,
 }

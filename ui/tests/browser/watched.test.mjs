@@ -82,7 +82,7 @@ test('the form shows the error message of the server and keeps the input', async
   await page.getByText('No rules').waitFor();
   for (const { pattern, service, said } of [
     { pattern: 'a', service: 's'.repeat(513), said: 'service has 513 bytes, at most 512 are allowed' },
-    { pattern: 'shop.Board(', service: '', said: "'(' cannot be part of one" },
+    { pattern: 'shop.Board(', service: '', said: "'(' cannot be part of a pattern" },
   ]) {
     await page.getByLabel('Pattern').fill(pattern);
     await page.getByLabel('Service').fill(service);

@@ -79,16 +79,16 @@ pub fn refused(authority: &str, error: &io::Error) -> Failure {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
             failure.hint(match file(CA) {
                 Some(path) if path.as_os_str() != SYSTEM => format!(
-                    "no authority in {CA}={} has signed the server's certificate: add its authority to the file",
+                    "no authority in {CA}={} has signed the server's certificate: add the right authority to the file",
                     path.display()
                 ),
-                _ => format!("name the file of the authority that signed its certificate in {CA}"),
+                _ => format!("set {CA} to the file of the authority that signed the server's certificate"),
             })
         }
         Some(rustls::Error::InvalidMessage(_)) => failure.hint("the port does not use TLS: use http://"),
         Some(rustls::Error::AlertReceived(_)) => failure.hint(match file(CERT) {
             Some(path) => format!(
-                "the server refuses the certificate in {CERT}={}: use one of an authority in its tls-client-ca",
+                "the server refuses the certificate in {CERT}={}: use a certificate of an authority in tls-client-ca",
                 path.display()
             ),
             None => {
@@ -98,7 +98,7 @@ pub fn refused(authority: &str, error: &io::Error) -> Failure {
         Some(rustls::Error::InvalidCertificate(CertificateError::Other(other)))
             if other.to_string().contains("CaUsedAsEndEntity") =>
         {
-            failure.hint("the server's certificate is one of an authority (CA:TRUE); make one with CA:FALSE")
+            failure.hint("the server uses the certificate of an authority (CA:TRUE): create a server certificate with CA:FALSE")
         }
         _ => failure,
     }

@@ -103,7 +103,7 @@ impl Export {
     pub fn run(mut self) -> Result<(), Failure> {
         self.selectors.append(&mut self.matches);
         let selectors = match self.all {
-            // A selector without matchers accepts every series; a text cannot express it.
+            // A selector without matchers accepts every series. No text can express such a selector.
             true => vec![Vec::new()],
             false => mark::selectors(&self.selectors)?,
         };
@@ -195,7 +195,7 @@ impl Export {
             ask::print_json(&report);
         } else {
             tell(&written, left_out, *passed_over);
-            // The other formats mark texts as such.
+            // Only files of one kind need this hint, because the other formats mark texts as entries.
             if self.only == Some(Only::Entries) && self.is_of_one_kind() && written.entries.count > 0 {
                 eprintln!("hint: `tacho import --text` reads the file back");
             }
@@ -238,7 +238,8 @@ impl Export {
             }
             lines.drain(..whole);
         }
-        let early = || Failure::new("the server's response ended early").hint("its log says why");
+        let early =
+            || Failure::new("the server's response ended early").hint("the log of the server says why");
         let (totals, incomplete) = totals.ok_or_else(early)?;
         if !silent {
             return Ok(Said { totals, passed_over: None, incomplete, hint: None });
@@ -307,7 +308,8 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
         let time = units::duration(bounds.time_ns);
         let are = if lossy == 1 { "is" } else { "are" };
         let (lossy, value) = (count(lossy), bounds.value);
-        let thinned = bounds.thinned.map_or_else(String::new, |thinned| format!("; old ones are {thinned}"));
+        let thinned =
+            bounds.thinned.map_or_else(String::new, |thinned| format!("; old values are {thinned}"));
         eprintln!(
             "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}{thinned}"
         );
@@ -324,8 +326,8 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
         let entries = units::counted(records, "entry is", "entries are");
         eprintln!(
             "warning: {least}{entries} omitted: a file of this format has samples or entries\n\
-             hint: --only entries writes them (`tacho import --text` reads them back), --format jsonl both; --only samples \
-             omits this warning"
+             hint: --only entries writes them (`tacho import --text` reads them back), --format jsonl writes both; --only \
+             samples omits this warning"
         );
     }
 }

@@ -16,7 +16,7 @@ pub struct Graph {
     /// Only callers and callees of this service
     #[arg(long)]
     service: Option<String>,
-    /// The nodes: operation, or service for services and their databases
+    /// Kind of the nodes: operation, or service (services and their databases)
     #[arg(long, default_value = "operation")]
     level: String,
     #[command(flatten)]

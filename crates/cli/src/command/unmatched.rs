@@ -39,7 +39,7 @@ fn hint(matched: &Matched, asked: Option<Kind>) -> Option<String> {
         return None;
     }
     let (_, _, records, command) = kinds.iter().find(|(_, series, ..)| *series > 0)?;
-    Some(format!("it selects {records}: {command}"))
+    Some(format!("the selector matches {records}: {command}"))
 }
 
 fn of_unknown(unknown: &Unknown) -> String {
@@ -105,9 +105,13 @@ mod tests {
                 Some("no such series has a label \"hots\"; did you mean \"host\"?"),
             ),
             (unknown("host", Some("x"), &[], &[]), None, Some("no such series has host=\"x\"")),
-            (of(0, 2, 1), samples, Some("it selects entries: `tacho entries` reads them")),
-            (of(0, 0, 1), entries, Some("it selects calls: `tacho traces` and `tacho operations` read them")),
-            (of(1, 0, 1), entries, Some("it selects samples: `tacho query` reads them")),
+            (of(0, 2, 1), samples, Some("the selector matches entries: `tacho entries` reads them")),
+            (
+                of(0, 0, 1),
+                entries,
+                Some("the selector matches calls: `tacho traces` and `tacho operations` read them"),
+            ),
+            (of(1, 0, 1), entries, Some("the selector matches samples: `tacho query` reads them")),
             (of(1, 1, 0), entries, None),
             (of(1, 0, 0), None, None),
             (of(0, 0, 0), samples, None),

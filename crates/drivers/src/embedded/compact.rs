@@ -20,11 +20,11 @@ use super::{Files, Inner};
 
 /// Bytes of rows that one write copies for the compaction.
 const STEP_BYTES: usize = 4 << 20;
-/// Minimum size at which a growing segment is ended only to be rewritten, bytes of rows.
+/// Minimum size of a growing segment that is ended only to be rewritten, bytes of rows.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
-/// During writes, a segment is rewritten if more than one byte in this many is dead.
+/// During writes, a segment is rewritten if more than one of this many bytes is dead.
 const DEAD_OF_BYTES: u64 = 2;
-/// When a caller requests space, a segment is rewritten if more than one byte in this many is dead.
+/// When a caller requests space, a segment is rewritten if more than one of this many bytes is dead.
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
 /// The segment that is currently being rewritten.
@@ -219,8 +219,8 @@ impl Inner {
         if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
-    /// Removes a segment after its intact rows were copied. A segment with damaged rows is kept, because it has the
-    /// only remains of these rows. The rows stay in the index, so that reads report them.
+    /// Removes a segment after its intact rows were copied. A segment with damaged rows is kept, because no other file has bytes
+    /// of these rows. The rows stay in the index, so that reads report them.
     fn finish(&self, files: &mut Files, segment: u32) -> Result<()> {
         let live = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);

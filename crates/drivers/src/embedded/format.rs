@@ -193,8 +193,8 @@ pub fn encode_header(number: u32) -> Vec<u8> {
     out
 }
 
-/// Whether the file starts with the header of this segment. If the header is damaged, returns `false`; the file name and
-/// the manifest contain the same facts.
+/// Whether the file starts with the header of this segment. Returns `false` if the header is damaged. The file can then still be
+/// read, because the file name and the manifest contain the same facts.
 pub fn is_header(bytes: &[u8], number: u32, path: &Path) -> Result<bool> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(false) };
     if header[..] == *encode_header(number) {

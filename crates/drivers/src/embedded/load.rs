@@ -79,7 +79,7 @@ pub fn load_from(
     };
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
-        // Only the absence of rows shows that a short file was never finished: damage may have moved a row.
+        // The length alone does not prove that a short file was never finished. The scan above has also found no row.
         return Ok(if length < WITH_ROW_BYTES_MIN { Loaded::Unfinished } else { Loaded::Unknown });
     }
     Ok(Loaded::Scanned(scanned))

@@ -18,7 +18,7 @@ pub const LOST: &str = "MANIFEST.lost";
 const VERSION: u32 = 1;
 const TITLE: &str = "tachograph manifest ";
 const CHECKSUM: &str = "crc32c ";
-/// Limit on the length of a manifest, bytes; far above the length that segment numbers permit.
+/// Limit on the length of a manifest, bytes; enough for 20 million segments.
 const BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -77,7 +77,8 @@ impl Segments {
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
-        // An operator may have repaired a file and put it back. A new file may also have the same number.
+        // A number with a file in the directory is ignored: an operator has put a repaired file back, or a new file has this
+        // number.
         for number in there.iter().filter(|number| !file_path(&self.directory, **number).exists()) {
             let aside = |k: &mut Known| k.state = State::SetAside;
             self.manifest.files.entry(*number).and_modify(aside).or_insert(known);
@@ -98,7 +99,8 @@ impl Segments {
         if let Some(damage) = loaded.damage() {
             self.damage.insert(number, damage.clone());
         }
-        // The previous process may have ended before a sync. A power failure must not lose rows that the manifest lists.
+        // Syncs the file, because the previous process may have ended before its sync. A power failure must not lose bytes that
+        // the manifest counts.
         if is_newest && matches!(loaded, Loaded::Sealed(_) | Loaded::Scanned(_)) {
             let synced = self.disk.open(&path).and_then(|mut file| file.sync());
             synced.map_err(|e| Error::io("sync segment", &path, e))?;
@@ -141,8 +143,8 @@ impl Segments {
         let bytes = file.metadata().map_err(failed)?.len();
         let crc = match known {
             Some(_) => Some(checksum(file, bytes).map_err(failed)?),
-            // A version without a manifest wrote the file. Computing the checksums of all such files could mean reading
-            // hundreds of gigabytes.
+            // A version without a manifest wrote the file. Its checksum stays unknown, because computing the checksums of all
+            // such files could mean reading hundreds of gigabytes.
             None => None,
         };
         self.manifest.files.insert(number, Known { state: State::Sealed, bytes, crc });

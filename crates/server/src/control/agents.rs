@@ -126,7 +126,7 @@ pub struct Agent {
     pub left: Option<Timestamp>,
     pub totals: Ping,
     pub report: Option<Arc<Report>>,
-    /// The revision of the rules at the time of the last check whether the agent needs a new list.
+    /// The revision of the rules when the server last checked whether the agent needs a new list.
     compared: u64,
     entry: u64,
 }

@@ -7,8 +7,7 @@
 //!                            probes.json
 //! ```
 //!
-//! Before the request for a rule is answered, the rule is in force. A rule that is to survive a restart is also on
-//! disk.
+//! When the server answers a request for a rule, the rule is in force. A kept rule is then also on disk.
 
 mod agents;
 mod file;

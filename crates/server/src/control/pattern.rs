@@ -6,7 +6,7 @@
 pub enum Mistake {
     #[error("pattern {pattern:?}: methods are named without their parameters, {without:?}")]
     Parameters { pattern: String, without: String },
-    #[error("pattern {pattern:?}: {c:?} cannot be part of one")]
+    #[error("pattern {pattern:?}: {c:?} cannot be part of a pattern")]
     Letter { pattern: String, c: char },
     #[error("pattern {pattern:?}: a dot is out of place")]
     Dot { pattern: String },
@@ -71,9 +71,9 @@ mod tests {
                 Some("methods are named without their parameters, \"com.shop.Board.post\""),
             ),
             ("Board.<init>()", Some("methods are named without their parameters, \"Board.<init>\"")),
-            ("post(int", Some("'(' cannot be part of one")),
-            ("GET /ads", Some("' ' cannot be part of one")),
-            ("a.@b", Some("'@' cannot be part of one")),
+            ("post(int", Some("'(' cannot be part of a pattern")),
+            ("GET /ads", Some("' ' cannot be part of a pattern")),
+            ("a.@b", Some("'@' cannot be part of a pattern")),
             ("@", Some("a dot is out of place")),
             ("..", Some("a dot is out of place")),
             ("com.shop.", Some("a dot is out of place")),

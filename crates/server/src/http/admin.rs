@@ -50,7 +50,7 @@ async fn counted(
     let _turn = turn(&app.queries).await?;
     let affected = affected(&app.store, selectors, *range, (only, allow_damaged)).await.map_err(|e| {
         let hint =
-            "the deletion itself does not need the counts, and allow_damaged=1 counts what can be read";
+            "the deletion itself does not need the counts, and allow_damaged=1 counts the readable records";
         damage::hinted(e, hint)
     })?;
     let answer = json!({ "status": "success", "data": affected.to_json() });

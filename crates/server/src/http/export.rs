@@ -129,7 +129,7 @@ pub(super) async fn find(
 ) -> Result<Vec<Selected>, ApiError> {
     let store = app.store.clone();
     let work = move |cancel: &Cancel| {
-        // A selector without matchers accepts every series; a text cannot express it.
+        // A selector without matchers accepts every series. No text can express such a selector.
         let selectors = selectors.map_or_else(|| Ok(vec![Vec::new()]), |texts| series::parse(&texts))?;
         let found = reader::find_while(&store, &selectors, only, &|| !cancel.is_cancelled());
         Ok(found.ok_or_else(Cancel::error)?)

@@ -1,4 +1,5 @@
-//! `/api/v1/matched`: how many series selectors match and, for none, which label is unknown. For hints of clients.
+//! `/api/v1/matched`: the number of series that each selector matches. For a selector without series, also the unknown
+//! label. Clients show hints from this.
 
 use std::sync::Arc;
 

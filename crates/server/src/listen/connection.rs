@@ -129,7 +129,7 @@ async fn greet(incoming: &mut Incoming<'_>) -> Result<Hello, Stop> {
     match frame {
         Some(ClientFrame::Hello(hello)) if hello.proves_session() => Ok(hello),
         Some(ClientFrame::Hello(_)) => {
-            Err(Farewell::new(ErrorCode::Session, "the session is not that of the secret").into())
+            Err(Farewell::new(ErrorCode::Session, "the secret does not belong to this session").into())
         }
         _ => Err(Farewell::new(ErrorCode::Malformed, "the first frame is not HELLO").into()),
     }

@@ -14,7 +14,7 @@ mod upkeep;
 
 use registry::{Collect, Counter, Family, Gauge, Histogram};
 
-/// All metrics of the server. A new metric is one field, one line in `new` and one in `families`.
+/// All metrics of the server. A new metric is one field, one line in `default` and one in `families`.
 pub struct Metrics {
     /// Records accepted and on disk. `kind` is sample, entry or execution (one per call).
     pub records_received: Family<Counter, 2>,

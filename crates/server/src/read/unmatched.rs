@@ -1,6 +1,6 @@
 //! Why does a selector match no series? Finds the name or label that no series has, and similar ones.
 //!
-//! Reads the index only: an answer takes the same time whatever is stored.
+//! Reads the index only, so the time of an answer does not depend on the number of records.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl Search<'_> {
         let scope = if name.is_empty() { Vec::new() } else { vec![name.clone()] };
         let labels = self.labels(&scope)?;
         for matcher in others {
-            // A series without the label is accepted as one with an empty value.
+            // This matcher also accepts series without the label, because it accepts the empty value.
             if matcher.matches_value("") {
                 continue;
             }

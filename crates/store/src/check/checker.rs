@@ -165,7 +165,7 @@ impl Checker {
             (TOMBSTONES, _) => (Loss::Fact, "deleted records may reappear"),
             (LIVES, _) => (
                 Loss::Derivable,
-                "values of the series are not rounded until it is known that it is not a counter",
+                "values of the series are not rounded until the series is again known not to be a counter",
             ),
             _ => (Loss::Fact, ""),
         };

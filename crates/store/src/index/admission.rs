@@ -23,7 +23,7 @@ pub struct Bounds {
 pub enum Refusal {
     #[error("limit of {max} series is reached")]
     Series { max: usize },
-    #[error("labels of the series of one batch are more than {max} bytes written out: send it in parts")]
+    #[error("labels of one batch take more than {max} bytes when written out: send the batch in parts")]
     Written { max: usize },
     #[error("limit of {max} bytes for the index of series and their labels is reached")]
     Bytes { max: usize },

@@ -262,9 +262,8 @@ impl Index {
         }
     }
 
-    /// Adds a group of samples with a row in the Series table that is written or about to be written. Its members then
-    /// count as persisted. If the group is known, returns its number without a change. The first group of a series is its
-    /// home.
+    /// Adds a group of samples. Its row in the Series table exists or is about to be written. Its members then count as
+    /// persisted. If the group is known, returns its number without a change. The first group of a series is its home.
     pub fn add_group(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         for member in members {
             self.series[*member as usize].persisted.add(Kind::Sample);
@@ -272,7 +271,7 @@ impl Index {
         self.groups.add(id, members)
     }
 
-    /// Removes a group with an empty partition and a deleted row. Its number is not reused.
+    /// Removes a group after its partition has become empty and its row was deleted. The number of the group is not reused.
     pub fn remove_group(&mut self, number: GroupNumber) {
         self.groups.remove(number);
     }

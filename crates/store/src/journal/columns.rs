@@ -91,7 +91,7 @@ fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool
     Some((value_type, exact))
 }
 
-/// Writes the words. `exact` means that differences of the words may be small.
+/// Writes the words. `exact` means that the words are whole numbers, so that their differences may be small.
 fn put_values(out: &mut Vec<u8>, value_type: ValueType, words: &[i64], exact: bool) {
     let Some((first, rest)) = words.split_first() else { return };
     let differences = || rest.iter().zip(words).map(|(value, before)| zigzag(value.wrapping_sub(*before)));

@@ -94,7 +94,7 @@ struct Defined {
     after: Mark,
 }
 
-/// State of one file. It starts empty with the file.
+/// State of one file. It is empty when the file is created.
 #[derive(Debug, Default)]
 pub struct Encoder {
     series: SeriesTable,

@@ -14,8 +14,7 @@ pub const VERSION_SINGLE: u16 = 2;
 pub const VERSION_WHOLE_LABELS: u16 = 1;
 /// Length of the header part that all versions have, bytes. Its checksum shows whether its version can be trusted.
 pub const HEADER_BYTES: usize = 48;
-/// Limit on older generations in a header. At 30 minutes per generation, this is a month in which the driver accepts
-/// nothing.
+/// Limit on older generations in a header. With 30 minutes per generation, it is reached after a month of failed flushes.
 pub const OLDER_MAX: usize = 1_440;
 /// First bytes of every record, so that a reader finds the next intact record after a damaged one.
 pub const RECORD_MAGIC: [u8; 4] = *b"\xf5rec";

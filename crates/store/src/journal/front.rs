@@ -57,7 +57,8 @@ impl Front {
             return Ok(Self::Damaged { header: Some(header), version, bytes: at + two, why });
         }
         let Some(Sound { at, .. }) = Search::new(bytes).next(0) else {
-            // A file with half a header and nothing after it. No record is acknowledged before the header is on disk.
+            // The file has half a header and no record. No record was lost, because none is acknowledged before the header is on
+            // disk.
             if second.is_some() || bytes.starts_with(&MAGIC) {
                 return Ok(Self::Unborn);
             }

@@ -82,7 +82,7 @@ pub fn read_front(path: &Path) -> Result<(Front, u64)> {
     file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(failed)?;
     match Front::decode(&bytes, path) {
         Ok(front @ Front::Sound { .. }) => Ok((front, length)),
-        // Reads the whole file, because it determines the error.
+        // Reads the whole file, because the result depends on whether a record follows the damaged header.
         _ => {
             let bytes = std::fs::read(path).map_err(failed)?;
             Ok((Front::decode(&bytes, path)?, length))

@@ -115,8 +115,8 @@ pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<T
     over.map(|(start, reach)| if start < floor { start } else { reach.start }).min()
 }
 
-/// The merge that cuts a set of rows that all overlap each other and the rows from `next` on, because no window could
-/// hold all of them. `None` if there is a clean boundary, or if unknown earlier rows may overlap the set.
+/// The merge that cuts a set of rows that is too large for a window: the rows overlap each other and the rows from `next` on.
+/// `None` if there is a clean boundary, or if unknown earlier rows may overlap the set.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     if rows.is_empty() || !joints.is_clean(0) || (1..=rows.len()).any(|at| joints.is_clean(at)) {

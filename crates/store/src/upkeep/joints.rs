@@ -61,7 +61,7 @@ impl Joints {
         self.clean.get(at).copied().unwrap_or(true)
     }
 
-    /// Whether row `at` overlaps a row, and no merge has read the two rows together.
+    /// Whether row `at` overlaps another row, and no merge has read the two rows together.
     pub fn is_bound(&self, at: usize) -> bool {
         [at, at + 1].iter().any(|at| self.settled.get(*at) == Some(&false))
     }

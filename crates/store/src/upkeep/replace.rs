@@ -27,8 +27,8 @@ const DELETES: usize = 1_000;
 /// Attempts of a delete; with the usual waits about 15 s, during which other work waits.
 const DELETE_ATTEMPTS: u32 = 8;
 
-/// `tombstone` is the last tombstone known when the replacements were computed. `gate` prevents new ones until the new
-/// rows are put.
+/// Applies the replacements. `tombstone` is the last tombstone known when the replacements were computed. `gate` prevents new
+/// tombstones until the new rows are put.
 ///
 /// # Errors
 /// The driver's error of a `put` that is not retried; nothing is then changed. `Unavailable` when replaced rows could not

@@ -149,8 +149,8 @@ pub struct Scope {
     pub values: usize,
 }
 
-/// Limit on the rows after a window whose reach is checked. Only rows that start within the largest permitted change of
-/// times are checked. Where times were moved, that change is less than the usual distance of samples.
+/// Limit on the number of rows after a window that are checked for their reach. Only rows that start within the largest permitted
+/// change of times are checked. Where times were moved, that change is less than the usual distance of samples.
 const AHEAD_MAX: usize = 16;
 /// Encoded bytes per value that are assumed for the size of a window.
 const BYTES_A_VALUE: usize = 2;
@@ -202,7 +202,8 @@ pub async fn read(
         let opened = if is_undecodable { Err("its records cannot be decoded".into()) } else { opened };
         let known = opened.map(|chunk| facts(key, (replacement, overhang), chunk.header(), members, applied));
         let facts = known.as_ref().ok().copied();
-        // A merge would have to end before this row (`choice.rs`) if the window ended within its error.
+        // The window must not end between the start of this row and the start plus the row's error. Otherwise a merge would have
+        // to end before this row (`choice.rs`).
         let error = facts.map_or(0, |facts| facts.error);
         (moved_max, torn_before) =
             (moved_max.max(error), torn_before.max(key.start.saturating_add_unsigned(error)));

@@ -73,8 +73,8 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
     let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
-        // If the owner cannot be changed, the file belongs to the user of this process. That is enough if it is the same
-        // user; only the group of the other process gets no access.
+        // If the owner cannot be changed, the file still belongs to the user of this process. That is enough if the
+        // other process runs as the same user; only its group gets no access.
         Err(error) if process.uid != own_uid() => Err(error),
         _ => Ok(()),
     };

@@ -193,7 +193,7 @@ impl Reading {
             Format::Openmetrics => Counted::of(Unit::Seconds, "--format prometheus (ms)"),
             Format::Prometheus => Counted::of(Unit::Milliseconds, "--format openmetrics (s)"),
             Format::Csv | Format::Jsonl | Format::Parquet => {
-                Counted { ns: None, remedy: "their member (timestamps: ms, time: by its size)" }
+                Counted { ns: None, remedy: "the JSON member (timestamps: ms, time: by size)" }
             }
         }
     }
@@ -226,15 +226,13 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file without names. Its series has the name of the column of values.
+/// Describes the name of the series of a file without names: the name of the value column.
 fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<String> {
     let is_value = |(at, _): &(usize, &String)| *at != dialect.time_column;
     let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);
     let (column, None) = (columns.next()?, columns.next()) else { return None };
     let applies = matches!(dialect.shape, Shape::Wide) && !has_name && csv::is_value_name(column);
-    applies.then(|| {
-        format!("the name of its series is {column:?}, the name of the column: --name NAME sets another name")
-    })
+    applies.then(|| format!("the series is named {column:?}, like the column: --name NAME sets another name"))
 }
 
 fn describe(dialect: &Dialect, header: &[String], reading: &Reading) -> String {

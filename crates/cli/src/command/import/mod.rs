@@ -129,7 +129,7 @@ pub struct Reading {
     /// Import values as text entries, not as samples
     #[arg(long, help_heading = "CSV and Parquet")]
     text: bool,
-    /// Name of the series if no column has it; a wide file needs a single value column, called value
+    /// Name of the series of a file without names; in a wide file only for a single value column with the name value
     #[arg(
         long,
         value_name = "NAME",

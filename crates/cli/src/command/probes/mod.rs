@@ -15,8 +15,8 @@ use crate::terminal::table::{Align, Table};
 /// Switch probes of running programs on and off
 ///
 /// A rule applies to the methods that match its pattern, in one service or in all; the last matching rule decides.
-/// Rules take effect immediately and override the settings of the agents. A new rule replaces one with the same pattern
-/// and scope. Without --keep a rule applies until it is removed or the server stops.
+/// Rules take effect immediately and override the settings of the agents. A new rule replaces the rule with the same
+/// pattern and scope. Without --keep a rule applies until it is removed or the server stops.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

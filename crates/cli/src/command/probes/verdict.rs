@@ -43,8 +43,12 @@ impl Verdict {
         warnings.extend(unlikely_patterns(rule, &answered, before));
         let faulty: Vec<&Value> = answered.into_iter().filter(|agent| !fault(agent).is_empty()).collect();
         let failure = if !faulty.is_empty() {
-            let message =
-                format!("{} of {} cannot follow it: {}", faulty.len(), agents_of(takers), reasons(&faulty));
+            let message = format!(
+                "{} of {} cannot follow the rule: {}",
+                faulty.len(),
+                agents_of(takers),
+                reasons(&faulty)
+            );
             let hint = format!("`tacho probes clear {}` removes the rule", ask::number(rule, "id"));
             Some(Failure::partly(message).hint(hint))
         } else if late.is_empty() || wait.is_zero() {
@@ -191,7 +195,7 @@ mod tests {
             agent("c", "silent", 0, 0, ""),
         ];
         check(&late, &[], "error: 2 of 3 agents did not answer within 2s: b on h1, c on h1");
-        let faulty = "error: 1 of 1 agent cannot follow it: shop on h1: ends with a dot";
+        let faulty = "error: 1 of 1 agent cannot follow the rule: shop on h1: ends with a dot";
         check(&[agent("shop", "follows", 0, 9, "ends with a dot")], &[], faulty);
         let faulty = |service, fault| agent(service, "follows", 0, 9, fault);
         let by_reason = [
@@ -200,11 +204,11 @@ mod tests {
             agent("mail", "follows", 3, 9, ""),
             faulty("till", "a dot"),
         ];
-        let said = "error: 3 of 4 agents cannot follow it: shop on h1, till on h1: a dot; cart on h1: no annotations";
+        let said = "error: 3 of 4 agents cannot follow the rule: shop on h1, till on h1: a dot; cart on h1: no annotations";
         check(&by_reason, &[], said);
         let many = [faulty("a", "1"), faulty("b", "2\n\u{1b}[2J"), faulty("c", "3"), faulty("d", "4")];
-        let said = "error: 4 of 4 agents cannot follow it: a on h1: 1; b on h1: 2\\n\\u{1b}[2J; c on h1: 3; and 1 reason more, \
-            which `tacho agents` shows";
+        let said = "error: 4 of 4 agents cannot follow the rule: a on h1: 1; b on h1: 2\\n\\u{1b}[2J; c on h1: 3; and 1 reason \
+            more, which `tacho agents` shows";
         check(&many, &[], said);
         let four: Vec<Value> = ["a", "b", "c", "d"].map(|service| agent(service, "none", 0, 0, "")).to_vec();
         check(&four, &["4 agents do not support rules: a on h1, b on h1, c on h1 and 1 more"], "");

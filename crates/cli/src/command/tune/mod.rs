@@ -23,9 +23,9 @@ use trial::{Limits, Trials};
 
 /// Try chunk sizes, codecs, compression and tolerances on your own data and queries, and recommend settings
 ///
-/// The data are files (as for import), a data directory or a running server. Bytes, the cost of writing and the cost of
-/// answering the query mix are measured on this machine; with --svg the trade-off is drawn. The recommendation is a
-/// section for tacho.toml. It is lossless unless a tolerance is given.
+/// The data come from files (as for import), a data directory or a running server. Bytes, the cost of writing and the
+/// cost of answering the query mix are measured on this machine; with --svg the trade-off is drawn. The recommendation
+/// is a section for tacho.toml. It is lossless unless a tolerance is given.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho tune metrics.csv.gz --time-zone Europe/Berlin
@@ -99,7 +99,7 @@ const VALUES_MIN: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Favour {
-    /// The smallest; among those within 1 % of it, the fastest to query
+    /// The smallest settings; of all settings within 1 % of this size, the fastest to query
     Space,
     /// Prefers half the space, even if queries take twice as long
     Balanced,

@@ -116,7 +116,7 @@ async fn from_server(tune: &Tune, gathered: &mut Gathered) -> Result<(), Failure
     if is_whole {
         return Ok(());
     }
-    Err(Failure::new("the server's response ended early").hint("its log says why"))
+    Err(Failure::new("the server's response ended early").hint("the log of the server says why"))
 }
 
 async fn from_directory(

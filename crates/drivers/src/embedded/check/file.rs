@@ -296,7 +296,7 @@ impl Image {
         is_indexed: bool,
     ) -> Result<PlacedRow, Box<Finding>> {
         let place = Place::range(&opened.name, from as u64, (to - from) as u64);
-        // Every row is longer.
+        // Every row is longer than the head of a batch.
         if to - from <= BATCH_HEAD_BYTES {
             let why = "the head of a batch or a mark does not match its checksum";
             return Err(Box::new(Finding::new(FindingKind::FrameDamaged, place, why)));
@@ -358,7 +358,7 @@ fn unreadable(name: &Arc<str>, place: &Range<u64>, readable: &Readable) -> Findi
     Finding::new(FindingKind::FileUnreadable, place, why)
 }
 
-/// An index entry with copied bytes.
+/// An index entry that owns its bytes.
 struct OwnedEntry {
     action: Action,
     table: Table,

@@ -108,8 +108,8 @@ impl Image {
     }
 }
 
-/// Opens all files of the newest manifest. If a file is removed after the manifest was read, a newer manifest exists that
-/// does not name the file. The next attempt reads it.
+/// Opens all files of the newest manifest. If a file was removed after the manifest was read, a newer manifest exists that does
+/// not name the file. The next attempt reads this newer manifest.
 fn hold(directory: &Path) -> Result<Held> {
     let mut last: Option<Held> = None;
     for _ in 0..ATTEMPTS_MAX {
@@ -150,8 +150,8 @@ fn try_hold(directory: &Path) -> Result<Held> {
     Ok(Held { found, manifest, files, wrong })
 }
 
-/// Number of the newest file that is long enough for a row. The file after it may be unfinished, because its process died.
-/// In this case the newest file may not have been ended either.
+/// Number of the newest file that is long enough for a row. If the process died while it created the next file, the
+/// returned file may have no index and no trailer yet.
 fn newest(files: &BTreeMap<u32, (Arc<File>, u64)>) -> Option<u32> {
     files.iter().rfind(|(_, (_, bytes))| *bytes >= WITH_ROW_BYTES_MIN).map(|(number, _)| *number)
 }

@@ -30,7 +30,7 @@ impl Names<'_> {
         self.file(&file_name(number))
     }
 
-    /// Findings that follow from names of files alone.
+    /// Findings that need only the names of the files.
     pub fn findings(&self, manifest: &Manifest) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for name in names_in("list segments", self.directory)? {

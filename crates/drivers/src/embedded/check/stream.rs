@@ -1,4 +1,4 @@
-//! Reads an undamaged segment file from begin to end, one row in memory at a time, and verifies all checksums.
+//! Reads an undamaged segment file from the beginning to the end, one row in memory at a time, and verifies all checksums.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ pub struct Extent {
     pub end: u64,
 }
 
-/// Result of reading a file from begin to end.
+/// Result of reading a file from the beginning to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walked {
     /// All checksums match. Contains the CRC-32C of the file.

@@ -73,7 +73,8 @@ struct Attempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heavy {
     No,
-    /// The query holds the permit, which was free. It is released as soon as the samples show that it is not needed.
+    /// The query took the permit without waiting. It releases the permit as soon as the samples show that it needs
+    /// none.
     Free,
     /// The query holds the permit after waiting for it.
     Needed,
