@@ -114,7 +114,7 @@ public final class HandedCall {
         this.context = context;
     }
 
-    /** @return false if the call has already ended; the thread itself must then end it */
+    /** @return false if the call has already ended; the thread itself must then record the exit */
     boolean leave() {
         return state.compareAndSet(OPEN, LEFT);
     }

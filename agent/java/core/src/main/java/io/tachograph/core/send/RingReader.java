@@ -97,8 +97,8 @@ final class RingReader {
     }
 
     /**
-     * Reads all available words. If the program is to wait for a full queue, it stops when the
-     * queue is full.
+     * Reads all available words. If the program waits while the queue is full, this method stops
+     * when the queue is full.
      *
      * @return number of words read
      */
