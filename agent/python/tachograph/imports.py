@@ -52,7 +52,8 @@ class Imports:
         self.searching = threading.local()
         self.modules_seen = 0
         self.reported: set[str] = set()
-        # For each imported module: its functions that inspect frames. Also the modules whose functions were already reported.
+        # For each imported module: its functions that inspect frames. Then: the modules of which these functions were already
+        # logged.
         self.left: dict[str, list[str]] = {}
         self.told: set[str] = set()
 

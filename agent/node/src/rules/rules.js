@@ -5,7 +5,10 @@ import * as messages from '../messages.js';
 import { KIND, STATE } from '../wire/constants.js';
 import { Pattern } from './pattern.js';
 
-/** Names for patterns, by kind, for kinds of operations whose own names come from data. @type {Record<number, string>} */
+/**
+ * The word with which a pattern selects all operations of a kind, for kinds with operation names from data.
+ * @type {Record<number, string>}
+ */
 const KIND_NAMES = {
   [KIND.HTTP_SERVER]: 'http-server',
   [KIND.HTTP_CLIENT]: 'http-client',

@@ -208,7 +208,7 @@ public final class Sender implements Runnable {
         buffers.wake();
         try {
             done.await(waitNanos, TimeUnit.NANOSECONDS);
-            // This does not wait for records that other threads have written since then.
+            // Records that other threads have written since the call of this method do not count.
             if (!isFlushed && totals.bytesQueued > 0) {
                 log.say(Messages.endUnacknowledged(totals.bytesQueued));
             }
