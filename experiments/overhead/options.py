@@ -54,7 +54,7 @@ def parse(arguments: list[str]) -> Options:
         type=_setups,
         default=SETUPS,
         metavar="NAMES",
-        help=f"frameworks or setups, separated by commas: {', '.join(SETUPS)}; ours selects all with this prefix",
+        help=f"frameworks or setups, separated by commas: {', '.join(SETUPS)}; a prefix such as `ours` selects all its setups",
     )
     parser.add_argument(
         "--experiments", type=_experiments, default=EXPERIMENTS, metavar="NAMES", help=f"some of {', '.join(EXPERIMENTS)}"
@@ -69,7 +69,7 @@ def parse(arguments: list[str]) -> Options:
         type=_not_negative,
         default=30.0,
         metavar="S",
-        help="longest wait for an idle machine before each process; after it the process is measured and marked (30)",
+        help="longest wait for an idle machine before each process; after that the process is measured and marked (30)",
     )
     parser.add_argument("--compare", type=_run, default=None, metavar="DIR", help="an earlier run to compare with")
     parser.add_argument(

@@ -16,8 +16,8 @@ const HELP = `usage: node bench/overhead.js [options]
   --traces N       traces in a process, the first half is not counted (1000000)
   --depth N        calls in a trace (10)
   --gap-us N       time between two traces, not counted (0); with 0 no sender can keep up
-  --seconds N      how long the HTTP server is asked (6), the first third is not counted
-  --connections N  that ask it at once (16)
+  --seconds N      duration of the load on the HTTP server (6), the first third is not counted
+  --connections N  concurrent connections to the HTTP server (16)
   --only NAME      methods or http
   --tacho PATH     the server ($TACHO, or ../../target/release/tacho)
 `;

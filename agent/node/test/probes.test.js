@@ -38,7 +38,7 @@ const untilRecorded = (service, names) =>
     return found.sort().join() === [...names].sort().join();
   });
 
-/** The state of the one connected agent of a service. */
+/** The state of the only connected agent of a service. */
 async function agent(service) {
   const { data } = await tacho.get('/api/v1/agents', { service });
   const connected = data.agents.filter(({ left }) => left === null);

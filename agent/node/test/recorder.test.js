@@ -29,7 +29,7 @@ function tick() {
 }
 
 /**
- * Calls begin below random ones and end in random order, with attributes and sweeps in between.
+ * Calls begin inside random open calls and end in random order, with attributes and sweeps in between.
  * @param {number} seed
  * @param {{ nested?: number }} how `nested`: number of calls out of ten that end innermost first
  */

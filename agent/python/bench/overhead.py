@@ -117,7 +117,7 @@ def page(setup: str, options: argparse.Namespace) -> dict[str, float]:
 
 
 def timed(run: Callable[[], Any], options: argparse.Namespace) -> dict[str, float]:
-    """Durations of the second half of the traces; `--rate` pauses between bursts of a millisecond."""
+    """Measures the second half of the traces. With `--rate`, the program makes one burst of traces per millisecond."""
     now = time.perf_counter_ns
     times = []
     burst = max(1, options.rate // 1_000) if options.rate else options.traces

@@ -30,7 +30,7 @@ class Dictionary:
     def __init__(self, operations: Operations) -> None:
         self.operations = operations
         self.texts: dict[str, int] = {}
-        # Bytes of the varint of the wire id, by id of `operations`; None: not defined yet.
+        # The wire id as a varint, by the id in `operations`; None: not defined yet.
         self.operation_bytes: list[Optional[bytes]] = []
         self.operation_ids: dict[tuple[int, bytes], int] = {}
         self.series_ids: dict[Labels, int] = {}
@@ -54,7 +54,7 @@ class Dictionary:
         return bytes(self.definitions[begin:stop])
 
     def operation(self, id_: int) -> bytes:
-        """The varint of the wire id of an operation of `operations`."""
+        """The wire id, as a varint, of an operation in `operations`."""
         known = self.operation_bytes
         if id_ >= len(known):
             known.extend([None] * (id_ + 1 - len(known)))

@@ -52,7 +52,8 @@ class Imports:
         self.searching = threading.local()
         self.modules_seen = 0
         self.reported: set[str] = set()
-        # For each imported module: its functions that inspect frames. Also the modules whose functions were already reported.
+        # For each imported module: its functions that inspect frames. Then: the modules of which these functions were already
+        # logged.
         self.left: dict[str, list[str]] = {}
         self.told: set[str] = set()
 
@@ -161,7 +162,7 @@ class Imports:
         for name, member in list(members.items()):
             full = f"{names[-1]}.{name}"
             if issubclass(type(member), type):
-                # True in the module and class that define the class, not where it is imported or gets another name.
+                # False if this module or class only imports the member, or gives it another name.
                 is_own = _module_of(member) == module and f"{names[0]}.{_qualified_name_of(member)}" == full
                 count += self._watch_members(member, _members_of_class(member), module, (*names, full), rules) if is_own else 0
             elif _is_function_of(member, module):

@@ -47,7 +47,7 @@ class Operations:
         self.deciders = [NO_RULE]
         self.own = [ON]
         self.module_chars = [0]
-        # By kind: the state of new operations of kinds whose names come from data.
+        # The state of new operations, by kind, for the kinds whose names come from data.
         self.kinds = [ON] * (TASK + 1)
         self.decide: Decide = _own
         # True if operations or decisions were added since the reporter last read them and set this to false.

@@ -88,16 +88,16 @@ class Rules:
 def _search(rules: Sequence[Rule]) -> list[tuple[str, int, Pattern]]:
     """Prepares the rules for the search, the last rule first. Returns for each rule a text that every matching name contains, the
     position of the rule, and its pattern. The search looks for the text before it matches the pattern, because that costs a
-    hundredth of matching the pattern. If several texts are possible, the one that occurs in the fewest other rules is used, and
-    of those the longest."""
+    hundredth of matching the pattern. If several texts are possible, the text that occurs in the fewest other rules is
+    used. If several texts occur equally often, the longest of them is used."""
     found = [(at, rule.pattern) for at, rule in enumerate(rules) if rule.pattern is not None]
     count = Counter(text for _, pattern in found for text in pattern.texts)
     return [(min(pattern.texts, key=lambda text: (count[text], -len(text))), at, pattern) for at, pattern in reversed(found)]
 
 
 def _first(name: str, module_chars: int) -> int:
-    """Number of parts of the shortest name of a function. This is the name of its module, or, without a module, the part before
-    the last dot."""
+    """Number of parts of the shortest name that rules match for a function: the name of its module, or, without a module,
+    the part before the last dot."""
     return name.count(".", 0, module_chars) + 1 if module_chars else max(1, name.count("."))
 
 

@@ -2,7 +2,7 @@
 
 Messages of drivers quote values (`invalid input syntax for type integer: "s3cret"`), and wrappers (SQLAlchemy, Django) quote the
 statement with its parameters. This module runs no code of the program. It avoids `str` of an exception, properties and
-metaclasses, which may be such code. Before: track. After: the words of a track.
+metaclasses, which may run code of the program. Before: track. After: the words of a track.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Probes(ServerTest):
         return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
     def switch(self, state: str, pattern: str, *more: str) -> int:
-        """Adds a rule. Returns the number of operations that it decides in the one agent; 0 without an agent."""
+        """Adds a rule. Returns the number of operations that the rule decides in the only agent; 0 without an agent."""
         status, told, err = self.command(state, pattern, "--service", self.service, *more)
         self.assertEqual(status, 0, err)
         return sum(agent["probes"]["rules"][0]["matched"] for agent in told["agents"])

@@ -117,7 +117,7 @@ class Programs(ServerTest):
             process.wait()
 
     def check_server(self, *program: str, with_signal: int = signal.SIGTERM) -> None:
-        """Sends `REQUESTS` requests, and checks that the server has recorded as many calls, in child processes. The program
+        """Sends `REQUESTS` requests, and checks that the same number of calls of child processes was recorded. The program
         must end as without the agent."""
         ends = []
         for is_watched in (False, True):

@@ -57,7 +57,7 @@ def work():
         time.sleep(0.01)
 joinall([spawn(work) for _ in range(5)])
 tachograph.flush(30)
-# A hub of the sender's thread could wait for that of the program, and the program's for that one.
+# A hub of the sender's thread and the hub of the program could wait for each other.
 assert hubs == [get_ident()], (hubs, get_ident())
 context = ssl.create_default_context()
 context.options |= ssl.OP_NO_COMPRESSION

@@ -1,4 +1,5 @@
-//! How do columns become a chunk? Each column is encoded by its ladder when it is added; the header is written at the end.
+//! How do columns become a chunk? Each column is encoded with the best codec (`codec/`, `text/`) when it is added. The header is
+//! written at the end.
 //!
 //! This file and `chunk.rs` use each other. This file writes the prefix with the constants that `chunk.rs` checks.
 //! `chunk.rs` decodes entries with `entries.rs`, which encodes entries with the [`Builder`].

@@ -111,7 +111,7 @@ fn check_column(info: &MemberInfo, values: Values<'_>, count: usize, is_plain: b
         });
     }
     if let MemberForm::Uniform(_) = info.form {
-        // The statistics of such a column are computed from the value when the header is read.
+        // All values are equal: the statistics were computed from one value when the header was read.
         return Ok(());
     }
     let found = Stats::of(values);

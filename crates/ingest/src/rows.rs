@@ -28,7 +28,7 @@ pub trait Rows: Send {
         true
     }
 
-    /// The item that is missing at the end of a file. If an item is missing, the file may be truncated.
+    /// Called at the end of a file. A message if the end is incomplete, because the file may be truncated.
     fn lacks(&self) -> Option<String> {
         None
     }
@@ -44,7 +44,7 @@ pub struct Block {
     /// Number of rows of the block, including broken and empty rows.
     pub rows: u64,
     pub broken: Vec<Broken>,
-    /// Those of `broken` whose other values are in the batch.
+    /// Number of rows in `broken` whose other values are in the batch.
     pub partly: u64,
     /// Number of further rows lost to damage that is reported as one broken row.
     pub lost: u64,

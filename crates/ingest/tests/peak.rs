@@ -264,7 +264,7 @@ fn frames(shape: &Shape) -> Vec<u8> {
             dictionary.extend_from_slice(if kind == 2 { &[1, 0] } else { &[0] });
         }
     }
-    // Record types of as many fields as given, with the shortest possible names.
+    // Record types with the given number of fields and the shortest possible names.
     let (mut number, fields) = (0, numbers.clamp(1, 64));
     while kind % 7 == 6 && dictionary.len() < BODY_BYTES {
         number = number % (DICT_IDS_MAX as usize - 1) + 1;

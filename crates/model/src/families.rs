@@ -47,7 +47,7 @@ impl Families {
             none => none.insert(Arc::new(Labels::from_canonical(&self.others)?)),
         };
         match Labels::sharing(base, NAME, name, &mut self.scratch) {
-            // Such sets were stored before the limit on the total bytes of all labels was introduced.
+            // Sets above the limit on the total bytes of all labels were stored before this limit was introduced.
             Err(LabelError::TooLong { .. }) => Labels::from_canonical(canonical),
             labels => labels,
         }

@@ -18,7 +18,7 @@ class OpenTelemetry(Framework):
         Setup("otel-otlp", "OTLP", Stage.W, Takes.SINK, ("otlp",)),
     )
     notes = (
-        "a single method cannot be switched off; off is the sampler `always_off`, which still creates contexts",
+        "a single method cannot be switched off; `off` uses the sampler `always_off`, which still creates contexts",
         "drops spans by default when its queue of 2,048 is full, and reports little about dropped spans",
     )
 

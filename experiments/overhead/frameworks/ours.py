@@ -37,7 +37,7 @@ class Tachograph(Framework):
     notes = (
         "switched off by a rule of the server at run time, as `tacho probes off` does",
         "no writer: recorded by the program, prepared for sending by the sender, and discarded (`server = discard`)",
-        "no writer, sink and tacho serve: `when_full = block`, so that nothing is lost; may drop: the default",
+        "`when_full = block`, so that nothing is lost, except for the setup `sink, may drop`, which has the default",
     )
 
     def install(self, cache: Path) -> str:

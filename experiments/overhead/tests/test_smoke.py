@@ -1,5 +1,4 @@
-"""Tests that a whole run works. It has two real processes, tiny, with and without our agent; the figures have no
-meaning."""
+"""Tests that a whole run works, with two short processes: one with our agent and one without. The figures have no meaning."""
 
 import json
 from contextlib import redirect_stderr, redirect_stdout

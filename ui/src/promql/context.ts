@@ -11,7 +11,7 @@ export type Context =
 
 interface Open {
   bracket: string;
-  /** The word before it; null if there is none. */
+  /** The word before the bracket; null if there is none. */
   before: string | null;
 }
 

@@ -36,7 +36,10 @@ export function extent(marks: readonly Mark[], window: TimeWindow): TimeWindow {
   return { start: Math.max(first - room, window.start), end: Math.min(last + room, window.end) };
 }
 
-/** Range from the power of ten at or below the shortest duration to the one at or above the longest; at least one decade. */
+/**
+ * Range from the power of ten at or below the shortest duration to the power of ten at or above the longest; at least one
+ * decade.
+ */
 export function decades(durations: readonly number[]): [number, number] {
   const positive = durations.filter((duration) => duration > 0);
   if (positive.length === 0) return [5, 7];

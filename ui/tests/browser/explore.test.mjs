@@ -89,7 +89,7 @@ test('an error in a query is shown with its position, and the other query still 
   );
   const alert = page.locator('.fault');
   await alert.waitFor();
-  // The place is the end of the query; the message names the bracket.
+  // The marked position is the end of the query; the message names the bracket.
   assert.equal(await alert.locator('mark').textContent(), ' ');
   assert.match(await alert.locator('span').textContent(), /to close the "\(" at column 4, found the end of the query/);
   assert.equal(await page.getByRole('textbox', { name: 'Query B' }).getAttribute('aria-invalid'), 'true');

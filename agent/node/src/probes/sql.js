@@ -446,7 +446,10 @@ class Reader {
     }
   }
 
-  /** Oracle's q'[...]': ends with the closing bracket, or the same sign, and a quote. */
+  /**
+   * Oracle's q'[...]' ends with a quote after the closing bracket, or after the same sign if the opening sign is not a
+   * bracket.
+   */
   alternative() {
     const opening = this.text[this.at + 1] ?? '';
     const closing = { '[': ']', '(': ')', '{': '}', '<': '>' }[opening] ?? opening;

@@ -5,7 +5,10 @@ import * as messages from '../messages.js';
 import { KIND, STATE } from '../wire/constants.js';
 import { Pattern } from './pattern.js';
 
-/** Names for patterns, by kind, for kinds of operations whose own names come from data. @type {Record<number, string>} */
+/**
+ * The word with which a pattern selects all operations of a kind, for kinds with operation names from data.
+ * @type {Record<number, string>}
+ */
 const KIND_NAMES = {
   [KIND.HTTP_SERVER]: 'http-server',
   [KIND.HTTP_CLIENT]: 'http-client',
@@ -68,8 +71,8 @@ export class Rules {
 /**
  * Prepares the rules for the search, the last rule first. Returns for each rule a text that every matching name contains, the
  * position of the rule, and its pattern. The search looks for the text before it matches the pattern, because that costs less
- * than matching the pattern. If several texts are possible, the one that occurs in the fewest other rules is used, and of those
- * the longest.
+ * than matching the pattern. If several texts are possible, the text that occurs in the fewest other rules is used. If several
+ * texts occur equally often, the longest of them is used.
  * @param {Rule[]} rules
  */
 function search(rules) {

@@ -158,7 +158,7 @@ export class Protocol {
   /**
    * The next bytes to write, as whole frames.
    * @param {number} now ms
-   * @param {number} bytesMax when they are exceeded, no further frame is added
+   * @param {number} bytesMax when the bytes exceed this limit, no further frame is added
    * @returns {Buffer | null} null if there is nothing to send now
    */
   next(now, bytesMax) {

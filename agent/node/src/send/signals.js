@@ -196,7 +196,7 @@ export class Signals {
   #leave(one) {
     this.leaving.push(one);
     one.handle.onsignal = () => one.untold++;
-    startOne(one); // after a release, this makes signals in the pipe count again
+    startOne(one); // if a release has stopped the handle, libuv would discard the signals in the pipe
     afterTurns(TURNS, () => {
       stopOne(one); // waits until no other thread is handling a signal
       setImmediate(() => {

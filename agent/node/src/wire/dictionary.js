@@ -49,7 +49,7 @@ export function defineSeries(out, id, labels) {
 }
 
 export class Dictionary {
-  /** @param {{ methods?: number, stringBytes?: number }} [limits] lower ones, for tests */
+  /** @param {{ methods?: number, stringBytes?: number }} [limits] lower limits, for tests */
   constructor(limits = {}) {
     this.methodsMax = limits.methods ?? METHODS_MAX;
     this.stringBytesMax = limits.stringBytes ?? STRING_BYTES_MAX;

@@ -251,7 +251,7 @@ const WAYS = {
       this.unref();
     }),
   'works, and ends later': () => (work(), later(() => {}, 500)),
-  // It always has unsent data.
+  // This program always has unsent data.
   'works, and works again after a message': () => {
     const ticks = parentPort && setInterval(() => record('tick', () => 1), 10);
     parentPort?.once('message', () => (clearInterval(ticks), work()));

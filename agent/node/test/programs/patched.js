@@ -1,5 +1,5 @@
-// Replaces functions of Node.js by ones that report their calls and trust every server, and changes the defaults of TLS. Makes
-// one call, and ends with its input.
+// Replaces functions of Node.js by functions that report their calls and trust every server, and changes the defaults of TLS.
+// Makes one call, and ends at the end of its input.
 
 import crypto from 'node:crypto';
 import fs from 'node:fs';
@@ -7,7 +7,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import tls from 'node:tls';
 import { record } from 'tachograph';
 
-/** Replaces a function by one that returns the result of `other`, by default the result of the original function. */
+/** Replaces a function by a function that returns the result of `other`, by default the result of the original function. */
 function replace(module, name, isMeant = () => true, other = module[name]) {
   const before = module[name];
   module[name] = (...args) => {

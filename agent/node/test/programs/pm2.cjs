@@ -1,5 +1,4 @@
-// Starts `ends.cjs` under pm2, which sends SIGINT to stop it and SIGKILL if that has no effect, and
-// prints how it ended.
+// Runs `ends.cjs` under pm2, and prints how the program ended. To stop it, pm2 sends SIGINT, and SIGKILL if SIGINT has no effect.
 'use strict';
 
 const { join } = require('path');

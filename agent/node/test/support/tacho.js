@@ -46,7 +46,7 @@ export async function until(what, ask) {
 
 export class Tacho {
   /**
-   * @param {string[]} [flags] further ones of `tacho serve`
+   * @param {string[]} [flags] further flags of `tacho serve`
    * @param {import('node:https').RequestOptions | null} [tls] for the queries, if the server uses TLS
    */
   constructor(flags = [], tls = null) {
@@ -141,7 +141,7 @@ export class Tacho {
     return new Map(operations.map((operation) => [operation.operation, operation]));
   }
 
-  /** Spans of the one trace that begins with this operation. */
+  /** Spans of the only trace that begins with this operation. */
   async trace(service, operation) {
     const { traces } = await this.get('/api/traces', { service });
     const found = traces.filter((trace) => trace.operation === operation);
@@ -150,7 +150,7 @@ export class Tacho {
     return (await this.get(`/api/traces/${found[0].trace_id}`)).spans;
   }
 
-  /** Names of the series of samples of a service. */
+  /** Names of the sample series of a service. */
   async series(service) {
     const { data } = await this.get('/api/v1/series', { 'match[]': `{service="${service}"}` });
     return data;

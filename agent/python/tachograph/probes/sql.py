@@ -371,7 +371,8 @@ class Reader:
             self.shape.name(word)
 
     def alternative(self) -> None:
-        """Oracle's q'[...]': ends with the closing bracket, or the same sign, and a quote."""
+        """Oracle's q'[...]' ends with a quote after the closing bracket, or after the same sign if the opening sign is not
+        a bracket."""
         opening = self.text[self.at + 1 : self.at + 2]
         self.literal(self.pass_to(_CLOSING.get(opening, opening) + "'", self.at + 2))
 

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p tacho-chunk --example codec_gain -- [--without NAME,...] [--only SET,...] [--sizes] [DIR...]`
 //!
-//! `--without` measures the ladder without the named choices; `--sizes` prints only the sizes.
+//! `--without` excludes the named codecs and forms from all measurements. `--sizes` prints only the sizes.
 //!
 //! Each folder in a DIR is a data set: `*.csv` files are groups of series, `*.log` files are texts (`sets.rs`). The sets
 //! that the tests of this crate generate are always measured. `make bench-codecs` writes a DIR of published and generated

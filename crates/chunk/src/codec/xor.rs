@@ -2,7 +2,7 @@
 //! of low bits that no number of the column uses.
 //!
 //! The idea is from Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022).
-//! Unlike there, the differing bits are a nested column, for which the best codec is chosen.
+//! Unlike in these two methods, the differing bits are a nested column, for which the best codec is chosen.
 
 use tacho_model::ValueType;
 

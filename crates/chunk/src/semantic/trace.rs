@@ -72,9 +72,9 @@ impl Line {
     }
 }
 
-/// Parallel lines that do not meet. Each line covers as many intervals as have a common height, and is in the middle of
-/// the common heights (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE
-/// 2003, for slope 0). Neighbours differ by at least `rise_min`.
+/// Parallel lines that do not meet. Each line is extended while its intervals have a common height, and is drawn in the middle of
+/// the common heights (Lazaridis and Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for
+/// slope 0). Neighbours differ by at least `rise_min`.
 ///
 /// `None` as in [`meeting`], or if the slope overflows `i64`.
 pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Option<Traced> {

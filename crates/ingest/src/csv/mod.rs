@@ -109,7 +109,7 @@ pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
-/// Ratio of the memory budget to the budget of a request with as many bytes. It may be larger because rows are decoded
+/// Ratio of the memory budget to the budget of a request of the same size. It may be larger because rows are decoded
 /// by the command that reads the file, not by the server.
 const ROW_MEMORY: usize = 4;
 /// Limit in bytes on the memory of the series of a long file that are kept from row to row. Above the limit all kept

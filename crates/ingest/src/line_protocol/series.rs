@@ -84,7 +84,7 @@ const ENTRY_BYTES: usize = 240;
 /// Memory of a new head or series while a body is decoded, in addition to its bytes. Growing lists exist twice, and a
 /// series has its own list of values.
 const NEW_BYTES: usize = 640;
-/// Limit on the bytes of the labels of all new series of one line. These labels are written out to be hashed, so the
+/// Limit on the label bytes of all new series of one line. These labels are written out to be hashed, so the
 /// limit bounds the time for a line. It is enough for 8,000 fields with tags of one kilobyte.
 pub(super) const LINE_LABELS_BYTES_MAX: usize = 8 << 20;
 

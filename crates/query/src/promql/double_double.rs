@@ -213,8 +213,8 @@ pub fn scale(value: f64, exponent: i32) -> f64 {
     value * power_of_two(half) * power_of_two(half) * power_of_two(clamped - 2 * half)
 }
 
-/// Factor that converts values divided by 2^from into values divided by 2^to. Callers convert only zeros to a smaller
-/// exponent, for which every factor is correct.
+/// Factor that converts values divided by 2^from into values divided by 2^to. Callers convert to a smaller exponent only if all
+/// values are 0; every factor is correct for 0.
 pub fn scale_down(from: i32, to: i32) -> f64 {
     if to > from { scale(1.0, from - to) } else { 1.0 }
 }

@@ -47,7 +47,7 @@ impl Extremes {
         exponent_for(self.largest.abs().max(self.least.abs()))
     }
 
-    /// A number near the values such that the difference of each value from this number is exact. If the largest value
+    /// A number near the values. The difference of each value from this number is exact. If the largest value
     /// is at most twice the smallest, the number is one of the values (P. H. Sterbenz, "Floating-Point Computation",
     /// 1974, theorem 4.3.1). Otherwise the number is 0; in this case the differences between the values are as large as
     /// the values.

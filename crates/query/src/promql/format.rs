@@ -32,7 +32,7 @@ const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 /// decimal of its double.
 const DIGITS_KEPT: f64 = 1e15;
 
-/// The search for short decimals pauses after this number of consecutive values without one.
+/// The search for short decimals pauses after this number of consecutive values without a short decimal.
 const MISSES_MAX: u32 = 8;
 /// Number of values written without a search during a pause.
 const MISSES_PAUSE: u32 = 256;

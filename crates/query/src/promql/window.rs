@@ -1,7 +1,7 @@
 //! Which samples does a range window contain, and what is the result of a function at each step?
 //!
-//! This file and `output.rs` use each other: the answer to an instant query for a range vector is the points of one
-//! window of each series ([`window_at`]), and `output.rs` defines the type of a point.
+//! This file and `output.rs` use each other: the answer to an instant query for a range vector has the points of one window of
+//! each series ([`window_at`]), and `output.rs` defines the type of a point.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -21,7 +21,7 @@ const DICTIONARY: u8 = 5;
 const DIGITS_MAX: usize = 18;
 const HEX_DIGITS_MAX: usize = 32;
 const WORD_DIGITS: usize = 16;
-/// Average number of occurrences of each word from which a dictionary saves space.
+/// Minimum average number of occurrences per word. Below it, a dictionary saves no space.
 const PLACES_MIN: usize = 4;
 
 /// The texts of a slot. Words and dictionaries are in the table of strings, starting at an index.

@@ -102,7 +102,7 @@ final class Events {
                 id,
                 at,
                 Duration.ofMillis(1_500));
-        chars.setLength(0); // the record has the content from before this line
+        chars.setLength(0); // the record keeps the earlier content of chars
         TYPES.every(
                 false,
                 Byte.MIN_VALUE,

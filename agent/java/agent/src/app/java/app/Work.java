@@ -4,7 +4,7 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.util.concurrent.CountDownLatch;
 
-/** The program that the tests observe. Its first argument selects what it does. */
+/** The program that the tests observe. Its first argument selects the action. */
 public final class Work {
     static volatile int sink;
 
@@ -109,7 +109,7 @@ public final class Work {
             }
         }
 
-        /** An exception whose methods no other code may call. */
+        /** Throws an exception with a method that the agent must not call. */
         private void evil() {
             throw new RuntimeException("raw") {
                 @Override

@@ -113,7 +113,7 @@ public final class BusyShop {
         thread.join();
     }
 
-    /** After all these submissions, calls of this thread itself still belong to it. */
+    /** After all these submissions, a call on the current thread is still a child of its caller. */
     void alone() {
         work("alone");
     }
@@ -142,7 +142,7 @@ public final class BusyShop {
         pool.shutdown();
     }
 
-    /** A task that is removed by identity. */
+    /** Removes a task by identity. */
     void removed() throws Exception {
         CountDownLatch gate = new CountDownLatch(1);
         ThreadPoolExecutor pool = (ThreadPoolExecutor) Executors.newFixedThreadPool(1);

@@ -8,7 +8,9 @@ import jakarta.servlet.http.HttpServletResponse;
 
 import java.lang.reflect.Proxy;
 
-/** Makes requests whose methods all throw, except those for attributes. */
+/**
+ * Passes requests to a servlet. All methods of a request throw, except the methods for attributes.
+ */
 public final class FaultyShop {
     private static int served;
 

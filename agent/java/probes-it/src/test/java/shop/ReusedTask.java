@@ -235,8 +235,8 @@ public final class ReusedTask {
         b(pool, drained);
         pool.end();
 
-        // The pool does not remove the task itself. The agent detects this some time after the
-        // queue is empty.
+        // The program empties the queue directly, without a method of the pool. The agent detects
+        // this at a submission, when the queue has been empty for a second.
         pool = new Gated();
         Runnable takenUnseen = ReusedTask::takenUnseen;
         a(pool, takenUnseen);

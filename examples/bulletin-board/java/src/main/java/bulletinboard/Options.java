@@ -17,11 +17,11 @@ A bulletin board of advertisements: plain text over HTTP, one table behind it.
 usage: java -jar bulletin-board.jar [options]
 
   --host HOST      address to listen on (127.0.0.1)            BOARD_HOST
-  --port PORT      0 takes any free one (8080)                 BOARD_PORT
+  --port PORT      0 for any free port (8080)                  BOARD_PORT
   --db ADDRESS     memory:, file:PATH or                       BOARD_DB
                    postgres://user:password@host:port/name (memory:)
   --pool N         connections in the pool (30)                BOARD_POOL
-  --threads N      most threads that answer requests (200)     BOARD_THREADS
+  --threads N      maximum number of request threads (200)     BOARD_THREADS
   --seed-ads N     advertisements put on an empty board (1000) BOARD_SEED_ADS
   --help
 

@@ -15,7 +15,7 @@ Bulletin board: advertisements in plain text.
 
 GET    /ads?page=1&size=20         newest first
 GET    /ads/ID                     one advertisement
-GET    /search?word=bicycle&page=1 those that contain a word
+GET    /search?word=bicycle&page=1 advertisements that contain the word
 POST   /ads                        title, text, contact, price as a form
 PUT    /ads/ID                     the same fields
 DELETE /ads/ID

@@ -204,8 +204,7 @@ class SwitchIT {
     }
 
     /**
-     * Checks that a call has all its callees, or those from the time when its class was
-     * instrumented.
+     * Checks that a call has all its callees, or all callees since its class was instrumented.
      */
     private static void assertPartOfRequest(Call call) {
         String name = call.operation.substring(REQUEST.length() + 1);

@@ -56,7 +56,7 @@ public final class RecordWriter {
      *     overflow error
      */
     public static void failed(String type, Throwable thrown) {
-        RecordCursor.current().fail(); // first: a borrowed buffer is returned in any case
+        RecordCursor.current().fail(); // first, so that a borrowed buffer is returned in any case
         RecordTypes.shared().failed(type, thrown);
     }
 

@@ -1,7 +1,7 @@
 package io.tachograph.bootstrap;
 
 /**
- * A clock that is read with one field access. It may be about 100 ms slow, because the sender sets
+ * A clock that is read with one field access. It may be 50 ms slow or more, because the sender sets
  * it only when the sender wakes up.
  */
 public final class CoarseClock {

@@ -114,7 +114,7 @@ public final class Tallies {
     private void grow() {
         int length = Math.max(16, open.length * 2);
         begins = Arrays.copyOf(begins, length);
-        open = Arrays.copyOf(open, length); // last: the check above compares with its length
+        open = Arrays.copyOf(open, length); // last: enter compares with the length of open
     }
 
     // ---- the table ----

@@ -225,8 +225,8 @@ public final class ThreadBuffer extends Ring {
         if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
-        // The caller of the unrecorded calls has ended, or the sender has given them up. They have
-        // therefore ended, even if their exits are missing.
+        // The caller of the unrecorded calls has ended, or the sender has given these calls up.
+        // They therefore count as ended, even if their exits are missing.
         skipped = 0;
         endTraceLeftOut();
         if (room()) {
@@ -441,8 +441,8 @@ public final class ThreadBuffer extends Ring {
     /**
      * Ends the part of the outermost call on this thread. The call itself continues.
      *
-     * @return false if the call cannot continue without this thread, or has already ended; it then
-     *     stays open on this thread
+     * @return false if the call cannot continue without this thread, or has already ended; this
+     * thread must then record the exit
      */
     public boolean leave(int call, HandedCall handed) {
         boolean isLeft =

@@ -101,7 +101,7 @@ class BufferlessTest {
         assertEquals(64 * Long.BYTES, buffers.bytes());
     }
 
-    /** The thread may be virtual here: a lent buffer behaves in the same way. */
+    /** Virtual threads behave in the same way when no buffer can be lent to them. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aCallWithoutABufferIsDroppedWithItsCallees(boolean attaches) throws Exception {

@@ -69,8 +69,8 @@ public final class Call {
     }
 
     public int depth() {
-        // This follows first children in a loop instead of a recursion, because some tests nest
-        // 10,000 calls.
+        // Visits the tree level by level, because some tests nest 10,000 calls: too many for a
+        // recursion.
         int deepest = 0;
         List<Call> level = List.of(this);
         while (!level.isEmpty()) {

@@ -147,7 +147,7 @@ public final class WireServer implements Closeable {
         }
         socket.setReuseAddress(true);
         socket.setReceiveBufferSize(
-                65_536); // small, so that a client of a server that never reads notices it soon
+                65_536); // small, so that the client soon notices that the server does not read
         socket.bind(new java.net.InetSocketAddress(InetAddress.getByName("127.0.0.1"), port));
         return socket;
     }

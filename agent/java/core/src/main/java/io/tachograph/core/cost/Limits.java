@@ -61,7 +61,7 @@ public final class Limits {
         /** Operations to switch off from now on, with the reason. */
         public final List<Move> off = new ArrayList<>();
 
-        /** Why the budget is exceeded although no method is left to switch off; else empty. */
+        /** If the budget is exceeded and no method is left to switch off: the reason; else empty. */
         public String exhausted = "";
 
         /** True if the agent is within its budget. */
@@ -125,7 +125,7 @@ public final class Limits {
             Window window, Costs costs, IntPredicate isOff, Verdict verdict) {
         double excess = (window.overhead() - SPARE * overheadMax) * window.processNanos;
         // Recording a call also costs time of the sender. Each recorded call gets an equal part of
-        // it.
+        // that time.
         double record =
                 costs.recordNanos + (double) window.senderNanos / Math.max(1, window.recorded());
         // The calls of unrecorded traces are counted together. Their cost is divided among the

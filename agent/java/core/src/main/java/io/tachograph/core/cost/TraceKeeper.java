@@ -11,7 +11,7 @@ import java.util.Arrays;
 /**
  * Keeps the rate of recorded traces below {@code traces_max}. Every second it reads how many traces
  * began, and gives each entry operation its share for the next second. It is a daemon thread. If
- * this thread gets no processor time, it gives no shares, and the limit is not exceeded either.
+ * this thread gets no processor time, it gives no new shares, so the limit still holds.
  *
  * <p>Traces for which another process has decided are counted against the limit first, and the rest
  * of the limit is shared. At least a tenth of the limit is always shared; otherwise no trace that

@@ -256,7 +256,10 @@ final class ConstructorVisitor extends MethodVisitor {
         }
     }
 
-    /** The next instruction does not follow this one at run time, so its state may differ. */
+    /**
+     * The next instruction does not follow this one at run time, so the state of {@code this} may
+     * differ there.
+     */
     private void leave() {
         self.leave();
         follow();

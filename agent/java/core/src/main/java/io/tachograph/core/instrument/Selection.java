@@ -10,9 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Selects the methods to instrument: those of {@code include} and {@code aggregate}, without those
- * of {@code exclude}, changed by the rules of the server. All of these are one list of rules, with
- * counts for each rule.
+ * Selects the methods to instrument. The settings {@code include}, {@code aggregate} and
+ * {@code exclude}, followed by the rules of the server, are one list of rules, with counts for each
+ * rule.
  */
 public final class Selection {
     private final List<Rule> own = new ArrayList<>();

@@ -8,9 +8,9 @@ import java.util.Set;
 import java.util.WeakHashMap;
 
 /**
- * The decisions for the loaded classes that rules match. It does not prevent class loaders from
- * being unloaded. Decisions are written when classes are loaded or retransformed, and read by the
- * switchboard.
+ * The decisions for the loaded classes that rules match. This table does not prevent class loaders
+ * from being unloaded. Decisions are written when classes are loaded or retransformed, and read by
+ * the switchboard.
  */
 final class WatchedClasses {
     private static final Object BOOTSTRAP = new Object();

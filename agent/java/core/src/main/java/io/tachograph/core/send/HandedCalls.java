@@ -6,7 +6,7 @@ import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SegmentRecord;
 
 /**
- * Writes the last part of each call that ended on a different thread from the one where it began.
+ * Writes the last part of each call that began on one thread and ended on another.
  *
  * <p>Before: {@link HandedCall}, and {@link RingReader}, which wrote the earlier parts. After:
  * {@link Outbox}.

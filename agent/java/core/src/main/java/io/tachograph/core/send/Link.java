@@ -279,7 +279,7 @@ final class Link {
             case Wire.WAIT:
                 holding = true;
                 holdUntil = now + Math.min(body.varint(), 600_000) * MILLI;
-                lastHeard = holdUntil; // silence until then is expected
+                lastHeard = holdUntil; // the server may be silent until holdUntil
                 log.sayOnce("wait", Messages.SERVER_IS_FULL);
                 break;
             case Wire.ERROR:

@@ -27,7 +27,7 @@ final class Outages {
 
     private boolean isQuiet;
 
-    /** Number of outages since the last one that was logged. */
+    /** Number of outages since the last logged outage. */
     private int untold;
 
     private long beganAt;

@@ -50,7 +50,10 @@ final class Outbox {
          */
         final int dictionarySize;
 
-        /** The same size for the record types; 0 for a frame without declared records. */
+        /**
+         * Size of the definitions of record types when the frame was closed; 0 for a frame without
+         * declared records.
+         */
         final int recordTypesSize;
 
         final int calls;
@@ -240,7 +243,7 @@ final class Outbox {
     /** Removes all frames up to {@code upTo}, which are on the disk of the server. */
     void acknowledge(long upTo) {
         forget(unacknowledged, upTo);
-        forget(waiting, upTo); // sent on an earlier connection, acknowledged by WELCOME on this one
+        forget(waiting, upTo); // sent on an earlier connection, acknowledged by WELCOME on this connection
     }
 
     private void forget(ArrayDeque<Sent> frames, long upTo) {

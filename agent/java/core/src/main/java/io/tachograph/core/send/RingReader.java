@@ -97,8 +97,8 @@ final class RingReader {
     }
 
     /**
-     * Reads all available words. If the program is to wait for a full queue, it stops when the
-     * queue is full.
+     * Reads all available words. If the program waits while the queue is full, this method stops
+     * when the queue is full.
      *
      * @return number of words read
      */
@@ -236,9 +236,9 @@ final class RingReader {
     }
 
     /**
-     * Fast path for the usual words: calls within an outermost call and within a part, whose
-     * operations have known ids. It stops before the first other word. All changing state is in
-     * local variables, because the sender spends most of its time in this loop.
+     * Fast path for the most frequent words: enters and exits of inner calls that do not end a
+     * part, for operations with known ids. It stops before the first other word. All changing state
+     * is in local variables, because the sender spends most of its time in this loop.
      *
      * @return position of the word at which it stopped
      */

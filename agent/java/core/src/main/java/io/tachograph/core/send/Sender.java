@@ -208,7 +208,7 @@ public final class Sender implements Runnable {
         buffers.wake();
         try {
             done.await(waitNanos, TimeUnit.NANOSECONDS);
-            // This does not wait for records that other threads have written since then.
+            // Records that other threads have written since the call of this method do not count.
             if (!isFlushed && totals.bytesQueued > 0) {
                 log.say(Messages.endUnacknowledged(totals.bytesQueued));
             }
@@ -289,8 +289,8 @@ public final class Sender implements Runnable {
         }
         int words = reader.read();
         fullest = Math.max(fullest, words);
-        // While the sender read this many words, the program wrote about half as many. A full sleep
-        // would be too long.
+        // In the time in which the sender read these words, the program wrote about half as many
+        // new words. After a full sleep, the ring might be full.
         isCrowded |= words > buffer.capacity() / 4;
         if (hasEnded(buffer) && !outbox.mustWait()) {
             reader.finish();
@@ -369,7 +369,7 @@ public final class Sender implements Runnable {
                 link.state() == Link.State.OPEN
                         && outbox.isAcknowledged(flushSeq)
                         && !link.isBusy();
-        // This also sends the count of records dropped in the process.
+        // pingSoon sends the counts of dropped records, unless the server already has them.
         if (hopeless || acknowledged && !link.pingSoon()) {
             totals.bytesQueued = outbox.bytes();
             isFlushed = !hopeless;

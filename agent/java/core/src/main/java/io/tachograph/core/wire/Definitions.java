@@ -26,8 +26,8 @@ public final class Definitions {
     }
 
     /**
-     * Size of all definitions up to now, bytes. A DATA frame may be sent on a connection when as
-     * many bytes of definitions as it needs were sent on that connection.
+     * Size of all definitions up to now, bytes. A DATA frame stores this size when it is closed. It
+     * may be sent on a connection after that many bytes of definitions.
      */
     public int size() {
         return bytes.size();

@@ -108,7 +108,8 @@ public final class Dictionary {
     private int defineOperation(Operations.Entry entry) {
         boolean full = operationCount >= OPERATIONS_MAX || stringBytes > STRING_BYTES_MAX;
         byte[] name = Bytes.utf8(full ? Operations.OTHER : entry.name, Wire.OPERATION_BYTES_MAX);
-        // Names that are equal after they are cut share an id, as do all (other) of a kind.
+        // Names that are equal after the cut share an id. So do all names of a kind that became
+        // (other).
         String key = entry.kind + new String(name, StandardCharsets.UTF_8);
         Integer known = operationsByName.get(key);
         if (known != null) {

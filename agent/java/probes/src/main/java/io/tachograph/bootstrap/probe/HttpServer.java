@@ -103,7 +103,7 @@ public final class HttpServer {
     }
 
     /**
-     * Sets the status when an answer is sent. The thread may be another one than that which
+     * Sets the status when an answer is sent. The calling thread may differ from the thread that
      * received the request.
      *
      * @param by as in {@link LaterAnswer#comesBackAs}

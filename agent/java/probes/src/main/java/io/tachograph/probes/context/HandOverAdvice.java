@@ -4,7 +4,7 @@ import io.tachograph.bootstrap.probe.Tasks;
 
 import net.bytebuddy.asm.Advice;
 
-/** Inlined into methods of pools whose first argument is a task. */
+/** Inlined into those methods of pools that have a task as first argument. */
 final class HandOverAdvice {
     private HandOverAdvice() {}
 

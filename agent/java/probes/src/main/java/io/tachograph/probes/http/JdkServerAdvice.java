@@ -72,7 +72,7 @@ final class JdkServerAdvice {
                 }
             }
         } catch (Throwable e) {
-            // The wrapper of an unusual class has no status.
+            // A wrapper class of the program throws, so the status is unknown.
         }
         HttpServer.exitAsSent(call, Math.max(0, status), thrown);
     }

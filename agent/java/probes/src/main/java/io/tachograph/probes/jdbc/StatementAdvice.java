@@ -6,8 +6,8 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
 /**
- * Inlined into the methods {@code Statement.execute...} whose first argument is the text of the
- * statement, and into those without arguments.
+ * Inlined into the methods {@code Statement.execute...} that have no arguments, or the text of the
+ * statement as first argument.
  */
 final class StatementAdvice {
     private StatementAdvice() {}
