@@ -18,8 +18,8 @@ pub enum Postings {
 
 /// Shorter lists are never converted, because a bitmap would save almost nothing.
 const LIST_MIN: usize = 64;
-/// A list takes 32 bits per number, and a bitmap takes one bit per series. A list is larger if it has more than one of
-/// this many series.
+/// A list takes 32 bits per number, and a bitmap takes one bit per series. A list is larger than a bitmap if it
+/// contains more than 1/`LIST_SHARE` of all series.
 const LIST_SHARE: usize = 32;
 /// A bitmap becomes a list again only when the list is at most a quarter as large. This prevents repeated conversions.
 const BITS_SHARE: usize = 4 * LIST_SHARE;
