@@ -25,7 +25,7 @@ pub fn parts(text: &str) -> (&str, &str) {
 /// The end of the constant part of the reason for the limit on chunks. The counts after it change.
 pub const CHUNKS: &str = "(chunks_max): ";
 
-/// The part of a reason that is equal for all records that the same limit refused.
+/// The part of a reason that is the same for all records refused by one limit.
 pub fn limit(why: &str) -> &str {
     why.split_once(CHUNKS).map_or(why, |(limit, _)| limit)
 }

@@ -186,8 +186,8 @@ impl Process {
         read(&path).ok()
     }
 
-    /// The Java version from the `release` file of the JDK, for a JVM without performance data. These are JVMs with the file
-    /// disabled, or whose user has no name.
+    /// The Java version from the `release` file of the JDK, for a JVM without performance data. Such a JVM has the file
+    /// disabled, or its user has no name.
     pub(super) fn java_version(&self) -> Option<String> {
         let maps = text(&self.file("maps"))?;
         let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);

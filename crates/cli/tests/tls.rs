@@ -52,7 +52,7 @@ impl Authority {
         self.sign_until(name, (4096, 1, 1))
     }
 
-    /// Makes a certificate that is valid until the begin of this day (year, month, day).
+    /// Makes a certificate that is valid until the beginning of this day (year, month, day).
     fn sign_until(&self, name: &str, (year, month, day): (i32, u8, u8)) -> Pair {
         let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         params.not_after = date_time_ymd(year, month, day);

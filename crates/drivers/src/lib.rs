@@ -1,7 +1,7 @@
 //! The back ends, one file or folder each. [`open`] is the only registry.
 //!
-//! A new driver needs a module here, a line in [`open`], a feature in `Cargo.toml`, and a test file that runs
-//! `tacho_store::conformance`.
+//! A new driver needs a module here, a line in [`SCHEMES`] and in [`open`], a feature in `Cargo.toml`, and a test file
+//! that runs `tacho_store::conformance`.
 
 pub mod embedded;
 #[cfg(feature = "fjall")]

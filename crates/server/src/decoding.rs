@@ -43,7 +43,7 @@ pub struct Decoding {
 }
 
 impl Decoding {
-    /// `bytes_max`: memory limit for the records of all bodies. It is raised to the need of the largest body. The bodies
+    /// `bytes_max`: memory limit for the records of all bodies. It is raised if the largest body needs more. The bodies
     /// themselves may take [`WRITES_MAX`] times the size limit of a write or form.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {

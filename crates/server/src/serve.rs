@@ -115,7 +115,8 @@ pub async fn run<S: Future<Output = ()>>(
     Ok(())
 }
 
-/// Raises the soft limit of open files so that all connections are possible. It is often 1,024, with a far higher hard limit.
+/// Raises the soft limit of open files so that all connections are possible. The soft limit is often 1,024, and the
+/// hard limit is far higher.
 fn raise_descriptors(connections_max: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let wanted = u64::try_from(connections_max)

@@ -95,7 +95,7 @@ pub struct Committer {
     receiver: Receiver<Command>,
     writer: Option<Writer>,
     encoder: Encoder,
-    /// A file with a failed last write, and the length that the file must be cut to.
+    /// A file whose last write failed, and the length to which the file must be cut.
     broken: Option<(PathBuf, u64)>,
 }
 

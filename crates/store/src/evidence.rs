@@ -1,8 +1,8 @@
 //! Finds all generation numbers that were ever used, and checks that all required files and facts exist.
 //!
 //! A reused number would mask or overwrite existing data. The next number is therefore above every number found in any
-//! row or file. A missing file or fact is reported before anything is changed. The error describes how to open the store
-//! without it.
+//! row or file. A missing file or fact is reported before anything is changed. The error describes how to open the
+//! store without the missing part.
 //!
 //! Path after a crash: `recover.rs` calls this module first, then reads the journal.
 

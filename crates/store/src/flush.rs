@@ -233,7 +233,7 @@ async fn put_series(flusher: &Flusher, generation: &Generation) {
     new.iter().for_each(|(kind, id, _)| flusher.unreadable.named(*kind, *id));
 }
 
-/// Puts the series rows of groups with series of samples that are sealed for the first time.
+/// Puts the series rows of the groups whose series of samples are sealed for the first time.
 async fn put_groups(flusher: &Flusher, generation: &Arc<Generation>) {
     let _locked = flusher.metadata.lock.lock().await;
     let newcomers = home::newcomers(&flusher.index.read(), generation);

@@ -62,8 +62,8 @@ pub struct Options {
     pub policies: Arc<Policies>,
     /// Whether background compaction runs.
     pub merge_in_background: bool,
-    /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten about log n
-    /// times between the size of a flush and that of a full chunk.
+    /// Number of adjacent chunks of similar size that one merge combines. With `n`, a record is rewritten once per
+    /// factor of `n` between the sizes of a flushed chunk and a full chunk.
     pub merge_rows: usize,
     /// Approximate limit on the values that one merge decodes. Each value takes 8 bytes. The output takes the same
     /// amount again. The rows from which the merge chooses take additional memory.

@@ -186,8 +186,8 @@ impl Store {
         Some(self.intake.index.read().label_names(kind, selected.numbers()))
     }
 
-    /// Sorted values of one label of the series of a kind. With selectors, only those of series that any selector
-    /// accepts. `None` when `waits` returns false.
+    /// Sorted values of one label of the series of a kind. With selectors, only the values of the series that at least
+    /// one selector accepts. `None` when `waits` returns false.
     pub fn label_values(
         &self,
         kind: Kind,

@@ -1,5 +1,5 @@
-//! Samples with times that a rule may move are stored exactly once, regardless of repetitions and of merges, cuts and
-//! deletions between these.
+//! Samples with times that a rule may move are stored exactly once, regardless of repetitions, and of merges, cuts and
+//! deletions between the repetitions.
 
 mod common;
 

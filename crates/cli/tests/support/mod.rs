@@ -52,7 +52,8 @@ impl Server {
         Self::from_command(command, data)
     }
 
-    /// Starts a server at this address, for example that of an earlier server. With port 0 the system chooses the port.
+    /// Starts a server at this address, for example the address of an earlier server. With port 0 the system chooses
+    /// the port.
     pub fn start_at(http: SocketAddr, data: &Path) -> Self {
         Self::from_command(Self::command(data, &http.to_string()), data)
             .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))

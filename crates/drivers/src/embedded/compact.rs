@@ -22,9 +22,9 @@ use super::{Files, Inner};
 const STEP_BYTES: usize = 4 << 20;
 /// Minimum size of a growing segment that is ended only to be rewritten, bytes of rows.
 const GROWING_BYTES_MIN: u64 = 8 << 20;
-/// During writes, a segment is rewritten if more than one of this many bytes is dead.
+/// During writes, a segment is rewritten if more than 1/`DEAD_OF_BYTES` of its bytes are dead.
 const DEAD_OF_BYTES: u64 = 2;
-/// When a caller requests space, a segment is rewritten if more than one of this many bytes is dead.
+/// When a caller requests space, a segment is rewritten if more than 1/`DEAD_OF_BYTES_ASKED` of its bytes are dead.
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
 /// The segment that is currently being rewritten.

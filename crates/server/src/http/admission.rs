@@ -2,7 +2,7 @@
 //!
 //! A slow body, or one that never arrives, takes a connection (`listener.rs`) and memory for the received bytes, but no
 //! permit. `decoding.rs` limits the memory of all bodies together, including forms of queries, and `guard.rs` limits their
-//! time. No handler starts before the whole body is received, not even that of imports.
+//! time. No handler, not even the handler of imports, starts before the whole body is received.
 
 use axum::body::Body;
 use axum::extract::Request;

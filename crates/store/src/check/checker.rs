@@ -60,7 +60,7 @@ pub(super) struct Nameless {
     pub range: TimeRange,
 }
 
-/// Counts of the chunks with a merge number above the one in the store's facts.
+/// Counts of the chunks with a merge number above the last merge number in the store's facts.
 pub(super) struct Unrecorded {
     pub place: Place,
     pub chunks: u64,

@@ -1,7 +1,7 @@
 //! The conformance suite: one set of cases for all drivers.
 //!
-//! The test file of a driver has five lines. It turns [`CASES`] into tests and opens its driver on an empty scratch
-//! directory. A case about a capability that the driver does not claim passes without a check.
+//! The test file of a driver turns [`CASES`] into tests, and opens the driver on an empty scratch directory for each
+//! case. A case about a capability that the driver does not claim passes without a check.
 
 mod simulation;
 

@@ -12,8 +12,8 @@
 //! distance is less than half of the distance to the next sample on that side. A resent copy of that sample is therefore
 //! not confused with the remaining sample.
 //!
-//! A sample that was found to be new stays new. A merge writes it into a separate row with exact times. The generation of
-//! that row is not above that of the moved row, and only samples of later generations are compared.
+//! A sample that was found to be new stays new. A merge writes it into a separate row with exact times. The generation
+//! of that row is not above the generation of the moved row, and only samples of later generations are compared.
 //!
 //! A new sample within the error of a moved one cannot be distinguished from a copy. It counts as a copy. The error is at
 //! most the limit of the rule, and at most a quarter of the usual distance of samples.

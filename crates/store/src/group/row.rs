@@ -157,7 +157,7 @@ const OVERHANG_VERSION: u8 = 3;
 const CHUNK_MAGIC: &[u8; 4] = b"TCHK";
 
 impl Replacement {
-    /// Whether this replaces a row of the partition that has the merge number `merge`.
+    /// Whether this prefix replaces the row of the partition with this key and the merge number `merge`.
     pub fn replaces(&self, key: &ChunkKey, merge: u64) -> bool {
         self.starts.contains(key.start) && key.generation <= self.through && merge < self.merge
     }
@@ -204,7 +204,7 @@ pub fn split_value(value: &Bytes) -> Result<Split> {
 
 /// The usable rest of a damaged value, or of a value with a damaged prefix.
 pub struct Remains {
-    /// The row's own merge number, if it is certain. If it is not, no row may replace this one.
+    /// The row's own merge number. `None` if it is not certain; then no row may replace this row.
     pub merge: Option<u64>,
     /// The bytes that may be a chunk. A chunk has its own checksums.
     pub chunk: Bytes,

@@ -104,7 +104,7 @@ impl<'a> Admission<'a> {
         !known && self.values.get(name).is_none_or(|values| !values.contains(value))
     }
 
-    /// Memory of a new value, plus that of its label name if the name is new.
+    /// Memory of a new value, plus the memory of its label name if the name is new.
     fn value_bytes(&self, name: &str, value: &str) -> usize {
         let is_known = self.index.labels.contains_key(name) || self.values.contains_key(name);
         VALUE_BYTES + value.len() + if is_known { 0 } else { LABEL_BYTES + name.len() }

@@ -1,9 +1,9 @@
 //! The series of one label value, in a compact form. Labels with many values have few series per value. Labels with few
 //! values have most series.
 //!
-//! The crate roaring 0.12 was measured instead of this file and `bitmap.rs`, with the bench `index`. It needs 3 % less
-//! memory for the series (420 bytes instead of 432). Selections by a pattern take 1.5 to 3 times as long (0.50 ms instead
-//! of 0.20 for `hostname=~"host_1.*"`). Other selections take up to 1.5 times as long.
+//! The crate roaring 0.12 was measured as a replacement of this file and `bitmap.rs`, with the bench `index`. It needs
+//! 3 % less memory for the series (420 bytes instead of 432). Selections by a pattern take 1.5 to 3 times as long (0.50
+//! ms instead of 0.20 for `hostname=~"host_1.*"`). Other selections take up to 1.5 times as long.
 
 use super::bitmap::Bitmap;
 
@@ -18,8 +18,8 @@ pub enum Postings {
 
 /// Shorter lists are never converted, because a bitmap would save almost nothing.
 const LIST_MIN: usize = 64;
-/// A list takes 32 bits per number, and a bitmap takes one bit per series. A list is larger if it has more than one of
-/// this many series.
+/// A list takes 32 bits per number, and a bitmap takes one bit per series. A list is larger than a bitmap if it
+/// contains more than 1/`LIST_SHARE` of all series.
 const LIST_SHARE: usize = 32;
 /// A bitmap becomes a list again only when the list is at most a quarter as large. This prevents repeated conversions.
 const BITS_SHARE: usize = 4 * LIST_SHARE;

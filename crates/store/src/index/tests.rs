@@ -214,8 +214,8 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
         [admission.admit(&known), admission.admit(&first), admission.admit(&other)].map(|a| a.is_ok()),
         [true, true, false]
     );
-    // This series shares labels with another series than the series before it, so the memory of the shared labels is
-    // counted.
+    // This series does not share labels with the series before it, but with another one. The memory of these labels is
+    // therefore counted.
     assert!(admission.admit(&more).is_err());
 
     (0..50).for_each(|number| index.remove(Kind::Sample, number));

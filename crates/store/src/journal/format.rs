@@ -241,8 +241,8 @@ pub fn named_generation(name: &str) -> Option<u64> {
     name.split('.').next().and_then(digits)
 }
 
-/// Name of the file by which an operator permits the store to open without this generation's journal, or with its
-/// readable part.
+/// Name of the file by which an operator permits the store to open without this generation's journal, or with the
+/// readable part of the journal.
 pub fn lost_name(generation: u64) -> String {
     format!("{generation:020}.lost")
 }

@@ -80,7 +80,7 @@ fn golden() -> [Arrival; 2] {
     [Arrival::new(Arc::new(first), Some(Origin::one(session, 3))), Arrival::new(Arc::new(second), None)]
 }
 
-/// Content of `testdata/journal/v2.journal`: that of v1, with a record of series with shared times in between.
+/// Content of `testdata/journal/v2.journal`: the records of v1, and between them a record of series with shared times.
 fn golden_v2() -> [Arrival; 3] {
     let [first, last] = golden();
     let series = |host: &str, name: &str, at: &[i64], value: fn(i64) -> Value| SampleSeries {

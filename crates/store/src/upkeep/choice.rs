@@ -7,8 +7,8 @@
 //!
 //! A merge may start only at a clean boundary: no earlier row of the same members reaches over it. Otherwise an old value
 //! could replace a newer one. A merge may end anywhere; records after its end stay in a row of their own generation. If
-//! it ends inside a row with moved times, it ends a little earlier. Then no sample before the end can be a resent copy of
-//! a sample after it, and vice versa.
+//! the end would be inside a row with moved times, the merge ends a little earlier. Then no sample before the end can
+//! be a resent copy of a sample after it, and vice versa.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! The clock by which records are deleted.
 //!
 //! A wall clock that is set years ahead would expire all records. Its time is therefore trusted only while it agrees with
-//! a clock that cannot be set. After a start, it is trusted only if the store was not closed for an unlikely time.
-//! Otherwise rules use the expected time until the wall clock is near the expected time again or an operator confirms the
-//! wall clock.
+//! a clock that cannot be set. After a start, it is trusted only if the store was not closed for an implausibly long
+//! time. Otherwise rules use the expected time until the wall clock is near the expected time again or an operator
+//! confirms the wall clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl Trusted {
     }
 
     /// The latest trusted time, advanced by the time since then. The next process compares its clock with it. A clock
-    /// that is set back, or starts in 1970 until the network is up, does not lower it.
+    /// that is set back, or starts in 1970 until the network is up, does not lower this time.
     pub fn latest(&self, clock: &dyn Clock) -> Timestamp {
         let now = self.now(clock);
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

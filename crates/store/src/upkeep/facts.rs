@@ -34,7 +34,7 @@ impl Facts {
         self.overhang.around(TimeRange::new(self.key.start, self.end))
     }
 
-    /// Whether a sample of one row could replace a sample of the other with the same time.
+    /// Whether a sample of one row could replace a sample of the other row with the same time.
     pub const fn conflicts(&self, other: &Self) -> bool {
         self.members & other.members != 0
     }

@@ -96,8 +96,8 @@ impl<'a> RowBuilder<'a> {
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
         let Made { span, start, overhang, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
-            // A rest replaces only its own source row. A reader of its prefix then sees that the merge did not cut here
-            // because of the size of a chunk.
+            // A rest replaces only its own source row. Its prefix therefore shows that the size of a chunk was not the
+            // reason for the cut at this place.
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
                 // Entries with the same time are in the order of their row numbers, so a rest keeps the number of its

@@ -93,7 +93,7 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Applies deletions with generations that are all flushed, and removes deletions without remaining records. Other
+/// Applies deletions that cover only flushed generations, and removes deletions without remaining records. Other
 /// deletions are added to `tried` and skipped until the next sweep. Their records cannot be read, so an earlier retry
 /// would not help.
 pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {

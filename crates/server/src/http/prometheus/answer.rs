@@ -53,7 +53,7 @@ struct Part {
 
 /// Limit on the labels of one response, bytes of JSON. Series share labels in memory, but a response repeats them.
 const LABELS_BYTES_MAX: usize = 128 << 20;
-/// Limit on the labels of a response that is written at the same time as that of a heavy query, bytes of JSON.
+/// Limit on the labels of a response that is written at the same time as the response of a heavy query, bytes of JSON.
 pub(super) const LIGHT_LABELS_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of the labels as JSON. For few labels, an upper estimate.

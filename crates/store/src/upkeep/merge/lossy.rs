@@ -128,7 +128,7 @@ struct Known {
     overhang: Overhang,
 }
 
-/// Makes a row of a part of some columns. `at` are the times of the part.
+/// Makes a row from a part of some columns. `at` are the times of the part.
 fn row(at: &[Timestamp], times_known: Known, columns: &[&Column], cut: Range<usize>, last: bool) -> Made {
     let part = |column: &&Column| {
         let values = column.values.copy_of(cut.clone());
