@@ -221,10 +221,10 @@ final class SqlShape {
     }
 
     /**
-     * Ends a value of a list. After {@code in} the first value replaces all values. In a row all
-     * values look alike.
+     * Ends a value of a list. After {@code in}, the first value stands for all values. In a row,
+     * each value becomes {@code ?}.
      *
-     * @return true if the value also replaces the values that follow
+     * @return true if this value also stands for the values that follow
      */
     boolean endItem() {
         int holds = opened == 0 ? OTHER : open[opened - 1];
