@@ -132,7 +132,8 @@ class Track:
         return call
 
     def leave(self, call: int, outer: int, thrown: Optional[BaseException] = None) -> bool:
-        """Ends a call that may have open calls inside it. Returns False if this track must not be used any more (`retired`)."""
+        """Ends a call that may have open calls inside it. Returns False if this track must not be used any more (see
+        `retire`)."""
         if self.open < call:
             return True  # the call has already ended, together with an enclosing call
         is_innermost = self.open == call
