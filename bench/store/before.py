@@ -46,7 +46,7 @@ class Change:
 
 
 def changes(experiment: dict) -> list[Change]:
-    """None if the run has no earlier build."""
+    """The list is empty if the run has no earlier build."""
     if not {OURS, BEFORE} <= set(experiment["loads"]):
         return []
     return [*_loads(experiment), *_queries(experiment)]

@@ -18,7 +18,7 @@ SATURATED_SHARE = 0.2
 SWITCHED_CALLS_SHARE_MAX = 0.01
 LATE_SHARE_MAX = 0.01
 QUARTER_SECONDS_MIN = 5
-"""If a process runs for fewer seconds, the memory growth is unknown, because a server first fills its buffers."""
+"""If a quarter of the run has fewer seconds, the memory growth is unknown, because a server first fills its buffers."""
 CLOCK_STEP_NS = 10.0
 """Step of `System.nanoTime` on many machines. It is more than 5 % of a method that takes 80 ns."""
 

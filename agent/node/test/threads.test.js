@@ -1,4 +1,4 @@
-// Each thread gets its own slot in the table of threads, even if another one starts in the middle of a step.
+// Each thread gets its own slot in the table of threads, even if another thread starts in the middle of a step.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';

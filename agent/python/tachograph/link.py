@@ -37,7 +37,7 @@ _GREETING_S = 5.0
 _NEEDS_TLS = 11
 # Pause after a refusal that an immediate retry would only repeat.
 _REFUSED_S = 60.0
-# Minimum pause after any ERROR. Without it, a WELCOME before each ERROR would reset the back-off.
+# Minimum pause after any ERROR. Without it, the pause could be short, because a WELCOME before the ERROR has reset the back-off.
 _PAUSE_S = 1.0
 _BACKOFF_S = (0.1, 5.0)
 _STEP_FRAMES_MAX = 64
@@ -161,7 +161,7 @@ class Link:
         self.state = State.RESTING
 
     def ping_soon(self) -> None:
-        """Makes the next step send a PING with the counts, even if no PING is due."""
+        """Makes the next step send a PING with the counts if calls were dropped since the last PING, even if no PING is due."""
         if self.totals.calls_dropped != self.dropped_at_ping:
             self.pinged_at = monotonic() - self.heartbeat_s
 

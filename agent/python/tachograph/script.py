@@ -32,7 +32,7 @@ def run(path: str, selection: Selection) -> None:
     main = _fresh_main()
     if _is_archive(path):
         sys.path[0] = _absolute(path)
-        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]  # what the interpreter itself calls
+        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]  # the interpreter calls this function, too
         return
     name = Path(path).stem
     file = _absolute(path)
@@ -56,7 +56,7 @@ def run(path: str, selection: Selection) -> None:
 def run_module(name: str) -> None:
     """Runs a module like `python -m`."""
     _fresh_main()
-    sys.argv[0] = "-m"  # during the search
+    sys.argv[0] = "-m"  # as the interpreter does while it searches for the module
     runpy._run_module_as_main(name, True)  # type: ignore[attr-defined]
 
 
@@ -76,7 +76,7 @@ def _absolute(path: str) -> str:
 
 
 def _is_archive(path: str) -> bool:
-    """True for a directory or a zip file that contains a module `__main__`."""
+    """True for a directory or a zip file: the interpreter runs the module `__main__` in it."""
     return any(_importer(path, hook) for hook in sys.path_hooks)
 
 

@@ -26,7 +26,8 @@ _SLEEP_S = (0.001, 0.05)
 _SLEEP_BUSY_S = 0.002
 _FAULT_S = 1.0
 _SAMPLES_FIRST_S = 1.0
-# If a track has more words than this, the next sleep is shorter; otherwise it is longer.
+# If a track has more words than the first number, the next sleep is shorter. If all tracks have fewer than the second, it is
+# longer.
 _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
 # Longest wait of a fork for the sender to stop.
 _PAUSE_S = 1.0

@@ -34,7 +34,7 @@ _ROW_LENGTH = _BUCKETS + len(BOUNDS) + 1
 _NAME = "tacho_operation_seconds"
 _LABEL_CHARS_MAX = 1_360  # below the limit of 4,096 bytes for a label, in any script
 
-# Index in a row of the bucket of a duration, by the bits of the duration minus one.
+# Maps the bit length of (duration - 1) to the index of the duration's bucket in a row.
 _CELLS = [_BUCKETS + sum(1 << bits > bound for bound in BOUNDS) for bits in range(65)]
 
 Row = list[int]
@@ -60,7 +60,7 @@ class Tallies:
         self.gone: Table = {}
         self.interval = 0
         self.apart: set[int] = set()
-        # By operation: number of calls in the last report, and its time.
+        # By operation: number of calls in its last report, and the time of that report.
         self.told: dict[int, tuple[int, float]] = {}
 
     # ---- the thread's side ----

@@ -132,7 +132,8 @@ class Track:
         return call
 
     def leave(self, call: int, outer: int, thrown: Optional[BaseException] = None) -> bool:
-        """Ends a call that may have open calls inside it. Returns False if this track must not be used any more (`retired`)."""
+        """Ends a call that may have open calls inside it. Returns False if this track must not be used any more (see
+        `retire`)."""
         if self.open < call:
             return True  # the call has already ended, together with an enclosing call
         is_innermost = self.open == call
@@ -290,7 +291,7 @@ class Strand:
     def __init__(self, operation: int, parent: Optional[Context] = None, is_root: bool = False) -> None:
         self.is_open = True
         self.operation = operation
-        # This is a counted call, so calls inside it have its caller as their parent.
+        # Begin of a counted call; 0 for other calls. Calls inside a counted call have its caller as their parent.
         self.begun = perf_counter_ns() if SHARED.states[operation] == AGGREGATE else 0
         caller = parent if is_root else parent or here().context()
         self.track = track = new_strand()

@@ -8,7 +8,7 @@ import threading
 
 
 class Wiretap:
-    """`address`: for the program; `heard`: the bytes it has sent so far."""
+    """`address`: the address for the program; `heard`: the bytes that the program has sent so far."""
 
     def __init__(self, server: str) -> None:
         host, _, port = server.rpartition(":")

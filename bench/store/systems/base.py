@@ -89,7 +89,7 @@ class System(ABC):
         return Request("POST", "/write", body)
 
     def prepare(self) -> None:
-        """Takes steps before the first write that cannot be part of the configuration."""
+        """Before the first write, takes the steps that cannot be part of the configuration."""
 
     def finish_writes(self) -> None:
         """Returns when the written data can be read. Most systems respond to a write only then."""

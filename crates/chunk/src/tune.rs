@@ -193,8 +193,8 @@ pub struct Cost {
     pub read: f64,
 }
 
-/// Weights of the costs of reading and writing relative to space. Each weight is the exponent of a candidate's cost
-/// divided by the lowest cost.
+/// Weights of the costs of reading and writing relative to space. Each weight is the exponent of the ratio of a candidate's cost
+/// to the lowest cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub read: f64,
@@ -222,7 +222,8 @@ pub fn front(costs: &[Cost]) -> Vec<usize> {
     order.into_iter().map(|(position, _)| position).collect()
 }
 
-/// Index of the candidate with the smallest weighted product of its cost ratios to the best. `None` without candidates.
+/// Index of the candidate with the smallest score: the weighted product of the ratios of its costs to the lowest costs. `None`
+/// without candidates.
 pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
     let all = scores(costs, weights).into_iter().enumerate();
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)

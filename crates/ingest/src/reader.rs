@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Reads `count` bytes that have no length before them.
+    /// Reads `length` bytes that have no length before them.
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], Flaw> {
         let flaw = self.flaw("end of input in a fixed-width field");
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or(flaw)?;

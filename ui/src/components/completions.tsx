@@ -47,7 +47,7 @@ export function Completions({ id, list, chosen, place, onTake }: ListProps) {
       style={{ transform: `translate(${place.left}px, ${place.top}px)` }}
     >
       {list.map((one, index) => (
-        // Keeps the focus in the field: pressing the mouse button would take it away.
+        // Keeps the focus in the field: pressing the mouse button would move the focus.
         <li
           key={`${one.kind} ${one.label}`}
           id={`${id}-${index}`}

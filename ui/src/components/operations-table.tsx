@@ -1,4 +1,4 @@
-// Operations with their counts, errors, percentiles and times; a click shows the traces that contain one.
+// Operations with their counts, errors, percentiles and times; a click on an operation shows the traces that contain it.
 import { useMemo } from 'preact/hooks';
 import type { Operation } from '../lib/api';
 import { linkTo } from '../lib/router';

@@ -196,7 +196,7 @@ export interface AgentList {
 
 export interface ProbeRule {
   id: number;
-  /** Empty for all; the same for `instance`. */
+  /** Empty for all services. Likewise, `instance` is empty for all instances. */
   service: string;
   instance: string;
   state: ProbeState;

@@ -83,7 +83,7 @@ export function contextAt(text: string, cursor: number): Context {
   if (inner?.bracket === '(' && (GROUPINGS as readonly string[]).includes(inner.before ?? ''))
     return { kind: 'grouping', ...here };
   if (/^[0-9.]/.test(here.word)) return { kind: 'none' };
-  // After a complete expression, another one needs an operator.
+  // After a complete expression, another expression needs an operator.
   if (here.word === '' && /[\w)}\]"'`]\s*$/.test(text.slice(0, cursor))) return { kind: 'none' };
   return { kind: 'expression', ...here };
 }

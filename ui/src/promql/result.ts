@@ -79,7 +79,7 @@ export function unitOf(query: string): Unit {
 }
 
 /**
- * Position of an error as index into the query. The message ends with it: `(at column 7)` or `(at line 2, column 5)`.
+ * Position of an error as index into the query. The message ends with the position: `(at column 7)` or `(at line 2, column 5)`.
  * Lines and columns count from 1, columns in characters.
  */
 export function faultAt(message: string, query: string): number | null {

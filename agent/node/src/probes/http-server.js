@@ -36,7 +36,7 @@ export function install({ recorder, config, guard }) {
       if (status !== 0) {
         recorder.attribute(call, 'http.status', status);
       }
-      // The answer is not complete: the client disconnected, or the program dropped the request.
+      // If the answer is not complete, the client disconnected, or the program dropped the request.
       if (response.statusCode >= FAILED_FROM || !response.writableFinished) {
         recorder.fail(call);
       } else {

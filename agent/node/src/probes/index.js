@@ -1,4 +1,4 @@
-// The list of probes. Each is one file and one line here. Before: `../agent.js`.
+// The list of probes. Each probe has one file, and one line in this file. Before: `../agent.js`.
 
 import { isProbeWanted } from '../config.js';
 import * as httpClient from './http-client.js';

@@ -1,10 +1,10 @@
 // Finds the route of a request in the program's framework, at the end of the request. Before: `http-server.js`.
 //
-//   Express, and Nest on it   store the route in the request
-//   Fastify 5, and Nest on it publish the route on a channel before the handler runs
-//   Fastify 4, or a request   publishes each new server on a channel; a hook added there gets the request with its route
-//   that a hook has answered
-//   Koa                       has a context for each request, in which @koa/router stores the route
+//   Express (also in Nest)        stores the route in the request
+//   Fastify 5 (also in Nest)      publishes the route on a channel before the handler runs
+//   Fastify 4, and requests that  publishes each new server on a channel; a hook that the agent adds to the server gets the
+//   a hook of Fastify 5 answers   request with its route
+//   Koa                           has a context for each request, in which @koa/router stores the route
 
 import diagnostics from 'node:diagnostics_channel';
 import { onLoad } from './load.js';

@@ -145,8 +145,8 @@ export class Shape {
   }
 
   /**
-   * Ends a value of a list: after `in` the first value replaces all; in a row all values look alike.
-   * @returns {boolean} true if it also replaces the values that follow
+   * Ends a value of a list: after `in`, the first value stands for all values; in a row, each value becomes `?`.
+   * @returns {boolean} true if this value also stands for the values that follow
    */
   endItem() {
     const { out, item } = this;

@@ -16,7 +16,7 @@ const TOKENS_MAX = 1_000;
 /** Meaning of a backslash before a quote. */
 const PLAIN = 0;
 const ESCAPE = 1;
-/** An escape. In MySQL's mode NO_BACKSLASH_ESCAPES, the literal ends at this place. */
+/** Probably an escape. In MySQL's mode NO_BACKSLASH_ESCAPES, the literal ends at the quote. */
 const LIKELY = 2;
 const UNSURE = 3;
 
@@ -291,7 +291,7 @@ class Reader {
   /**
    * @param {string} quote a doubled quote is part of the text
    * @param {number} backslash
-   * @returns {boolean} true if the end is certain; `at` is then there
+   * @returns {boolean} true if the end is certain; `at` is then behind the closing quote
    */
   pass(quote, backslash) {
     const { text } = this;

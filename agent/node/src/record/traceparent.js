@@ -29,7 +29,7 @@ export function parse(header) {
 }
 
 /**
- * The header to send. Always sampled.
+ * The header to send. Its sampled flag is always set.
  * @param {string} trace 32 hex digits
  * @param {import('./session.js').Half} span
  */

@@ -2,8 +2,9 @@
 // and any number of stars, and are matched on the program's own thread. Matching does not backtrack, so its time is bounded by
 // the product of the lengths of pattern and name. Before: `rules.js`.
 //
-//   com.shop..*Service.find*     groups: [com, shop] [*Service, find*]     `..` between them: any number of parts
-//                                the first group fits the beginning, the last one the end, the others where they fit first
+//   com.shop..*Service.find*     groups: [com, shop] [*Service, find*]     `..` between groups: any number of parts
+//                                the first group fits the beginning, the last group the end, and each other group its first
+//                                possible place
 
 import * as messages from '../messages.js';
 

@@ -28,7 +28,7 @@ export class Switchboard {
    * @param {import('../wire/dictionary.js').Dictionary} parts.dictionary
    * @param {import('../log.js').Log} parts.log
    * @param {(frame: Buffer) => void} parts.answer sends a PROBED to the server
-   * @param {(next: () => void) => void} [parts.later] calls it in a later turn
+   * @param {(next: () => void) => void} [parts.later] calls `next` in a later turn of the loop
    */
   constructor({ dictionary, log, answer, later = (next) => void setImmediate(next).unref() }) {
     this.dictionary = dictionary;

@@ -22,8 +22,10 @@ export class Outage {
     /** True if a connection was lost, in this outage or an earlier one. */
     this.wasConnected = false;
     this.toldAt = -Infinity;
-    /** Counts of calls, samples and entries: those dropped before this outage, and those dropped in outages whose end was not
-     * logged. */
+    /**
+     * Counts of calls, samples and entries. `before`: dropped before this outage. `lost`: dropped in outages whose end was
+     * not logged.
+     */
     this.before = [0, 0, 0];
     this.lost = [0, 0, 0];
     /** Ended outages that were not logged. */

@@ -13,7 +13,10 @@ const HEARTBEAT_MS_MIN = 100;
 const SAID_MS_MAX = 600_000;
 /** Longest wait for the answer to HELLO. */
 const GREETING_MS = 5_000;
-/** Minimum pause after any ERROR. Without it, a WELCOME before each ERROR would reset the back-off. */
+/**
+ * Minimum pause after any ERROR. Without it, the pause could be short, because a WELCOME before the ERROR has reset the
+ * back-off.
+ */
 const PAUSE_MS = 1_000;
 /** Code of an ERROR: the server requires TLS. */
 const NEEDS_TLS = 11;
@@ -158,7 +161,7 @@ export class Protocol {
   /**
    * The next bytes to write, as whole frames.
    * @param {number} now ms
-   * @param {number} bytesMax when the bytes exceed this limit, no further frame is added
+   * @param {number} bytesMax when the bytes reach this limit, no further frame is added
    * @returns {Buffer | null} null if there is nothing to send now
    */
   next(now, bytesMax) {
@@ -215,7 +218,7 @@ export class Protocol {
     return pingFrame(callsDropped, samplesDropped, entriesDropped, this.outbox.bytes);
   }
 
-  /** Adds a PING with the counts to the next bytes, even if no PING is due. */
+  /** Adds a PING with the counts to the next bytes if calls were dropped since the last PING, even if no PING is due. */
   pingSoon() {
     if (this.totals.callsDropped !== this.droppedAtPing) {
       this.lastPing = -Infinity;

@@ -29,8 +29,8 @@ import { constants } from 'node:os';
 const CAUGHT = /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
 /**
  * Limit on releases per second (between two calls of `look`). A release gives signals their default action. It stops and starts
- * three handles, some 40 system calls of 9 us in total, so releases take at most 0.2 % of a processor. Beyond the limit, signals
- * stay caught.
+ * three handles, some 40 system calls that take 9 us in total, so releases take at most 0.2 % of a processor. Beyond the limit,
+ * signals stay caught.
  */
 const RELEASES_MAX = 200;
 /**
@@ -100,8 +100,8 @@ export class Signals {
   }
 
   /**
-   * Called when a call begins. Releases signals. A signal that arrived before is not lost, because the handle is started again
-   * before the loop reads the pipe.
+   * Called when a call begins. Releases signals. A signal that arrived before the release is not lost, because the handle is
+   * started again before the loop reads the pipe.
    */
   release() {
     if (this.releases < RELEASES_MAX) {
@@ -245,7 +245,7 @@ export class Signals {
   /** @param {Caught} one */
   #came(one) {
     if (process.listenerCount(one.name) === 0) {
-      this.#act(one); // the program's listeners did not receive it
+      this.#act(one); // the program's listeners did not receive the signal
     }
   }
 
@@ -280,7 +280,8 @@ function afterTurns(turns, then) {
 const { kill } = process;
 
 /**
- * The class of the handles below Node's listeners, captured while one is created, since there is no public access.
+ * The class of the handles below Node's listeners. The class is not public, so this function captures it while Node creates a
+ * handle.
  * @returns {(new () => Handle) | null}
  */
 function handleClass() {

@@ -16,7 +16,7 @@ import { replace } from './replace.js';
 const [FREE, CLAIMED, QUIET, NEWS, ASKED, TALKS] = [0, 1, 2, 3, 4, 5];
 /** Limit on slots; further threads are not asked. */
 const SLOTS = 256;
-/** Numbers of a slot, and their places in it. */
+/** Count of the numbers in a slot, and the position of each number. */
 const [WIDTH, ID, STATE, PARENT, SEEN] = [4, 0, 1, 2, 3];
 const TABLE = 'tachograph.threads';
 const CHANNEL = 'tachograph.threads';
@@ -80,7 +80,8 @@ export class Threads {
   }
 
   /**
-   * Asks all threads before a signal ends the process, because this ends the threads, too. Used in the main thread.
+   * Used in the main thread. Listens for threads with unsent data, because a signal that ends the process also ends these
+   * threads.
    * @param {() => void} heard called when a thread has unsent data
    */
   watch(heard) {

@@ -77,7 +77,10 @@ export class Dictionary {
     }
   }
 
-  /** Bytes of all definitions so far. A DATA frame may be sent when its connection has sent this many bytes of definitions. */
+  /**
+   * Bytes of all definitions so far. A DATA frame stores this size when it is closed, and is sent after that many bytes of
+   * definitions.
+   */
   size() {
     return this.definitions.size;
   }

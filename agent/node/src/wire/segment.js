@@ -74,7 +74,7 @@ export class SegmentPart {
   enter(dt, operation) {
     this.eventCount++;
     const bytes = this.events;
-    // Nearly all times and ids are small: four bytes and three.
+    // Nearly all times need at most four bytes, and nearly all ids at most three.
     if (dt < 0x800_0000 && operation < 0x20_0000 && bytes.array.length - bytes.size >= 8) {
       const array = bytes.array;
       let at = bytes.size;

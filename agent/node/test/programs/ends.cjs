@@ -38,7 +38,7 @@ function terminated(how) {
   one.on('exit', (code) => say(`thread ${code}`));
 }
 
-/** Sends itself a request, so that one is open while `fn` runs in it. */
+/** Sends a request to this program, and runs `fn` in the request while it is open. */
 function served(fn) {
   const server = http.createServer(fn).listen(0, '127.0.0.1', () => {
     http.get({ port: server.address().port, host: '127.0.0.1' }).on('error', () => {});

@@ -69,7 +69,7 @@ export class Tacho {
     return tacho;
   }
 
-  /** Starts it, or restarts it on the same data and ports. */
+  /** Starts the server, or restarts it on the same data and ports. */
   async start() {
     const args = ['serve', '--data', this.directory, '--http', this.http, '--records', this.records, '--selfwatch-seconds', '0'];
     const child = spawn(binary(), [...args, ...this.flags], { env: clean(), stdio: ['ignore', 'pipe', 'pipe'] });

@@ -1,7 +1,7 @@
-"""The list of probes, which record libraries without changes to the program. Each replaces a few functions of a library.
+"""The list of probes, which record libraries without changes to the program. Each probe replaces a few functions of a library.
 
-A new probe is one file with `install(settings, log)` and one line here. If the library is not imported yet, the probe waits for
-the import. Before: agent. After: recorder.
+A new probe is one file with `install(settings, log)`, and one line in this module. If the library is not imported yet, the
+probe waits for the import. Before: agent. After: recorder.
 """
 
 from __future__ import annotations

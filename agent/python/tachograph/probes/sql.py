@@ -25,8 +25,8 @@ TOKENS_MAX = 1_000
 # `standard` is standard SQL and Oracle's q'[...]': Oracle, H2, HSQLDB, Derby, Db2. `other` is an unknown dialect.
 DIALECTS = ("postgresql", "mysql", "sqlite", "sqlserver", "standard", "other")
 
-# Meaning of a backslash before a quote. `_LIKELY`: an escape, but the literal may also end there, in MySQL's mode
-# NO_BACKSLASH_ESCAPES.
+# Meaning of a backslash before a quote. `_LIKELY`: probably an escape. In MySQL's mode NO_BACKSLASH_ESCAPES, the literal ends at
+# the quote.
 _PLAIN, _ESCAPE, _LIKELY, _UNSURE = range(4)
 
 _BLANKS = re.compile(r"[\0- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")

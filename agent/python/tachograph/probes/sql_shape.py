@@ -130,9 +130,9 @@ class Shape:
         self.item = len(self.out)
 
     def end_item(self) -> bool:
-        """Ends a value of a list: after `in` the first value replaces all; in a row all values look alike.
+        """Ends a value of a list: after `in`, the first value stands for all values; in a row, each value becomes `?`.
 
-        Returns True if it also replaces the values that follow.
+        Returns True if this value also stands for the values that follow.
         """
         if not self.open:
             return False

@@ -1,5 +1,5 @@
-//! How many bytes does each codec save, and what does it cost? Encodes data sets with all codecs, then with one codec
-//! less at a time.
+//! How many bytes does each codec save, and what does it cost? Encodes data sets with all codecs, then again without each codec
+//! in turn.
 //!
 //! `cargo run --release -p tacho-chunk --example codec_gain -- [--without NAME,...] [--only SET,...] [--sizes] [DIR...]`
 //!

@@ -14,7 +14,7 @@ use crate::sets::{Data, Set};
 /// Number of values per series and of series per chunk, as the store writes them.
 const VALUES: usize = 8_192;
 const MEMBERS: usize = 64;
-/// Number of runs. Only the fastest counts, because others may have been disturbed.
+/// Number of runs. Only the fastest run counts, because other programs may have delayed the other runs.
 const RUNS: usize = 3;
 
 /// The cost of a set with a given set of permitted choices.

@@ -12,7 +12,7 @@ use crate::common::{columns, logs, web};
 /// Number of values per series in a chunk, as in the store's merges.
 const CHUNK: usize = 8_192;
 
-/// A data set: a column of the tables.
+/// A data set. Each set is one column of the tables.
 pub struct Set {
     pub name: String,
     pub data: Vec<Data>,
@@ -54,7 +54,7 @@ pub fn generated() -> Vec<Set> {
     ]
 }
 
-/// Names of one of `of` states. The first states are the most frequent.
+/// Texts, each the name of one of `of` states. The first states are the most frequent.
 fn states(of: u64, count: usize) -> Data {
     let mut rng = Rng(9);
     let mut state = || (rng.unit() * rng.unit() * of as f64) as u64;

@@ -8,7 +8,7 @@ use crate::bytes::{Reader, put_varint};
 
 pub(super) struct Except;
 
-/// At most one of this many numbers may be an exception.
+/// At most one number in this many may be an exception.
 const EXCEPTION_EVERY: usize = 4;
 /// Approximate size of an exception, bits.
 const EXCEPTION_BITS: f64 = 40.0;

@@ -16,7 +16,7 @@ pub(super) struct Lines;
 const RUN_MIN: usize = 3;
 /// Approximate size of a line, bits.
 const LINE_BITS: f64 = 20.0;
-/// At most one of this many floats may be an exception: NaN, an infinity, -0.0.
+/// At most one float in this many may be an exception: NaN, an infinity, -0.0.
 const EXCEPTION_EVERY: usize = 4;
 
 /// The lines in order; each list has one element per line.

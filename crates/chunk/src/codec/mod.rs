@@ -105,8 +105,8 @@ trait Codec: Sync {
     fn searches(&self) -> bool {
         false
     }
-    /// Factor by which the output of a faster codec may be larger and is still preferred. With 1, the smaller output is
-    /// chosen.
+    /// Sizes are multiplied by this factor before they are compared. A factor above 1 means that faster codecs are preferred,
+    /// even if their output is slightly larger.
     fn slowness(&self) -> f64 {
         1.0
     }

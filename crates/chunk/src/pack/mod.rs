@@ -1,6 +1,6 @@
 //! How are the samples of an open chunk kept in little memory, while samples are still appended?
 //!
-//! [`PackedSamples`] is append-only. It has blocks of exactly [`BLOCK`] samples, and a raw tail of at most that many.
+//! [`PackedSamples`] is append-only. It has blocks of exactly [`BLOCK`] samples, and a raw tail of at most [`BLOCK`] samples.
 //! When the tail is full and the next sample arrives, the tail is packed into a block. Samples keep their order of
 //! arrival, and unpacking restores them exactly.
 //!
@@ -51,7 +51,7 @@ impl Default for PackedSamples {
 }
 
 impl PackedSamples {
-    /// Appends a sample. Returns the memory that it takes, bytes.
+    /// Appends a sample. Returns the number of bytes by which the memory grows.
     // Inlined, because another crate calls it for each sample.
     #[inline]
     pub fn push(&mut self, at: Timestamp, word: u64) -> usize {
@@ -64,7 +64,7 @@ impl PackedSamples {
         grown
     }
 
-    /// Enlarges the tail, or packs it if it has its maximum length. Returns the memory that it takes, bytes.
+    /// Enlarges the tail, or packs it if it has its maximum length. Returns the number of bytes by which the memory grows.
     #[cold]
     fn make_room(&mut self) -> usize {
         let len = self.tail.len();

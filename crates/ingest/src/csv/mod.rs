@@ -99,7 +99,7 @@ pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a st
     }
 }
 
-/// Whether this is a name of columns of values, which says nothing about their series.
+/// Whether this is a usual name of a column of values, such as `value`. Such a name says nothing about the series.
 pub fn is_value_name(column: &str) -> bool {
     is_one_of(column, &VALUE_NAMES)
 }

@@ -156,7 +156,8 @@ impl Session {
                 Ok(Record::Samples(series)) => add_samples(&mut batch.samples, series),
                 Ok(Record::Entry(series)) => add_entries(&mut batch.entries, series),
                 Ok(Record::Segment(segment)) => segments.push(segment),
-                // The budget is not returned, because the check for too long records takes time too.
+                // The memory of a refused record is not returned to the budget, because a record that is too long also takes
+                // time.
                 Err(reason) => rejects.add(|| Refused { record: position, reason: reason.to_string() }),
             }
             position += 1;

@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 
 /// Prefix of session ids that are derived from a secret.
 const MARK: [u8; 4] = *b"tach";
-/// Hashed together with the secret, so that the hash cannot be reused elsewhere.
+/// Hashed together with the secret, so that the hash differs from hashes of the secret for other purposes.
 const PURPOSE: &[u8; 18] = b"tachograph session";
 
-/// A process draws it at random and sends it only in HELLO.
+/// The secret of a session. A process draws the secret at random and sends it only in HELLO.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Secret(pub [u8; 16]);
 

@@ -37,7 +37,8 @@ pub(super) struct Walker {
 }
 
 /// Time of the last event of each part that is followed by another part. The time between two parts is added to the
-/// innermost call that is open at the cut. For example, a call that sleeps for minutes has no event during that time.
+/// innermost call that is open at the cut. Otherwise the self time of a call that sleeps for minutes, without an event, would be
+/// too short.
 #[derive(Default)]
 struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
 

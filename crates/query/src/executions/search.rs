@@ -110,8 +110,8 @@ impl Entry {
     /// Joins two parts of one segment.
     fn join(self, other: Self) -> Self {
         let (first, later) = if other.rank < self.rank { (other, self) } else { (self, other) };
-        // If the first call ended in the earlier part, the later part starts with another call. It then has no further
-        // facts about the first call.
+        // If the first call ended in the earlier part, the later part starts with another call. The later part then has no
+        // further facts about the first call.
         if first.first_call != later.first_call {
             return first;
         }

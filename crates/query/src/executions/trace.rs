@@ -45,7 +45,7 @@ pub struct Span {
     pub offset_ns: u64,
     /// If the call has not ended: the time until the last event of its segment.
     pub duration_ns: u64,
-    /// Duration without the calls that it made on its own thread.
+    /// Duration of this call without the calls that it made on its own thread.
     pub self_ns: u64,
     pub outcome: Outcome,
     pub attributes: BTreeMap<Arc<str>, AttributeValue>,

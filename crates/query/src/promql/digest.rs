@@ -99,7 +99,7 @@ pub struct Counter {
 impl Digest for Counter {
     fn of(run: &Run<'_>) -> Self {
         let (before, after) = (&run.values[..run.values.len() - 1], &run.values[1..]);
-        // Most counters never reset, and a loop that only counts resets is vectorised.
+        // Resets are only counted first, because most counters never reset, and the compiler vectorises a loop that only counts.
         let resets = before.iter().zip(after).map(|(before, after)| usize::from(after < before)).sum();
         let mut lost = Neumaier::default();
         if resets > 0 {

@@ -8,13 +8,13 @@ use crate::Error;
 use crate::bits::{BitWriter, bits_at, bytes_of, width_of};
 use crate::bytes::Reader;
 
-/// Base 2 logarithm of the largest number of states. The table then fits into the L1 cache, and four steps fit into one
-/// read.
+/// Base 2 logarithm of the largest number of states. With so many states, the table fits into the L1 cache, and four steps fit
+/// into one read.
 pub(super) const LOG_MAX: u32 = 11;
 const LOG_MIN: u32 = 5;
 /// A table of this size is enlarged only for rare tokens.
 const LOG_ENOUGH: u32 = 9;
-/// Limit on the states that rare tokens may get in excess of their share: one in `2^EXCESS_LOG`. This costs other tokens
+/// Limit on the states that rare tokens may get in excess of their share: one in `2^EXCESS_LOG`. This excess costs other tokens
 /// 0.006 bits each.
 const EXCESS_LOG: u32 = 8;
 /// Number of entries in a decoder: one per state of the largest table.

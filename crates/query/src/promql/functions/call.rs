@@ -30,7 +30,7 @@ impl<'p, 'd> Call<'p, 'd> {
     }
 }
 
-/// Limit on an argument that is a number of samples. No window holds as many.
+/// Limit on an argument that is a number of samples. No window holds so many samples.
 pub const SAMPLES_MAX: usize = u32::MAX as usize;
 
 /// An argument that must be an integer.

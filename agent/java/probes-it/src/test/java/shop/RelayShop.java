@@ -18,7 +18,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * A server that calls another one before it answers, in all ways and from other threads. The
+ * A server that calls another server before it answers, in all ways and from other threads. The
  * argument is the address of the other server.
  */
 public final class RelayShop extends Handler.Abstract {

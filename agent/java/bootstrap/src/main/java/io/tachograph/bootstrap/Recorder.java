@@ -140,8 +140,9 @@ public final class Recorder {
     }
 
     /**
-     * The innermost open call, as a parent for another thread or process; null if no call is open.
-     * A thread without a buffer does not get one.
+     * The innermost open call, as a parent for another thread or process. If no call is open: the
+     * parent of the thread's next outermost call, or null. A thread without a buffer does not get a
+     * buffer.
      */
     public static Context context() {
         return Started.BUFFERS.context();

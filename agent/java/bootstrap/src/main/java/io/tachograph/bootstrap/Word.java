@@ -27,7 +27,7 @@ public final class Word {
 
     /**
      * Not an event: the middle field is the type of the escape, one of the constants below. The
-     * time field is unused.
+     * time field is unused, except in {@link #RECORD}.
      */
     public static final int ESCAPE = 3;
 

@@ -231,7 +231,7 @@ final class Watched implements AutoCloseable {
             throw new AssertionError("the program failed: " + output());
         }
         if (server.fault != null) {
-            throw new AssertionError("the agent sent what it must not", server.fault);
+            throw new AssertionError("the agent violated the protocol", server.fault);
         }
     }
 

@@ -117,7 +117,7 @@ class ProcessorTest {
         assertEquals(List.of(), Compiled.of("T", IMPORTS + source).said);
     }
 
-    /** The {@link #wrong} cases include one past each bound. */
+    /** The {@link #wrong} cases include a declaration past each bound. */
     @ParameterizedTest
     @MethodSource("atTheBounds")
     void theBoundsThemselvesAreAllowed(String source) {

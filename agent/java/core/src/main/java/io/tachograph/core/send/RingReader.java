@@ -106,7 +106,7 @@ final class RingReader {
         long begin = buffer.consumed();
         long at = begin;
         long end = buffer.published();
-        // after the read of the ring's position, so that no event is later
+        // read after the ring's position, so that no event is later than this time
         long now = System.nanoTime();
         int sinceFreed = 0;
         boundLeftOut(now);

@@ -89,12 +89,6 @@ class RingTest {
             }
         }
 
-        /**
-         * Makes random calls.
-         *
-         * @return true if the caller must give up too, because the exit was missed, as after a
-         *     stack overflow
-         */
         /** Renames some calls, and decides whether this call ends on another thread. */
         private boolean isHanded(ThreadBuffer buffer, int token, Node node) {
             if (handed == null) {
@@ -119,6 +113,12 @@ class RingTest {
             return true;
         }
 
+        /**
+         * Makes random calls.
+         *
+         * @return true if the caller must give up too, because the exit was missed, as after a
+         *     stack overflow
+         */
         private boolean call(ThreadBuffer buffer, Node node, int depth, int depthMax) {
             int token = buffer.enter(Operations.shared().id(Operations.METHOD, node.name));
             entered++;

@@ -141,7 +141,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** Records an exception. Only the first one has an effect. */
+    /** Records an exception. Only the first exception has an effect. */
     public synchronized void failed(Throwable exception) {
         if (thrown == null) {
             thrown = exception;
@@ -201,7 +201,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** Abandons this object, because the thread that received the request ends it itself. */
+    /** Abandons this object, because the thread that received the request also ends the request. */
     synchronized void abandon() {
         state = ENDED;
         forget();

@@ -11,7 +11,9 @@ final class ServerRequest {
     /** No route is known, only the path. */
     static final int UNKNOWN = 0;
 
-    /** The server matched a pattern. A framework behind the server may have a more exact one. */
+    /**
+     * The server matched a pattern. A framework behind the server may have a more exact pattern.
+     */
     static final int MAPPED = 1;
 
     /** A framework matched a route. */
@@ -81,7 +83,7 @@ final class ServerRequest {
         forget();
     }
 
-    /** Sets a route that a framework matched. Only the first one has an effect. */
+    /** Sets a route that a framework matched. Only the first route has an effect. */
     void routed(String prefix, String route) {
         if (call == 0) {
             if (later != null && !isErrorPage) {

@@ -366,7 +366,7 @@ final class Sql {
      * Moves to the end of a literal.
      *
      * @param quote the quote; a doubled quote is part of the literal
-     * @return true if the end is certain; {@link #at} is then behind it
+     * @return true if the end is certain; {@link #at} is then behind the closing quote
      */
     private boolean pass(char quote, Backslash reading) {
         int from = at + 1;

@@ -82,7 +82,7 @@ final class SqlShape {
     /** End of the last {@code into}; -1 after a bracket was opened. */
     private int into = -1;
 
-    /** Number of open brackets inside the column list of an insert; 0 outside of one. */
+    /** Number of open brackets inside the column list of an insert; 0 outside of a column list. */
     private int columns;
 
     /** True if a password may follow. */
@@ -221,10 +221,10 @@ final class SqlShape {
     }
 
     /**
-     * Ends a value of a list. After {@code in} the first value replaces all values. In a row all
-     * values look alike.
+     * Ends a value of a list. After {@code in}, the first value stands for all values. In a row,
+     * each value becomes {@code ?}.
      *
-     * @return true if the value also replaces the values that follow
+     * @return true if this value also stands for the values that follow
      */
     boolean endItem() {
         int holds = opened == 0 ? OTHER : open[opened - 1];
@@ -301,7 +301,8 @@ final class SqlShape {
         boolean isCut = !isWhole || out.length() > NAME_CHARS_MAX;
         int folded = isCut ? out.lastIndexOf(ROWS) : -1;
         if (folded >= 0) {
-            // The text was cut inside a bulk insert, and the exact place depends on the data.
+            // The text was cut inside a bulk insert, at a place that depends on the data. So the
+            // shape ends after the first rows.
             return out.substring(0, Math.min(folded + ROWS.length(), NAME_CHARS_MAX));
         }
         int list = isCut ? openList() : -1;

@@ -5,8 +5,8 @@ import io.tachograph.bootstrap.probe.Outermost;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined where a pool starts a thread. The pool may start it to run a certain task, but the thread
- * does not belong to that task.
+ * Inlined where a pool starts a thread. The pool may start the thread to run a certain task, but
+ * the thread does not belong to that task.
  */
 final class PoolThreadAdvice {
     private PoolThreadAdvice() {}
