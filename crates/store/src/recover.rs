@@ -99,7 +99,8 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let stored = facts.stored.unwrap_or_default();
     if facts.clock.is_none() && !is_empty {
-        // The chunks do not show this time. The newest one may be much older, or from a sender whose clock is ahead.
+        // This time cannot be derived from the chunks: the newest chunk may be much older, or from a sender whose
+        // clock is ahead.
         tracing::warn!(
             "store of an older version, without the time when its clock was last trusted: the clock is trusted"
         );

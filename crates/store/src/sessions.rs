@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::arrival::Origin;
 
-/// Limit on remembered gaps per session. A sender that keeps skipping numbers would otherwise create an unlimited number.
+/// Limit on remembered gaps per session. A sender that keeps skipping numbers would otherwise create an unlimited number
+/// of gaps.
 const GAPS_MAX: usize = 8;
 
 /// The state of one session.
