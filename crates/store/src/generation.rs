@@ -79,13 +79,13 @@ impl Generation {
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);
         }
-        // Blocks of executions count their own memory.
         let mut window_changes = self.samples.window_changes() - sample_changes;
         for (id, series) in arrival.entries() {
             grow(&mut self.entries, &mut self.bytes, id, OpenEntries::bytes, |open| {
                 window_changes += series.entries.iter().filter(|entry| open.push((*entry).clone())).count();
             });
         }
+        // Without the window changes of executions, because their blocks count their own memory.
         self.bytes += window_changes * CHUNK_BYTES;
         for (id, series) in arrival.executions() {
             grow(&mut self.executions, &mut self.bytes, id, OpenExecutions::bytes, |open| {

@@ -98,7 +98,8 @@ fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {
         return job;
     }
-    // The order matters: flushed chunks are noted before the generation counts as flushed.
+    // The progress is read first: chunks are noted before their generation counts as flushed, so no
+    // flushed chunk is missed.
     let through = Some(upkeep.store.progress.borrow().flushed);
     let Some(noted) = upkeep.store.inbox.fresh.take_one(&job.partition) else {
         return Job { through, ..job };

@@ -170,7 +170,7 @@ fn runs(rows: &[Facts], joints: &Joints, levels: &[u32], aim: &Aim) -> Vec<Range
 /// If the order does not matter, a full row that a flush wrote has level 0, too.
 fn level(rows: &[Facts], at: usize, aim: &Aim) -> u32 {
     let row = &rows[at];
-    // The merge that wrote the row continued with another row. The row was therefore full by some limit of a chunk.
+    // Whether the merge that wrote the row continued with `next`. The row was then full by some limit of a chunk.
     let cut = |next: &Facts| row.is_sibling(next) && row.conflicts(next);
     let span = row.end.abs_diff(row.key.start);
     let full = row.records.saturating_mul(3) >= aim.records.saturating_mul(2) || span >= aim.span_max / 4 * 3;

@@ -330,7 +330,8 @@ fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     if rows.first().is_none_or(|row| until < row.key.start) {
         return merge.clone();
     }
-    // The copy of a moved sample may have been resent with a slightly later time.
+    // Rows that start a little after `until` are included, because a copy of a moved sample may
+    // have been resent with a slightly later time.
     let moved = rows.iter().map(|row| row.error).max().unwrap_or(0);
     let count = rows.partition_point(|row| row.key.start <= until.saturating_add_unsigned(moved));
     Merge { rows: merge.rows.start..merge.rows.start + count, until }
