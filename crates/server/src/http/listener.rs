@@ -60,7 +60,7 @@ pub async fn serve(
         };
         let Ok((stream, _)) = accepted else {
             tracing::warn!(listener = "http", "accept failed");
-            // Possibly no file descriptors are left.
+            // If no file descriptors are left, closing an idle connection frees one.
             room.evict();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -72,7 +72,7 @@ pub async fn serve(
         if evicted {
             ended("idle").add(1);
         }
-        // Responses are small and must not be delayed.
+        // Small responses must not be delayed.
         let _ = stream.set_nodelay(true);
         let slow = ended("slow-reader");
         let paced = move |stream| Paced::new(stream, write_time_max, move || slow.add(1));
