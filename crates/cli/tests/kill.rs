@@ -139,7 +139,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
         }
         kills += 1;
         if kills.is_multiple_of(RUN) {
-            // On a busy machine a server does too little in a short life.
+            // Lives become longer if the server does too little in a life, as on a busy machine.
             doublings += u32::from(merges - merges_before_run < u64::from(RUN) && doublings < DOUBLINGS_MAX);
             merges_before_run = merges;
         }
