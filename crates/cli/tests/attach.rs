@@ -75,7 +75,7 @@ fn the_agent_is_loaded_into_a_running_program_and_records() {
 }
 
 #[test]
-fn of_two_concurrent_attaches_one_loads_the_agent() {
+fn one_of_two_concurrent_attaches_loads_the_agent() {
     let Some(java) = Java::new() else { return };
     let mut program = java.start(17, &[], &[]);
     let pid = program.pid();

@@ -241,7 +241,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
 }
 
 #[test]
-fn a_damaged_definition_ends_the_connection_an_invalid_one_refuses_its_records() {
+fn a_damaged_definition_ends_the_connection_and_an_invalid_one_refuses_its_records() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_with(&dir.path().join("data"), &["--selfwatch-seconds", "0"]);
     let mut agent = Agent::open(server.records, 7);
