@@ -46,7 +46,8 @@ pub(super) fn declared(context: &Context<'_>, reader: &mut Reader<'_>) -> Result
         0 => &[],
         _ => read_nulls(record_type.fields.len(), reader)?,
     };
-    // Memory for the names of the fields, and for the longest values that the record gives as dictionary ids.
+    // Memory for the names of the fields and for the values in the record. The texts of dictionary ids are counted when
+    // they are read.
     let names: usize = record_type.fields.iter().map(|field| field.name.len() + FIELD_BYTES).sum();
     context.take_beyond(RECORD_BYTES + names + reader.remaining(), reader.remaining())?;
     let mut object = Object::default();
