@@ -1,8 +1,8 @@
 //! All limits, each with its unit and reason. A value over a limit is refused with an error that names the value; it is
 //! never truncated silently.
 
-/// Limit on the number of labels of one series. Series of real Prometheus setups have fewer than 30 labels. 64 leaves a margin, and
-/// bounds the memory that a hostile sender can use.
+/// Limit on the number of labels of one series. Series of real Prometheus setups have fewer than 30 labels. 64 leaves a
+/// margin, and bounds the memory that a hostile sender can use.
 pub const LABELS_MAX: usize = 64;
 /// Bytes of one label name.
 pub const LABEL_NAME_BYTES_MAX: usize = 256;

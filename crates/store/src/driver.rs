@@ -279,7 +279,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// Lists the keys of all rows of a table, in any order. If that is not possible without reading values, returns `false`
-    /// and lists no key. The store uses it at start to find existing generations.
+    /// and lists no key. The store uses the keys at start to find existing generations.
     async fn keys(&self, _: Table, _: EachKey<'_>) -> Result<bool> {
         Ok(false)
     }
@@ -293,8 +293,8 @@ pub trait Driver: Send + Sync + 'static {
         Ok(Verified { done: true, ..Verified::default() })
     }
 
-    /// Frees the space of replaced and deleted rows as far as it can do so immediately. A back end that frees space on
-    /// its own schedule does nothing.
+    /// Frees the space of replaced and deleted rows as far as this is possible immediately. A back end that frees
+    /// space on its own schedule does nothing.
     async fn settle(&self) -> Result<()> {
         Ok(())
     }

@@ -187,7 +187,8 @@ impl Inner {
     fn put(&self, rows: &[Row]) -> Result<()> {
         let rows: Vec<RowRef<'_>> = rows.iter().map(row_ref).collect();
         let mut files = self.files()?;
-        // Always permitted: metadata and deletes are small, and space cannot be freed without them.
+        // Metadata may always use the reserve: metadata and deletes are small, and space cannot be
+        // freed without them.
         let is_meta = rows.iter().all(|row| row.table == Table::Meta);
         let purpose = if is_meta { Purpose::Freeing } else { Purpose::Put };
         self.write(&mut files.segments, &rows, purpose)?;
