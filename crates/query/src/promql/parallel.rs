@@ -11,8 +11,8 @@ const WORK_MIN: usize = 1 << 20;
 /// Limit on the threads of one query, so that other queries get cores too.
 const THREADS_MAX: usize = 4;
 
-/// Applies `each` to all items, in order. `work` is the number of samples that will be read. Each thread has its own state.
-/// Returns the first error in the order of the items.
+/// Applies `each` to all items. The results have the order of the items. `work` is the number of samples that will be read.
+/// Each thread has its own state. Returns the first error in the order of the items.
 pub fn map<T: Sync, S, R: Send>(
     items: &[T],
     work: usize,

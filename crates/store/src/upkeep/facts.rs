@@ -16,7 +16,7 @@ pub struct Facts {
     /// Largest change of the row's times by a rule, ns; 0 for entries and executions.
     pub error: u64,
     pub overhang: Overhang,
-    /// Number of times, entries or calls. The size of a chunk is measured in this unit.
+    /// Number of timestamps (of samples), entries or calls. The size of a chunk is measured in this unit.
     pub records: usize,
     /// Values to decode: the records, multiplied by the members.
     pub values: usize,
@@ -30,7 +30,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Time range in which later samples may be resent copies of the row's samples.
+    /// Time range in which samples that arrive later may be copies of the row's samples.
     pub const fn reach(&self) -> TimeRange {
         self.overhang.around(TimeRange::new(self.key.start, self.end))
     }
