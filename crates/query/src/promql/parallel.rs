@@ -26,8 +26,7 @@ pub fn map<T: Sync, S, R: Send>(
     if work < WORK_MIN || items.len() < 2 {
         return in_turn(items);
     }
-    // The number of cores is determined only for enough work, because that reads several files and
-    // takes longer than many queries.
+    // Not called before this point, because `available_parallelism` reads several files, which takes longer than many queries.
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX).min(items.len());
     if threads < 2 {
         return in_turn(items);

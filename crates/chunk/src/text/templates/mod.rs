@@ -1,5 +1,5 @@
-//! The same words around varying numbers and ids, as in log lines. The words are stored once, and each number has its own
-//! column.
+//! The same words around varying numbers and ids, as in log lines. The words are stored once, as a template. The places of
+//! the numbers and ids in a template are its slots; each slot has its own column.
 //!
 //! [`cut`] finds the slots of a text. [`slot`] encodes the texts of one slot. Texts without a template are stored next to
 //! the templates, so that all of them are compressed together.
@@ -33,7 +33,7 @@ const ROWS_MIN: usize = 16;
 /// exceed the limit of readers.
 const STRINGS: RangeInclusive<usize> = 32..=CHUNK_RECORDS_MAX;
 const VALUES_MAX: usize = CHUNK_EVENTS_MAX / 2;
-/// The search stops if there are no templates after this many strings.
+/// The search stops after this many strings if they form more groups than half their number, because they hardly repeat.
 const GLANCE: usize = 1_024;
 
 impl Codec for Templates {
