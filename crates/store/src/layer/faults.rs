@@ -27,7 +27,8 @@ pub struct Faults {
     pub error_before: u64,
     /// The call takes effect and then reports a failure.
     pub error_after: u64,
-    /// The call takes partial effect and then fails: only the first rows of a `put`, or the first row of a scan.
+    /// The call takes partial effect and then fails: only for the first rows of a `put`, the first of several
+    /// deletes, or the first row of a scan.
     pub torn: u64,
     /// Whether puts are never torn, so that a driver with atomic puts stays atomic.
     pub whole_puts: bool,
@@ -57,7 +58,7 @@ pub struct Faulty<D> {
     frozen: tokio::sync::watch::Sender<bool>,
     /// Calls until the driver freezes; `u64::MAX` means never.
     calls_left: AtomicU64,
-    /// While set, every call fails with this kind of error.
+    /// While set, every put, scan and delete fails with this kind of error.
     broken: Mutex<Option<ErrorKind>>,
     quiet: AtomicBool,
     damaged: Mutex<DamagedRows>,
@@ -135,7 +136,7 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Makes all calls wait until [`Faulty::thaw`].
+    /// Makes all puts, scans and deletes wait until [`Faulty::thaw`].
     pub fn freeze(&self) {
         self.frozen.send_replace(true);
     }
@@ -163,8 +164,8 @@ impl<D: Driver> Faulty<D> {
         }
     }
 
-    /// Makes every call fail with this kind of error without an effect, as with a full disk or a stopped server. `None`
-    /// ends it.
+    /// Makes every put, scan and delete fail with this kind of error without an effect, as with a full disk or a
+    /// stopped server. `None` ends the failures.
     pub fn set_broken(&self, kind: Option<ErrorKind>) {
         *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = kind;
     }
