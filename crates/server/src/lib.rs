@@ -22,5 +22,6 @@ mod room;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;
+pub mod snapshots;
 pub mod tls;
 mod versioned;
