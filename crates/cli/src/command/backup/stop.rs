@@ -1,0 +1,43 @@
+//! Ends long work at Ctrl-C or SIGTERM, so that it can remove what it began.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tacho_store::{Error, ErrorKind, Result};
+use tokio::runtime::Runtime;
+
+use crate::failure::Failure;
+use crate::signal;
+
+/// The message of the error by which work ends.
+pub const INTERRUPTED: &str = "interrupted: nothing was changed";
+
+/// Whether work should end.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// From now on, signals end the work instead of the process.
+    pub fn of_signals(runtime: &Runtime) -> Result<Self, Failure> {
+        let stop = Self::default();
+        let on_signal = stop.clone();
+        let signalled = {
+            let _inside = runtime.enter();
+            signal::stop().map_err(|e| Failure::new(format!("cannot watch for signals: {e}")))?
+        };
+        runtime.spawn(async move {
+            signalled.await;
+            on_signal.0.store(true, Ordering::Relaxed);
+        });
+        Ok(stop)
+    }
+
+    /// # Errors
+    /// `Closed` if the work should end.
+    pub fn check(&self) -> Result<()> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Closed, INTERRUPTED));
+        }
+        Ok(())
+    }
+}
