@@ -41,9 +41,10 @@ pub async fn open_with(
 ) -> Result<(Arc<Store>, DirectoryLock), tacho_store::Error> {
     refuse_incomplete(data)?;
     let lock = DirectoryLock::acquire(data)?;
-    snapshots::remove_all(data);
     disk::warn_if_shared(data);
     let driver = tacho_drivers::open(&format!("embedded:{}", data.join("chunks").display())).await?;
     let store = Store::open(driver, &data.join("journal"), options, clock).await?;
+    // Only now: a directory of a newer version stays as it is.
+    snapshots::remove_all(data);
     Ok((store, lock))
 }

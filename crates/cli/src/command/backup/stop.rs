@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::signal;
 
 /// The message of the error by which work ends.
-pub const INTERRUPTED: &str = "interrupted: nothing was changed";
+pub const INTERRUPTED: &str = "interrupted";
 
 /// Whether work should end.
 #[derive(Clone, Default)]
