@@ -195,7 +195,7 @@ impl Record {
 /// The error for a record or repository of a newer version.
 pub fn newer(version: u32) -> Error {
     let message = format!(
-        "backup repository has version {version}, this program reads version {VERSION}: use the tacho that wrote it, or a newer one"
+        "backup repository has version {version}, this program reads version {VERSION}: use the newer tacho that wrote it"
     );
     Error::new(ErrorKind::Version, message)
 }

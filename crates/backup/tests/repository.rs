@@ -350,7 +350,9 @@ fn other_directories_and_versions_are_no_repository() {
     assert!(error.ends_with("is not a backup repository: it has no repository.json"), "{error}");
     fs::write(place.at.join("repository.json"), "{\"version\":2}").unwrap();
     let error = message(place.create());
-    assert!(error.starts_with(&format!("backup repository has version 2, this program reads version {VERSION}")));
+    assert!(
+        error.starts_with(&format!("backup repository has version 2, this program reads version {VERSION}"))
+    );
     fs::write(place.at.join("repository.json"), "{").unwrap();
     assert!(message(place.create()).starts_with("cannot read repository.json of "));
     fs::write(place.at.join("repository.json"), " ".repeat(5_000)).unwrap();
@@ -416,7 +418,8 @@ fn rules_for_days_and_numbers_apply_to_each_directory() {
         })
         .collect();
     let kept = |last, daily| {
-        let mut kept: Vec<&str> = choose(&records, Keep { last, daily }).into_iter().map(Id::as_str).collect();
+        let mut kept: Vec<&str> =
+            choose(&records, Keep { last, daily }).into_iter().map(Id::as_str).collect();
         kept.sort_unstable();
         kept.join(" ")
     };

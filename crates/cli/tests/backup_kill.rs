@@ -143,7 +143,11 @@ fn a_backup_has_all_records_acknowledged_before_it_after_many_kills() {
         made.push(end(begin(&data, &at, "127.0.0.1:1"), before).unwrap());
     }
     let live = made.iter().filter(|backup| backup.live).count();
-    println!("{kills} kills, {} backups, {live} live, {cut_off} cut off, {} frames", made.len(), model.acked());
+    println!(
+        "{kills} kills, {} backups, {live} live, {cut_off} cut off, {} frames",
+        made.len(),
+        model.acked()
+    );
     assert!(model.acked() > u64::from(kills));
     let verified = run(&["backup", "verify", at.to_str().unwrap()]);
     assert_eq!(verified.0, Some(0), "{verified:?}");
@@ -158,7 +162,8 @@ fn check(at: &Path, out: &Path, backup: &Made, model: &Model) {
     assert_eq!(restored.0, Some(0), "{restored:?}");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let driver = tacho_drivers::open(&format!("embedded:{}", out.join("chunks").display())).await.unwrap();
+        let driver =
+            tacho_drivers::open(&format!("embedded:{}", out.join("chunks").display())).await.unwrap();
         let clock = Arc::new(SystemClock);
         let store = Store::open(driver, &out.join("journal"), Options::default(), clock).await.unwrap();
         let frames = store.session_acked(SESSION);

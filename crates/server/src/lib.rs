@@ -24,4 +24,5 @@ pub mod serve;
 pub mod shutdown;
 pub mod snapshots;
 pub mod tls;
+mod upgrade;
 mod versioned;

@@ -72,6 +72,7 @@ pub use damage::{DAMAGES_NAMED_MAX, Damage, Damages, Read};
 pub use driver::{Driver, Row, Table};
 pub use error::{Error, ErrorKind, Result};
 pub use index::{Cardinality, LabelCost};
+pub use journal::refuse_newer as refuse_newer_journals;
 pub use keys::{CHUNK_SPAN_MAX_NS, STORE_VERSION};
 pub use memory::MemoryDriver;
 pub use memtable::CHUNK_CALLS_MAX;

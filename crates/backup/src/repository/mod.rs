@@ -271,7 +271,7 @@ impl Repository {
         self.place.remove(&object_name(hash))
     }
 
-    /// The ids of all backups, oldest first.
+    /// The ids of all backups, sorted. Ids of the same second are not in the order of their times.
     pub fn ids(&self) -> Result<Vec<Id>> {
         let found = self.place.list(BACKUPS)?.into_iter();
         let mut ids: Vec<Id> = found

@@ -208,6 +208,7 @@ pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
     match error.kind() {
         ErrorKind::Locked => failure.hint("a server is using it: ask that server with --server"),
+        ErrorKind::Version => failure.hint("use the newer tacho that wrote it"),
         _ => failure,
     }
 }

@@ -1,5 +1,7 @@
 //! `tacho backup list`: the backups of a repository.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use tacho_api::units;
 use tacho_backup::{Id, Record};
@@ -27,17 +29,20 @@ pub struct List {
 impl List {
     pub fn run(self) -> Result<(), Failure> {
         let repository = existing(&self.repository)?;
-        let mut known = std::collections::HashSet::new();
-        let (mut backups, mut unreadable) = (Vec::new(), Vec::new());
+        let (mut records, mut unreadable) = (Vec::new(), Vec::new());
         for id in repository.ids().map_err(failed)? {
             match repository.record(&id) {
-                Ok(record) => {
-                    let new = record.files.iter().filter(|file| known.insert(file.sha256));
-                    backups.push((new.map(|file| file.bytes).sum::<u64>(), record));
-                }
+                Ok(record) => records.push(record),
                 Err(error) => unreadable.push((id, error)),
             }
         }
+        records.sort_by_key(|record| (record.time, record.id.clone()));
+        let mut known = HashSet::new();
+        let with_new = |record: Record| {
+            let new = record.files.iter().filter(|file| known.insert(file.sha256));
+            (new.map(|file| file.bytes).sum(), record)
+        };
+        let backups: Vec<(u64, Record)> = records.into_iter().map(with_new).collect();
         if self.json {
             print_json(&backups, &unreadable);
         } else {

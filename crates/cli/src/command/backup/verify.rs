@@ -72,8 +72,7 @@ fn print(verified: &Verified) {
 }
 
 fn print_json(verified: &Verified) {
-    let fault = |Fault { object, reason, backups }: &Fault| json!({ "object": object, "reason": reason.to_string(), "backups": backups });
-    let faults: Vec<Value> = verified.faults.iter().map(fault).collect();
+    let faults: Vec<Value> = verified.faults.iter().map(fault_json).collect();
     ask::print_json(&json!({
         "backups": verified.backups,
         "objects": verified.objects,
@@ -81,4 +80,12 @@ fn print_json(verified: &Verified) {
         "unused": verified.unused,
         "faults": faults,
     }));
+}
+
+fn fault_json(fault: &Fault) -> Value {
+    json!({
+        "object": fault.object,
+        "reason": fault.reason.to_string(),
+        "backups": fault.backups,
+    })
 }
