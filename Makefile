@@ -115,6 +115,10 @@ bench-codecs: ## measure what each codec saves, on published and generated data;
 bench-store: tacho ## compare space, write cost and queries with VictoriaMetrics, InfluxDB ...; ARGS='--only tacho --work a' (bench/store/README.md)
 	TACHO=$(TACHO) python3 -m bench.store $(ARGS)
 
+.PHONY: bench-backup
+bench-backup: tacho ## measure check, backup, verify and restore next to cp and sha256sum; ARGS='--mb 600 --rounds 5'
+	TACHO=$(TACHO) python3 -m bench.backup $(ARGS)
+
 .PHONY: bench-probe
 bench-probe: tacho $(JAR_AGENT) ## compare the overhead of the Java agent with Kieker, OpenTelemetry ...; ARGS='--only ours,kieker-tcp' or --full (docs/guide/overhead.md)
 	TACHO=$(TACHO) python3 -m experiments.overhead $(ARGS)
