@@ -12,6 +12,8 @@ TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node tes
 TEST_JOBS   ?= 2
 # The feature parquet is off by default. These packages are built and tested a second time with it.
 WITH_PARQUET := -p tacho-ingest -p tacho-cli --features tacho-cli/parquet
+# The same for the feature s3.
+WITH_S3 := -p tacho-backup -p tacho-cli --features tacho-cli/s3
 
 .PHONY: help
 help: ## list the targets
@@ -58,12 +60,19 @@ test-lint:
 	cargo xtask tidy
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked $(WITH_PARQUET) --all-targets -- -D warnings
+	cargo clippy --locked $(WITH_S3) --all-targets -- -D warnings
 
 .PHONY: test-rust
 test-rust: $(JAR_AGENT)
 	cargo test --locked --workspace
 	cargo test --locked $(WITH_PARQUET) --lib --bins --test parquet parquet
 	cargo test --locked $(WITH_PARQUET) --test peak_parquet
+	$(MAKE) --no-print-directory test-s3
+
+.PHONY: test-s3
+test-s3: ## test backup repositories in a bucket, with moto as the service
+	python3 -m pip install --quiet --upgrade --target target/test/moto 'moto[server]==5.2.5'
+	cargo test --locked $(WITH_S3) --test backup_s3
 
 .PHONY: test-fuzz
 test-fuzz:

@@ -8,6 +8,10 @@
 //! A [`Place`] keeps the files. Names that it lists may be of any form; this module accepts only those above.
 
 mod directory;
+#[cfg(feature = "s3")]
+mod s3;
+#[cfg(feature = "s3")]
+mod s3_http;
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -109,7 +113,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The repository at an address: the path of a directory. Reads nothing yet.
+    /// The repository at an address: the path of a directory, or `s3://BUCKET/PREFIX`. Reads nothing yet.
     ///
     /// # Errors
     /// `Invalid` for an address of another form.
@@ -117,11 +121,24 @@ impl Repository {
         if address.is_empty() {
             return Err(Error::invalid("address of the backup repository is empty"));
         }
-        if let Some((scheme, _)) = address.split_once("://") {
-            let message = format!("unsupported scheme {scheme:?} of a backup repository: give a directory");
-            return Err(Error::invalid(message));
-        }
-        Ok(Self { place: Box::new(Directory::new(PathBuf::from(address))) })
+        let place: Box<dyn Place> = match address.split_once("://") {
+            None => Box::new(Directory::new(PathBuf::from(address))),
+            #[cfg(feature = "s3")]
+            Some(("s3", _)) => Box::new(s3::S3::new(address)?),
+            #[cfg(not(feature = "s3"))]
+            Some(("s3", _)) => {
+                let message =
+                    "this tacho was built without S3: build it with --features s3, or give a directory";
+                return Err(Error::invalid(message));
+            }
+            Some((scheme, _)) => {
+                let message = format!(
+                    "unsupported scheme {scheme:?} of a backup repository: give a directory or s3://BUCKET/PREFIX"
+                );
+                return Err(Error::invalid(message));
+            }
+        };
+        Ok(Self { place })
     }
 
     pub fn location(&self) -> String {

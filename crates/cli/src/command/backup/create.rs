@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub struct Create {
     /// Data directory
     dir: PathBuf,
-    /// Repository: a directory outside of the data directory; created if it is missing
+    /// Repository: a directory outside of the data directory, or s3://BUCKET/PREFIX; created if it is missing
     repository: String,
     #[command(flatten)]
     server: ask::Server,
@@ -113,7 +113,8 @@ impl Create {
 /// Refuses a repository inside of the data directory, and the opposite.
 fn check_apart(data: &Path, repository: &str) -> Result<(), Failure> {
     let place = Path::new(repository);
-    if ask::is_inside(place, data) || ask::is_inside(data, place) {
+    let is_directory = !repository.contains("://");
+    if is_directory && (ask::is_inside(place, data) || ask::is_inside(data, place)) {
         let message = format!("the repository {repository} and {} are not separate", data.display());
         return Err(Failure::usage(message).hint("name a directory outside of the data directory"));
     }
