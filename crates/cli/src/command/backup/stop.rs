@@ -21,13 +21,18 @@ impl Stop {
     pub fn of_signals(runtime: &Runtime) -> Result<Self, Failure> {
         let stop = Self::default();
         let on_signal = stop.clone();
-        let signalled = {
+        let first = {
             let _inside = runtime.enter();
             signal::stop().map_err(|e| Failure::new(format!("cannot watch for signals: {e}")))?
         };
         runtime.spawn(async move {
-            signalled.await;
+            first.await;
             on_signal.0.store(true, Ordering::Relaxed);
+            if let Ok(second) = signal::stop() {
+                second.await;
+                // The user does not want to wait, for example for the end of a check.
+                std::process::exit(Failure::INTERRUPTED);
+            }
         });
         Ok(stop)
     }
