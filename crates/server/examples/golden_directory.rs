@@ -32,8 +32,7 @@ fn main() {
     post(http, "/write", &lines);
     if part == "1" {
         post(http, "/api/v1/admin/tsdb/delete_series?match[]=line&end=1700000010", "");
-        let rule = r#"{"pattern":"com.shop..*","state":"aggregate"}"#;
-        post(http, "/api/v1/probes", rule);
+        post(http, "/api/v1/probes?state=aggregate&pattern=com.shop..*&keep=1", "");
         post(http, "/api/v1/admin/merge", "");
     }
 }
@@ -41,9 +40,8 @@ fn main() {
 fn post(at: SocketAddr, path: &str, body: &str) {
     let mut stream = TcpStream::connect(at).unwrap();
     let length = body.len();
-    let kind = if body.starts_with('{') { "Content-Type: application/json\r\n" } else { "" };
-    let head = format!("POST {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n{kind}");
-    write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").unwrap();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close");
+    write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 20"), "{path}: {answer}");
