@@ -258,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn the_golden_record_is_read_and_written_in_the_same_way() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/backup/v1.record");
+        let golden = std::fs::read(path).unwrap();
+        let record = Record::decode(&golden, &"20260301T020000Z-7f3a".parse().unwrap()).unwrap();
+        assert_eq!((record.generation, record.offset, record.bytes()), (7, 688, 268_435_460));
+        assert_eq!(record.encode().unwrap(), golden);
+    }
+
+    #[test]
     fn every_changed_byte_of_a_record_is_detected() {
         let record = record();
         let bytes = record.encode().unwrap();
