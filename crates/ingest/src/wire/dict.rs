@@ -20,7 +20,8 @@ const OPERATION: u8 = 2;
 const SERIES: u8 = 3;
 const RECORD_TYPE: u8 = 4;
 
-/// Limit on new record types that the server has not queried yet. Further types are not listed.
+/// Limit on new record types that [`Dictionary::take_record_types`] has not returned yet. Further
+/// types are not listed.
 const NEW_TYPES_MAX: usize = 1_024;
 
 /// Memory of a string in addition to its bytes: pointer, length, reference counts, allocator overhead.
@@ -36,7 +37,7 @@ pub struct Dictionary {
     /// A record type that exceeds a limit is stored as refused, as for series. Each record of the type is refused.
     record_types: Slots<Result<Arc<RecordType>, RecordTypeError>>,
     new_types: Vec<Arc<RecordType>>,
-    /// All strings of the current definitions.
+    /// Total size of the strings of the current definitions.
     size: Size,
 }
 

@@ -92,8 +92,8 @@ impl Entry {
         let rank = (row.parent().is_some(), row.part(), row.start(), row.base());
         let (first, end) = (row.shape().calls().first(), row.range().end);
         let age = row.ages().first().copied().unwrap_or(0);
-        // The first call of a row is its outermost call. It is the last call to exit, or it is open at the end of the
-        // row.
+        // The first call of a row is its outermost call. Its exit is the last event of the row, or the call is open
+        // at the end of the row.
         let left = first.filter(|call| call.exit.is_some());
         Self {
             rank,
@@ -135,7 +135,7 @@ impl Entry {
 struct Headless(HashMap<(TraceId, u64), Entry>);
 
 impl Headless {
-    /// Returns the better entry: the known one, or another row of the trace.
+    /// Returns the better entry: the known one, or that of another row of the trace.
     fn better(&mut self, trace: TraceId, known: Entry, row: Entry) -> Entry {
         if known.base == row.base {
             return known.join(row);
@@ -159,7 +159,8 @@ fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
     row.start().saturating_add_unsigned(passed)
 }
 
-/// Finds traces. Reads each row once, and the operations of each shape only once.
+/// Finds traces in two passes over the rows: the first finds the entries, the second reads request ids and HTTP statuses
+/// of the traces found. The operations of each shape are read only once.
 pub fn search(blocks: &[SourceBlock], search: &Search, cancel: &Cancel) -> Result<SearchResult, Error> {
     let gathered = gather(blocks, search, cancel)?;
     let scanned = gathered.len();

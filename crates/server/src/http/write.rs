@@ -1,7 +1,8 @@
 //! Writes over HTTP: Prometheus remote write 1.0 and InfluxDB line protocol.
 //!
 //! Path of one record: `admission.rs` reads the body -> `tacho_ingest` (bytes to batch) -> here -> `crates/store/src/store.rs`.
-//! The response 204 is sent when the batch is on disk. Refused records are named, the valid ones of the request are kept.
+//! The response 204 is sent when the batch is on disk. If records are refused, the error names them, and the valid records of
+//! the request are stored.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -158,7 +159,8 @@ async fn keep<R: Display>(app: &App, protocol: &'static str, decoded: Decoded<R>
     Err(refusal_error(&rejects, &refused))
 }
 
-/// Records refused while decoding, and series refused by the limits of the store.
+/// The error for records that were refused while decoding, and for series that the store refused
+/// because of its limits.
 fn refusal_error<R: Display>(rejects: &Rejects<R>, refused: &Refused) -> ApiError {
     let series = refusal::summaries(refused.named.iter().map(|series| series.reason.as_str()));
     let named: Vec<String> = rejects.named.iter().map(ToString::to_string).chain(series).collect();

@@ -1,10 +1,11 @@
 //! A layer that retries failed calls if a retry may help.
 //!
 //! The number of attempts is limited. Waits double up to a limit. Each wait is shortened by a seeded jitter of up to one
-//! half, so that recorders do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted scan
-//! continues after its last row.
+//! half, so that several servers do not retry at the same moment ("equal jitter", M. Brooker, AWS, 2015). An interrupted
+//! scan continues after its last row.
 
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::driver::{
     Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
     Scanned, Table, Verified,
 };
+use crate::pin::PinnedFile;
 use crate::{Error, Result};
 use tacho_model::Random;
 
@@ -168,6 +170,10 @@ impl<D: Driver> Driver for Retry<D> {
 
     async fn settle(&self) -> Result<()> {
         self.inner.settle().await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        self.inner.pin(into).await
     }
 }
 

@@ -1,4 +1,5 @@
-//! Inputs of the choice of merges: the facts of one row that need no decoding of records, and the first unknown row.
+//! Inputs to the choice of merges: facts about a row, available without decoding its records, and the first row that
+//! is not yet known.
 
 use tacho_model::{TimeRange, Timestamp};
 
@@ -6,7 +7,7 @@ use crate::group::resent::Overhang;
 use crate::group::row::Replacement;
 use crate::keys::ChunkKey;
 
-/// Facts of a row that need no decoding of records.
+/// Facts about a row, available without decoding its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub key: ChunkKey,
