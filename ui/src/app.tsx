@@ -25,7 +25,7 @@ export function App() {
   );
 }
 
-/** An exception in one page keeps the navigation, so that the user can open another page. */
+/** If a page throws an exception, the navigation stays, so that the user can open another page. */
 function Guarded({ children }: { children: ComponentChildren }) {
   const [error] = useErrorBoundary();
   return error === undefined ? <>{children}</> : <Failure error={error as Error} />;

@@ -166,7 +166,7 @@ export interface ProbeReport {
   aggregated: number;
   off: number;
   rules: { id: number; matched: number; fault: string }[];
-  /** Operations that the agent itself switched to aggregation. */
+  /** Operations that the agent, by its own decision, aggregates or does not record. */
   moved: { operation: string; reason: string; since: string }[];
   /** The lists are omitted because the response reached its size limit. */
   cut: boolean;
