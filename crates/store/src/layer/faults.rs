@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::driver::{
     Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Scanned, Table,
     Verified,
 };
+use crate::pin::PinnedFile;
 use crate::{Error, ErrorKind, Result};
 use tacho_model::Random;
 
@@ -333,5 +335,9 @@ impl<D: Driver> Driver for Faulty<D> {
 
     async fn settle(&self) -> Result<()> {
         self.inner.settle().await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        self.inner.pin(into).await
     }
 }
