@@ -22,6 +22,7 @@ mod probes;
 mod query;
 mod repair;
 mod serve;
+mod token;
 mod trace;
 mod traces;
 mod tune;
@@ -64,6 +65,7 @@ enum Command {
     Cardinality(cardinality::Cardinality),
     Merge(merge::Merge),
     Delete(delete::Delete),
+    Token(token::Token),
 }
 
 pub fn run(cli: Cli) -> Result<(), Failure> {
@@ -102,6 +104,7 @@ impl Command {
             Self::Cardinality(cardinality) => cardinality.run(),
             Self::Merge(merge) => merge.run(),
             Self::Delete(delete) => delete.run(),
+            Self::Token(token) => token.run(),
         }
     }
 }
