@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::ops::{Bound, Range};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 
+use crate::pin::PinnedFile;
 use crate::{Error, Result};
 
 /// The tables. The discriminants are on disk (`docs/format/keys.md`).
@@ -298,6 +300,12 @@ pub trait Driver: Send + Sync + 'static {
     async fn settle(&self) -> Result<()> {
         Ok(())
     }
+
+    /// Makes hard links to all files of the back end in the new directory `into`, as they are at one moment between two
+    /// writes. A back end without files of its own has nothing to link.
+    async fn pin(&self, _into: &Path) -> Result<Vec<PinnedFile>> {
+        Ok(Vec::new())
+    }
 }
 
 #[async_trait]
@@ -344,5 +352,9 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn settle(&self) -> Result<()> {
         (**self).settle().await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        (**self).pin(into).await
     }
 }

@@ -57,7 +57,7 @@ export class Tacho {
     this.records = '127.0.0.1:0';
   }
 
-  /** Takes the arguments of the constructor. */
+  /** Creates and starts a server. Takes the arguments of the constructor. */
   static async start(...how) {
     const tacho = new Tacho(...how);
     try {

@@ -15,6 +15,7 @@ mod load;
 mod manifest;
 mod opening;
 mod patience;
+mod pin;
 mod quarantine;
 mod scan;
 mod segments;
@@ -36,7 +37,7 @@ use tacho_store::driver::{
     Scanned, Verified,
 };
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Error, ErrorKind, Result, Table};
+use tacho_store::{Error, ErrorKind, PinnedFile, Result, Table};
 
 use compact::{Compaction, Kept};
 use format::{Action, RowRef, VALUE_BYTES_MAX};
@@ -472,5 +473,10 @@ impl Driver for Embedded {
     async fn settle(&self) -> Result<()> {
         let inner = self.0.clone();
         blocking(move || inner.settle()).await
+    }
+
+    async fn pin(&self, into: &Path) -> Result<Vec<PinnedFile>> {
+        let (inner, into) = (self.0.clone(), into.to_owned());
+        blocking(move || inner.files()?.segments.pin(&into)).await
     }
 }

@@ -6,13 +6,13 @@ use tacho_store::check::{Finding, FindingKind, Place};
 use tacho_store::disk::names_in;
 use tacho_store::{Error, Result};
 
-use crate::{access, control, record_types};
+use crate::{access, control, record_types, snapshots};
 
 /// Name of a file that marks the directory as the unfinished result of `tacho repair`. The last step removes the file.
 pub const INCOMPLETE: &str = "INCOMPLETE";
 
 /// Files and directories of a data directory.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     "LOCK",
     "journal",
     "chunks",
@@ -23,6 +23,7 @@ const KNOWN: [&str; 11] = [
     "tokens.lock",
     "tokens.used",
     "audit.log",
+    snapshots::DIRECTORY,
     INCOMPLETE,
 ];
 

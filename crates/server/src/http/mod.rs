@@ -32,6 +32,7 @@ mod prometheus;
 mod records;
 pub mod route;
 mod session;
+mod snapshots;
 mod status;
 mod turn;
 mod write;
@@ -59,6 +60,7 @@ pub fn routes() -> Vec<Route> {
         cardinality::routes(),
         matched::routes(),
         admin::routes(),
+        snapshots::routes(),
         agents::routes(),
         probes::routes(),
         records::routes(),
